@@ -1,0 +1,39 @@
+"""`python -m bench NAME [--json] [--quick]`: run one bench; exit 1 when a goal is missed."""
+
+import argparse
+import importlib
+import pkgutil
+import sys
+from pathlib import Path
+
+FRAME = {"figures", "__main__"}
+
+
+def names() -> list[str]:
+    """Every bench there is: a module or package beside this file with a `run`."""
+    here = str(Path(__file__).parent)
+    return sorted(m.name for m in pkgutil.iter_modules([here]) if m.name not in FRAME)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the named bench and print its figures as they come."""
+    arguments = sys.argv[1:] if argv is None else argv
+    known = names()
+    if not arguments or arguments[0] not in known:
+        print(f"usage: python -m bench NAME [--json] [--quick]\nbenches: {', '.join(known)}", file=sys.stderr)
+        return 2
+    bench = importlib.import_module(f"bench.{arguments[0]}")
+    parser = argparse.ArgumentParser(prog=f"python -m bench {arguments[0]}", description=bench.__doc__)
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+    parser.add_argument("--quick", action="store_true", help="the reduced run of CI, under 40 s")
+    bench.add_arguments(parser)
+    options = parser.parse_args(arguments[1:])
+    missed = 0
+    for figure in bench.run(options):
+        print(figure.as_json() if options.json else figure.as_text(), flush=True)
+        missed += not figure.ok
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""What every bench prints, and how a ratio is taken on a noisy machine."""
+
+import gc
+import json
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One measured number, with what it is held against."""
+
+    name: str
+    value: float
+    unit: str
+    baseline: float | None = None
+    goal: float | None = None
+    better: Literal["lower", "higher"] = "lower"
+
+    @property
+    def ratio(self) -> float | None:
+        """Value over baseline, where there is one."""
+        return None if not self.baseline else self.value / self.baseline
+
+    @property
+    def ok(self) -> bool:
+        """Whether the goal is met; a ratio's goal is for the ratio, any other for the value."""
+        if self.goal is None:
+            return True
+        seen = self.value if self.ratio is None else self.ratio
+        return seen <= self.goal if self.better == "lower" else seen >= self.goal
+
+    def as_json(self) -> str:
+        """One line of JSON, in the order people read it."""
+        ratio = None if self.ratio is None else round(self.ratio, 4)
+        fields = {
+            "name": self.name,
+            "value": self.value,
+            "unit": self.unit,
+            "baseline": self.baseline,
+            "ratio": ratio,
+            "goal": self.goal,
+            "ok": self.ok,
+        }
+        return json.dumps(fields)
+
+    def as_text(self) -> str:
+        """One line for a person."""
+        ratio = "" if self.ratio is None else f"  {self.ratio:.2f}x of {self.baseline:g}"
+        goal = "" if self.goal is None else f"  (goal {self.goal:g}: {'ok' if self.ok else 'MISSED'})"
+        return f"{self.name:<44} {self.value:g} {self.unit}{ratio}{goal}"
+
+
+def paired(
+    name: str,
+    ours: Callable[[], object],
+    bare: Callable[[], object],
+    *,
+    rounds: int,
+    goal: float | None,
+) -> Figure:
+    """Time both in turn, `rounds` times; the ratio is the median over pairs, so drift hits both sides alike."""
+    ours(), bare()
+    pairs = []
+    gc.collect()
+    for index in range(rounds):
+        first, second = (ours, bare) if index % 2 else (bare, ours)
+        timed = {first: _seconds(first), second: _seconds(second)}
+        pairs.append((timed[ours], timed[bare]))
+    ratio = statistics.median(mine / theirs for mine, theirs in pairs)
+    baseline = statistics.median(theirs for _, theirs in pairs) * 1000
+    return Figure(name=name, value=baseline * ratio, unit="ms", baseline=baseline, goal=goal)
+
+
+def _seconds(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start

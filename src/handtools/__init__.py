@@ -1,0 +1,1 @@
+"""Hand tools for coding agents."""
