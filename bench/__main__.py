@@ -20,10 +20,15 @@ def main(argv: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     known = names()
     if not arguments or arguments[0] not in known:
-        print(f"usage: python -m bench NAME [--json] [--quick]\nbenches: {', '.join(known)}", file=sys.stderr)
+        print(
+            f"usage: python -m bench NAME [--json] [--quick]\nbenches: {', '.join(known)}",
+            file=sys.stderr,
+        )
         return 2
     bench = importlib.import_module(f"bench.{arguments[0]}")
-    parser = argparse.ArgumentParser(prog=f"python -m bench {arguments[0]}", description=bench.__doc__)
+    parser = argparse.ArgumentParser(
+        prog=f"python -m bench {arguments[0]}", description=bench.__doc__
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     parser.add_argument("--quick", action="store_true", help="the reduced run of CI, under 40 s")
     bench.add_arguments(parser)

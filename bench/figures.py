@@ -50,7 +50,9 @@ class Figure:
     def as_text(self) -> str:
         """One line for a person."""
         ratio = "" if self.ratio is None else f"  {self.ratio:.2f}x of {self.baseline:g}"
-        goal = "" if self.goal is None else f"  (goal {self.goal:g}: {'ok' if self.ok else 'MISSED'})"
+        goal = (
+            "" if self.goal is None else f"  (goal {self.goal:g}: {'ok' if self.ok else 'MISSED'})"
+        )
         return f"{self.name:<44} {self.value:g} {self.unit}{ratio}{goal}"
 
 

@@ -1,0 +1,51 @@
+"""A handle that takes a call back, for callers that hold nothing else."""
+
+import threading
+from collections.abc import Callable
+
+from handtools.core.attempting import attempt
+from handtools.core.errors import Cancelled
+
+
+class CancelToken:
+    """Cancelled once, for good; callable from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[], object]] = []
+        self._cancelled = False
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """Take the call back. A callback that fails does not keep the others from running."""
+        with self._lock:
+            if self._cancelled:
+                return
+            self._cancelled = True
+            callbacks, self._callbacks = self._callbacks, []
+        failures = [failure for callback in callbacks if (failure := attempt(callback))]
+        if failures:
+            raise ExceptionGroup("cancelled, but a callback failed", failures)
+
+    def on_cancel(self, callback: Callable[[], object]) -> Callable[[], None]:
+        """Call back on cancellation, at once if it has happened; returns what unregisters it."""
+        with self._lock:
+            if not self._cancelled:
+                self._callbacks.append(callback)
+                return lambda: self._forget(callback)
+        callback()
+        return lambda: None
+
+    def check(self) -> None:
+        """Raise `Cancelled` if the call was taken back."""
+        if self._cancelled:
+            raise Cancelled("The call was cancelled.")
+
+    def _forget(self, callback: Callable[[], object]) -> None:
+        with self._lock:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)

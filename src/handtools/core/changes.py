@@ -1,0 +1,122 @@
+"""Changes: the one value behind the preview, the write, the event, the undo and the multi-file patch."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from handtools.core.errors import UsageError
+
+Kind = Literal["file", "link", "folder"]
+Coverage = Literal["declared", "overlay", "scan", "none"]
+
+
+def digest(data: bytes) -> str:
+    """The name of some bytes in the store."""
+    return hashlib.sha256(data).hexdigest()
+
+
+@dataclass(frozen=True)
+class Node:
+    """What is at a path: a file's bytes, a link's target, or a folder."""
+
+    kind: Kind
+    data: bytes = b""
+    mode: int | None = None
+    """Permission bits; None keeps what is there, or takes the default for something new."""
+
+    @cached_property
+    def digest(self) -> str:
+        """The name of the node's bytes in the store."""
+        return digest(self.data)
+
+    def same(self, other: "Node | None") -> bool:
+        """Whether a path that holds `other` holds this; a mode of None matches any."""
+        return (
+            other is not None
+            and self.kind == other.kind
+            and self.data == other.data
+            and (self.mode is None or other.mode is None or self.mode == other.mode)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One path: what must be there before, and what is to be there after. None is absence."""
+
+    path: str
+    before: Node | None
+    after: Node | None
+
+    @classmethod
+    def of(
+        cls, path: str, *, before: bytes | None, after: bytes | None, mode: int | None = None
+    ) -> "Change":
+        """A change of a regular file's bytes."""
+        was = None if before is None else Node("file", before)
+        return cls(path, was, None if after is None else Node("file", after, mode))
+
+    @property
+    def inverse(self) -> "Change":
+        """The change that takes this one back."""
+        return Change(self.path, self.after, self.before)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    """Changes that land together or not at all, each path once."""
+
+    changes: tuple[Change, ...]
+    note: str = ""
+    """One line from the model on what this is for; shown in approvals and in the log."""
+
+    kind = "change"
+
+    def __post_init__(self) -> None:
+        if len({change.path for change in self.changes}) != len(self.changes):
+            raise UsageError("A ChangeSet names each path once.")
+
+    @classmethod
+    def of(cls, *changes: Change, note: str = "") -> "ChangeSet":
+        """Put changes together."""
+        return cls(changes, note)
+
+    def __iter__(self) -> Iterator[Change]:
+        return iter(self.changes)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every path that is touched."""
+        return tuple(change.path for change in self.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """One path of a recorded change, for results and logs: names of bytes, not the bytes."""
+
+    path: str
+    action: Literal["created", "changed", "deleted"]
+    added: int = 0
+    removed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a call really changed: the undo handle, the paths, and how much of it was seen."""
+
+    entry: int
+    touched: tuple[Touched, ...]
+    coverage: Coverage = "declared"
+    omitted: tuple[str, ...] = ()
+    """Paths that changed but could not be kept for undo."""
+
+
+def together(parts: Iterable[Changes]) -> Changes | None:
+    """One summary for a call that changed things more than once."""
+    every = list(parts)
+    if not every:
+        return None
+    touched = {item.path: item for part in every for item in part.touched}
+    omitted = tuple(path for part in every for path in part.omitted)
+    return Changes(every[-1].entry, tuple(touched.values()), every[-1].coverage, omitted)

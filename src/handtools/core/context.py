@@ -1,0 +1,21 @@
+"""A context: everything a tool may reach, all of it, always."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from handtools.core.call import Call
+from handtools.core.cancel import CancelToken
+from handtools.core.ports import Files, History, Progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """One per call. A tool holds nothing else, so it can't skip policy, approval, locks or the journal."""
+
+    call: Call
+    files: Files
+    history: History
+    progress: Progress
+    clock: Callable[[], datetime]
+    cancel: CancelToken

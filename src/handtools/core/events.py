@@ -1,0 +1,65 @@
+"""Events: what happened, in order; the log, the live stream and the replay are all made of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from handtools.core.approval import Approval, Reply
+from handtools.core.call import Call
+from handtools.core.changes import Changes
+from handtools.core.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A call began."""
+
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    """A running call has something to show; `bytes` counts all output so far, shown or not."""
+
+    call_id: str
+    text: str
+    bytes: int = 0
+    clipped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A rule judged an effect."""
+
+    call_id: str
+    verdict: str
+    rule: str
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A person was asked; `reply` is None while the answer is out."""
+
+    approval: Approval
+    reply: Reply | None
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Files were written and recorded."""
+
+    call_id: str
+    changes: Changes
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A call ended."""
+
+    call: Call
+    result: Result[Any]
+
+
+Event = Started | Progressed | Decided | Asked | Changed | Settled
+Listener = Callable[[Event], None]

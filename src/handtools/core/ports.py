@@ -1,0 +1,169 @@
+"""Ports: what tools may reach, and what a machine must offer. The runtime stands between the two."""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from handtools.core.changes import Change, Changes, ChangeSet, Kind, Node
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What is at a path, without its bytes."""
+
+    path: str
+    kind: Kind | Literal["other"]
+    bytes: int
+    mode: int
+    modified: float
+    links: int = 1
+
+
+class Files(Protocol):
+    """Files as a tool sees them: every path is relative to the workspace, every effect is judged and recorded."""
+
+    async def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
+        """The bytes of a regular file, or a part of them."""
+        ...
+
+    async def facts(self, path: str) -> FileFacts | None:
+        """What is there, or None."""
+        ...
+
+    async def names(self, path: str) -> list[FileFacts]:
+        """What a folder holds, by name."""
+        ...
+
+    async def apply(self, changes: ChangeSet) -> Changes:
+        """Ask, compare with what was read, write, record, announce: the one way to change a file."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One planned write of a transaction: the change, and the name beside the target that it goes through."""
+
+    change: Change
+    temporary: str
+
+
+class HostFiles(Protocol):
+    """A workspace's files as a machine offers them: blocking, confined, without policy or memory."""
+
+    def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
+        """The bytes of a regular file."""
+        ...
+
+    def facts(self, path: str) -> FileFacts | None:
+        """What is there, links followed while they stay inside; None when nothing is."""
+        ...
+
+    def names(self, path: str) -> list[FileFacts]:
+        """What a folder holds, by name."""
+        ...
+
+    def node(self, path: str) -> Node | None:
+        """What is at the path itself, with its bytes and mode; links are not followed."""
+        ...
+
+    def locate(self, path: str) -> str:
+        """The path with inner links resolved, as locks, rules and the record name it; it need not exist."""
+        ...
+
+    def plan(self, changes: Iterable[Change]) -> list[Step]:
+        """Name the temporary of each step; touches nothing."""
+        ...
+
+    def perform(self, steps: Sequence[Step]) -> None:
+        """Do all steps or none: each only if `before` is still there. Raises `Stale`, having undone the rest."""
+        ...
+
+    def sweep(self, step: Step) -> None:
+        """After a crash: put away what a step left beside its target, losing no bytes that are not ours."""
+        ...
+
+
+class Locks(Protocol):
+    """Exclusive locks that hold across the processes of one checkout."""
+
+    def hold(self, keys: Sequence[str], *, timeout: float) -> AbstractAsyncContextManager[None]:
+        """Hold all keys, taken in one order; raises `Busy` when they can't be had in time."""
+        ...
+
+
+class Store(Protocol):
+    """Bytes kept outside the workspace: large preimages and overflowing outputs."""
+
+    def put(self, data: bytes, *, name: str) -> None:
+        """Keep bytes under a name; the same name again is the same bytes."""
+        ...
+
+    def get(self, name: str) -> bytes:
+        """The bytes of a name; `KeyError` when they are gone."""
+        ...
+
+    def drop(self, name: str) -> None:
+        """Let go of a name; no error when it is gone."""
+        ...
+
+    def names(self) -> list[str]:
+        """Every name that is kept."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One recorded version of a path."""
+
+    number: int
+    call_id: str
+    tool: str
+    at: float
+    action: str
+    bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What an undo restored, and what it left alone."""
+
+    entry: int | None
+    restored: tuple[str, ...]
+    conflicts: tuple["Conflict", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A path that is no longer as the call left it: kept as it is, with a merge to take or leave."""
+
+    path: str
+    reason: str
+    merged: str | None
+    """The three-way merge, where it is clean."""
+
+
+UndoScope = Literal["call", "turn", "session", "path"]
+
+
+class History(Protocol):
+    """The record, as the undo tool sees it."""
+
+    async def undo(self, scope: UndoScope, name: str, *, merge: bool = False) -> Undone:
+        """Take back a call, a turn, a session, or the last change of a path."""
+        ...
+
+    async def redo(self, scope: UndoScope, name: str, *, merge: bool = False) -> Undone:
+        """Take back the last undo of the same words."""
+        ...
+
+    async def versions(self, path: str) -> list[Version]:
+        """Recorded versions of a path, newest first."""
+        ...
+
+    async def restore(self, path: str, number: int) -> Undone:
+        """Bring a path back to a recorded version."""
+        ...
+
+
+Progress = Callable[[str], None]
