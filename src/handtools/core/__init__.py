@@ -1,0 +1,1 @@
+"""Names for everything that the other packages speak of."""

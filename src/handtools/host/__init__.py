@@ -1,0 +1,1 @@
+"""Touches the machine."""

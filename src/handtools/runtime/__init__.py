@@ -1,0 +1,1 @@
+"""Decides, runs and remembers."""

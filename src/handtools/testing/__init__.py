@@ -1,0 +1,1 @@
+"""For authors of tools and hosts: fakes and contract suites."""

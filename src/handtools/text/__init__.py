@@ -1,0 +1,1 @@
+"""Pure functions over strings and bytes: no I/O, no async."""
