@@ -1,0 +1,35 @@
+"""The journal: what was called, what it changed, and the bytes to take it back."""
+
+from handtools.core.ports import Store
+from handtools.runtime.journal.blobs import Blobs
+from handtools.runtime.journal.calls import Calls, LoggedCall
+from handtools.runtime.journal.database import Database
+from handtools.runtime.journal.entries import Entries, Entry, Touch
+from handtools.runtime.journal.retention import Limits, Retention
+
+__all__ = ["Entry", "Journal", "Limits", "LoggedCall", "Touch"]
+
+
+class Journal:
+    """The parts of the record, over one database."""
+
+    def __init__(self, path: str, store: Store) -> None:
+        self._database = Database(path)
+        blobs = Blobs(store)
+        self.calls = Calls(self._database)
+        self.entries = Entries(self._database, blobs)
+        self.retention = Retention(self._database, blobs)
+
+    @property
+    def path(self) -> str:
+        """Where the record is."""
+        return self._database.path
+
+    @property
+    def healed(self) -> str:
+        """Says what was done when the record was found damaged; empty otherwise."""
+        return self._database.healed
+
+    def close(self) -> None:
+        """Let go of the file; the next use opens it again."""
+        self._database.close()

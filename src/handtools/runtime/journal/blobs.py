@@ -1,0 +1,90 @@
+"""Bytes by their digest: small ones in the database, large ones in the store."""
+
+import sqlite3
+from collections.abc import Iterable
+
+import zstandard
+
+from handtools.core.changes import Node
+from handtools.core.errors import HostError
+from handtools.core.ports import Store
+
+INLINE_BYTES = 1 << 20
+COMPRESS_BYTES = 256
+LEVEL = 1
+
+
+class Blobs:
+    """Content-addressed: the same bytes are kept once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def put(self, connection: sqlite3.Connection, nodes: Iterable[Node | None]) -> None:
+        """Keep the bytes of every node that is not kept yet."""
+        for node in nodes:
+            if node is None or node.kind == "folder":
+                continue
+            known = connection.execute(
+                "SELECT 1 FROM blobs WHERE digest = ?", (node.digest,)
+            ).fetchone()
+            if not known:
+                self._insert(connection, node.digest, node.data)
+
+    def get(self, connection: sqlite3.Connection, digest: str) -> bytes | None:
+        """The bytes of a digest; None when they were let go."""
+        row = connection.execute(
+            "SELECT bytes, data FROM blobs WHERE digest = ?", (digest,)
+        ).fetchone()
+        if row is None:
+            return None
+        size, packed = row
+        if packed is None:
+            try:
+                packed = self._store.get(digest)
+            except KeyError:
+                return None
+        return unpack(packed, size)
+
+    def drop(self, connection: sqlite3.Connection, digests: Iterable[str]) -> int:
+        """Let go of bytes; gives back how many were kept for them."""
+        freed = 0
+        for digest in digests:
+            row = connection.execute(
+                "DELETE FROM blobs WHERE digest = ? RETURNING kept, data IS NULL", (digest,)
+            ).fetchone()
+            if row:
+                freed += row[0]
+                if row[1]:
+                    self._store.drop(digest)
+        return freed
+
+    def _insert(self, connection: sqlite3.Connection, digest: str, data: bytes) -> None:
+        packed = pack(data)
+        inline: bytes | None = packed
+        if len(packed) > INLINE_BYTES:
+            self._store.put(packed, name=digest)
+            inline = None
+        row = (digest, len(data), len(packed), inline)
+        connection.execute("INSERT INTO blobs VALUES (?, ?, ?, ?)", row)
+
+
+def pack(data: bytes) -> bytes:
+    """Compressed when that pays; a first byte says which."""
+    if len(data) >= COMPRESS_BYTES:
+        packed = zstandard.ZstdCompressor(level=LEVEL).compress(data)
+        if len(packed) < len(data):
+            return b"z" + packed
+    return b"=" + data
+
+
+def unpack(packed: bytes, size: int) -> bytes:
+    """The inverse of `pack`."""
+    if packed[:1] == b"=":
+        return packed[1:]
+    try:
+        return zstandard.ZstdDecompressor().decompress(packed[1:], max_output_size=max(size, 1))
+    except zstandard.ZstdError as damage:
+        raise HostError(
+            f"Kept bytes can't be unpacked: {damage}. They can't be restored."
+        ) from damage

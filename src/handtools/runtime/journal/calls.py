@@ -1,0 +1,143 @@
+"""Calls as they were made and how they ended: the log, and what makes a call id idempotent."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from handtools.core.approval import Approval
+from handtools.core.call import Call
+from handtools.core.result import Result
+from handtools.core.wire import approval_to_json, call_from_json, call_to_json, result_to_json
+from handtools.runtime.journal.blobs import pack, unpack
+from handtools.runtime.journal.database import Database
+
+COLUMNS = "seq, id, session, turn, agent, parent, tool, args, started, ended, status, code"
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedCall:
+    """One row of the log."""
+
+    seq: int
+    id: str
+    session: str
+    turn: str
+    agent: str
+    parent: str
+    tool: str
+    args: Mapping[str, Any]
+    started: float
+    ended: float
+    status: str
+    code: str
+
+
+class Calls:
+    """The record of calls."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, call: Call, result: Result[Any], started: float) -> None:
+        """Keep how a call ended; the first ending of an id stays, except that pending gives way."""
+        packed = json.dumps(result_to_json(result), separators=(",", ":")).encode()
+        row = (
+            call.id, call.session, call.turn, call.agent, call.parent, call.tool,
+            json.dumps(dict(call.args)), started, time.time(), result.status,
+            result.fault.code if result.fault else "", len(packed).to_bytes(4) + pack(packed),
+        )  # fmt: skip
+        with self._database.writing() as connection:
+            connection.execute("DELETE FROM calls WHERE id = ? AND status = 'pending'", (call.id,))
+            connection.execute(
+                f"INSERT OR IGNORE INTO calls ({COLUMNS.removeprefix('seq, ')}, result) "
+                f"VALUES ({', '.join('?' * len(row))})",
+                row,
+            )
+            if result.status != "pending":
+                connection.execute("DELETE FROM approvals WHERE call_id = ?", (call.id,))
+
+    def recall(self, call_id: str) -> dict[str, Any] | None:
+        """The recorded result of an id, as JSON values; None when there is none."""
+        with self._database.reading() as connection:
+            row = connection.execute("SELECT result FROM calls WHERE id = ?", (call_id,)).fetchone()
+        if row is None:
+            return None
+        size, packed = int.from_bytes(row[0][:4]), row[0][4:]
+        recalled: dict[str, Any] = json.loads(unpack(packed, size))
+        return recalled
+
+    def find(self, call_id: str) -> LoggedCall | None:
+        """One call by its id, or by the start of it when that names one call."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                f"SELECT {COLUMNS} FROM calls WHERE id >= ? AND id < ? LIMIT 2",
+                (call_id, call_id + "\U0010ffff"),
+            ).fetchall()
+        exact = [row for row in rows if row[1] == call_id] or rows
+        return _logged(exact[0]) if len(exact) == 1 else None
+
+    def page(
+        self, *, session: str | None = None, before: int | None = None, limit: int = 20
+    ) -> list[LoggedCall]:
+        """The newest calls first; `before` is the seq that the last page ended on."""
+        where, values = ["seq < ?"], [before if before is not None else 1 << 62]
+        if session is not None:
+            where.append("session = ?")
+            values.append(session)  # type: ignore[arg-type]
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                f"SELECT {COLUMNS} FROM calls WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT ?",
+                (*values, limit),
+            ).fetchall()
+        return [_logged(row) for row in rows]
+
+    def suspend(self, call: Call, approval: Approval) -> None:
+        """Keep a question whose answer is out, with the call that asked it."""
+        row = (
+            call.id,
+            json.dumps(call_to_json(call)),
+            json.dumps(approval_to_json(approval)),
+            time.time(),
+        )
+        with self._database.writing() as connection:
+            connection.execute("INSERT OR REPLACE INTO approvals VALUES (?, ?, ?, ?)", row)
+
+    def suspended(self, call_id: str) -> tuple[Call, Approval] | None:
+        """The call behind a pending approval."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT call, approval FROM approvals WHERE call_id = ?", (call_id,)
+            ).fetchone()
+        return (
+            None
+            if row is None
+            else (call_from_json(json.loads(row[0])), Approval(**json.loads(row[1])))
+        )
+
+    def waiting(self) -> list[Approval]:
+        """Every question whose answer is out, oldest first."""
+        with self._database.reading() as connection:
+            rows = connection.execute("SELECT approval FROM approvals ORDER BY at").fetchall()
+        return [Approval(**json.loads(row[0])) for row in rows]
+
+    def grant(self, session: str, remembered: str) -> None:
+        """Remember a yes: for a session, or for the project when `session` is empty."""
+        with self._database.writing() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO grants VALUES (?, ?, ?)", (session, remembered, time.time())
+            )
+
+    def granted(self, session: str, remembered: str) -> bool:
+        """Whether a remembered yes covers this."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT 1 FROM grants WHERE session IN (?, '') AND remembered = ?",
+                (session, remembered),
+            ).fetchone()
+        return row is not None
+
+
+def _logged(row: tuple[Any, ...]) -> LoggedCall:
+    return LoggedCall(*row[:7], json.loads(row[7]), *row[8:])

@@ -1,0 +1,175 @@
+"""The journal's database: one SQLite file in WAL mode, shared by every process of a checkout."""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from handtools.core.errors import HostError, JournalDamaged
+
+SCHEMA_VERSION = 1
+BUSY_SECONDS = 30.0
+
+SCHEMA = """
+CREATE TABLE calls (
+  seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, session TEXT NOT NULL, turn TEXT NOT NULL,
+  agent TEXT NOT NULL, parent TEXT NOT NULL, tool TEXT NOT NULL, args TEXT NOT NULL,
+  started REAL NOT NULL, ended REAL NOT NULL, status TEXT NOT NULL, code TEXT NOT NULL, result BLOB NOT NULL
+);
+CREATE INDEX calls_by_session ON calls (session, turn, seq);
+CREATE TABLE entries (
+  id INTEGER PRIMARY KEY, call_id TEXT NOT NULL, ordinal INTEGER NOT NULL, session TEXT NOT NULL,
+  turn TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, coverage TEXT NOT NULL,
+  fingerprint TEXT NOT NULL, note TEXT NOT NULL, at REAL NOT NULL, UNIQUE (call_id, ordinal)
+);
+CREATE INDEX entries_by_session ON entries (session, turn, id);
+CREATE INDEX entries_open ON entries (id) WHERE state = 'intent';
+CREATE TABLE touches (
+  id INTEGER PRIMARY KEY, entry INTEGER NOT NULL, path TEXT NOT NULL, temporary TEXT NOT NULL,
+  before_kind TEXT, before_digest TEXT, before_mode INTEGER,
+  after_kind TEXT, after_digest TEXT, after_mode INTEGER, reverted_by INTEGER
+);
+CREATE INDEX touches_by_entry ON touches (entry);
+CREATE INDEX touches_by_path ON touches (path, id);
+CREATE INDEX touches_reverted ON touches (reverted_by) WHERE reverted_by IS NOT NULL;
+CREATE TABLE blobs (digest TEXT PRIMARY KEY, bytes INTEGER NOT NULL, kept INTEGER NOT NULL, data BLOB);
+CREATE TABLE seen (
+  session TEXT, agent TEXT, path TEXT, digest TEXT NOT NULL, at REAL NOT NULL,
+  PRIMARY KEY (session, agent, path)
+) WITHOUT ROWID;
+CREATE TABLE grants (session TEXT NOT NULL, remembered TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, remembered));
+CREATE TABLE approvals (call_id TEXT PRIMARY KEY, call TEXT NOT NULL, approval TEXT NOT NULL, at REAL NOT NULL);
+"""
+
+
+class Database:
+    """A lazily opened connection that any thread may use, one at a time."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.healed: str = ""
+        """Says what was done when the file was found damaged; empty otherwise."""
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Look without taking the write lock."""
+        with self._lock, _explained(self.path):
+            yield self._open()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it or nothing."""
+        with self._lock, _explained(self.path):
+            connection = self._open()
+            if connection.in_transaction:
+                yield connection
+                return
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Let go of the file; the next use opens it again."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            try:
+                self._connection = _connect(self.path)
+            except sqlite3.OperationalError:
+                raise
+            except sqlite3.DatabaseError as damage:
+                self.healed = _set_aside(self.path, str(damage))
+                self._connection = _connect(self.path)
+        return self._connection
+
+
+@contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """SQLite's errors, as ours; anything else passes."""
+    try:
+        yield
+    except sqlite3.OperationalError as failure:
+        raise HostError(
+            f"The journal {path} can't be used: {failure}. Files are untouched."
+        ) from failure
+    except sqlite3.IntegrityError:
+        raise
+    except sqlite3.DatabaseError as failure:
+        raise JournalDamaged(
+            f"The journal {path} is damaged: {failure}. Files are untouched; "
+            "the next start sets it aside and begins a new one."
+        ) from failure
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    _check_length(path)
+    connection = sqlite3.connect(path, BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        # A power cut may cost the newest records, never their order or a file's bytes: those are synced by the host.
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA cache_size = -8192")
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            _create(connection)
+        elif version > SCHEMA_VERSION:
+            raise HostError(
+                f"The journal {path} was written by a newer handtools. Update handtools."
+            )
+        connection.execute("SELECT 1 FROM calls, entries, touches LIMIT 1").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    """Make the tables; another process may be doing the same."""
+    connection.execute("BEGIN IMMEDIATE")
+    if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+        for statement in SCHEMA.split(";\n"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    connection.execute("COMMIT")
+
+
+def _check_length(path: str) -> None:
+    """A file shorter than its own header says was cut; SQLite would notice only when it needs a lost page."""
+    file = Path(path)
+    if path == ":memory:" or not file.exists() or not (length := file.stat().st_size):
+        return
+    with file.open("rb") as opened:
+        header = opened.read(100)
+    if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
+        raise sqlite3.DatabaseError("it has no whole header")
+    page = int.from_bytes(header[16:18]) or 65536
+    page = 65536 if page == 1 else page
+    # The page count in the header is only current when its change counter agrees (bytes 24 and 92).
+    if header[24:28] == header[92:96] and length < page * int.from_bytes(header[28:32]):
+        raise sqlite3.DatabaseError("it is shorter than it should be")
+
+
+def _set_aside(path: str, damage: str) -> str:
+    """Keep the damaged file for a person to look at, and make room for a new one."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+    kept = f"{path}.damaged-{stamp}"
+    for suffix in ("", "-wal", "-shm"):
+        part = Path(path + suffix)
+        if part.exists():
+            part.rename(kept + suffix)
+    return (
+        f"The journal was damaged ({damage}); it is kept as {kept} and a new one was begun. "
+        "No file of the workspace was touched; calls recorded before can't be undone any more."
+    )

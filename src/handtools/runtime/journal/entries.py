@@ -1,0 +1,244 @@
+"""Entries: what was changed, by which call, with the bytes before and after."""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from handtools.core.call import Call
+from handtools.core.changes import Change, Coverage, Node
+from handtools.core.ports import Step, UndoScope, Version
+from handtools.runtime.journal.blobs import Blobs
+from handtools.runtime.journal.database import Database
+
+EntryKind = Literal["change", "undo"]
+TOUCH = (
+    "t.id, t.entry, t.path, t.temporary, t.before_kind, t.before_digest, t.before_mode, "
+    "t.after_kind, t.after_digest, t.after_mode, t.reverted_by"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What was at a path, by the name of its bytes."""
+
+    kind: str
+    digest: str
+    mode: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """One path of one entry."""
+
+    id: int
+    entry: int
+    path: str
+    temporary: str
+    before: Trace | None
+    after: Trace | None
+    reverted_by: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One transaction."""
+
+    id: int
+    call_id: str
+    kind: str
+    state: str
+    fingerprint: str
+
+
+class Entries:
+    """The record of changes: intent, done, and who took what back."""
+
+    def __init__(self, database: Database, blobs: Blobs) -> None:
+        self._database = database
+        self._blobs = blobs
+
+    def intend(
+        self,
+        call: Call,
+        steps: Sequence[Step],
+        *,
+        kind: EntryKind = "change",
+        coverage: Coverage = "declared",
+        fingerprint: str = "",
+        note: str = "",
+    ) -> int:
+        """Write down what is about to happen, with all bytes needed to finish it or to take it back."""
+        with self._database.writing() as connection:
+            ordinal = connection.execute(
+                "SELECT count(*) FROM entries WHERE call_id = ?", (call.id,)
+            ).fetchone()[0]
+            self._blobs.put(
+                connection, (n for s in steps for n in (s.change.before, s.change.after))
+            )
+            row = (
+                call.id,
+                ordinal,
+                call.session,
+                call.turn,
+                kind,
+                "intent",
+                coverage,
+                fingerprint,
+                note,
+            )
+            entry = connection.execute(
+                "INSERT INTO entries (call_id, ordinal, session, turn, kind, state, coverage, fingerprint, note, at) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*row, time.time()),
+            ).lastrowid
+            assert entry is not None
+            connection.executemany(
+                "INSERT INTO touches (entry, path, temporary, before_kind, before_digest, before_mode, "
+                "after_kind, after_digest, after_mode) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [_touch_row(entry, step) for step in steps],
+            )
+        return entry
+
+    def finish(
+        self, entry: int, *, reverts: Iterable[int] = (), revives: Iterable[int] = ()
+    ) -> None:
+        """Mark an entry done, with the touches that it took back or brought back."""
+        with self._database.writing() as connection:
+            connection.execute("UPDATE entries SET state = 'done' WHERE id = ?", (entry,))
+            connection.executemany(
+                "UPDATE touches SET reverted_by = ? WHERE id = ?",
+                [(entry, touch) for touch in reverts],
+            )
+            connection.executemany(
+                "UPDATE touches SET reverted_by = NULL WHERE id = ?",
+                [(touch,) for touch in revives],
+            )
+
+    def void(self, entry: int) -> None:
+        """Mark an entry as never having happened."""
+        with self._database.writing() as connection:
+            connection.execute("UPDATE entries SET state = 'void' WHERE id = ?", (entry,))
+
+    def of_call(self, call_id: str) -> list[Entry]:
+        """Everything a call changed, in order."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT id, call_id, kind, state, fingerprint FROM entries WHERE call_id = ? ORDER BY id",
+                (call_id,),
+            ).fetchall()
+        return [Entry(*row) for row in rows]
+
+    def open(self) -> list[Entry]:
+        """Intents without a done: a crash, or a call that is running now."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT id, call_id, kind, state, fingerprint FROM entries WHERE state = 'intent' ORDER BY id"
+            ).fetchall()
+        return [Entry(*row) for row in rows]
+
+    def touches(self, entry: int) -> list[Touch]:
+        """The paths of an entry, in the order they were written."""
+        return self._touches("t.entry = ? ORDER BY t.id", entry)
+
+    def selected(self, scope: UndoScope, name: str) -> list[Touch]:
+        """Landed touches that the words name, newest first, taken back or not."""
+        match scope:
+            case "call":
+                return self._touches("e.call_id = ? AND e.state = 'done' ORDER BY t.id DESC", name)
+            case "turn":
+                session, _, turn = name.rpartition("/")
+                where = "e.session = ? AND e.turn = ? AND e.state = 'done' ORDER BY t.id DESC"
+                return self._touches(where, session, turn)
+            case "session":
+                return self._touches("e.session = ? AND e.state = 'done' ORDER BY t.id DESC", name)
+            case "path":
+                return self._touches(
+                    "t.path = ? AND e.state = 'done' ORDER BY t.id DESC LIMIT 100", name
+                )
+
+    def reverted_by(self, entry: int) -> list[Touch]:
+        """What an undo took back."""
+        return self._touches("t.reverted_by = ? ORDER BY t.id DESC", entry)
+
+    def kind_of(self, entry: int) -> str:
+        """`change` or `undo`."""
+        with self._database.reading() as connection:
+            row = connection.execute("SELECT kind FROM entries WHERE id = ?", (entry,)).fetchone()
+        return str(row[0])
+
+    def node(self, trace: Trace | None) -> Node | None:
+        """What was at the path, bytes and all; `KeyError` when the bytes were let go."""
+        if trace is None:
+            return None
+        if trace.kind == "folder":
+            return Node("folder", b"", trace.mode)
+        with self._database.reading() as connection:
+            data = self._blobs.get(connection, trace.digest)
+        if data is None:
+            raise KeyError(trace.digest)
+        return Node("link" if trace.kind == "link" else "file", data, trace.mode)
+
+    def step(self, touch: Touch) -> Step:
+        """The step as it was planned, for recovery."""
+        change = Change(touch.path, self.node(touch.before), self.node(touch.after))
+        return Step(change, touch.temporary)
+
+    def versions(self, path: str, limit: int = 50) -> list[Version]:
+        """Recorded versions of a path, newest first; a version is what a call left there."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT t.id, e.call_id, coalesce(c.tool, ''), e.at, t.before_kind, t.after_kind, b.bytes "
+                "FROM touches t JOIN entries e ON e.id = t.entry LEFT JOIN calls c ON c.id = e.call_id "
+                "LEFT JOIN blobs b ON b.digest = t.after_digest "
+                "WHERE t.path = ? AND e.state = 'done' ORDER BY t.id DESC LIMIT ?",
+                (path, limit),
+            ).fetchall()
+        return [Version(r[0], r[1], r[2], r[3], action_of(r[4], r[5]), r[6]) for r in rows]
+
+    def touch(self, number: int) -> Touch | None:
+        """One touch by its number."""
+        return next(iter(self._touches("t.id = ? AND e.state = 'done'", number)), None)
+
+    def saw(self, call: Call, path: str, node: Node, *, keep: bool) -> None:
+        """Remember what an agent last saw of a path."""
+        with self._database.writing() as connection:
+            if keep:
+                self._blobs.put(connection, (node,))
+            connection.execute(
+                "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)",
+                (call.session, call.agent, path, node.digest, time.time()),
+            )
+
+    def seen(self, call: Call, path: str) -> str | None:
+        """The digest of what this agent last saw of a path."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT digest FROM seen WHERE session = ? AND agent = ? AND path = ?",
+                (call.session, call.agent, path),
+            ).fetchone()
+        return None if row is None else str(row[0])
+
+    def _touches(self, where: str, *values: Any) -> list[Touch]:
+        query = f"SELECT {TOUCH} FROM touches t JOIN entries e ON e.id = t.entry WHERE {where}"
+        with self._database.reading() as connection:
+            rows = connection.execute(query, values).fetchall()
+        return [Touch(*r[:4], _trace(*r[4:7]), _trace(*r[7:10]), r[10]) for r in rows]
+
+
+def action_of(before: object, after: object) -> Literal["created", "changed", "deleted"]:
+    """What a change of a path is called."""
+    if before is None:
+        return "created"
+    return "deleted" if after is None else "changed"
+
+
+def _trace(kind: str | None, digest: str | None, mode: int | None) -> Trace | None:
+    return None if kind is None else Trace(kind, digest or "", mode)
+
+
+def _touch_row(entry: int, step: Step) -> tuple[Any, ...]:
+    facts: list[Any] = []
+    for node in (step.change.before, step.change.after):
+        facts += [None, None, None] if node is None else [node.kind, node.digest, node.mode]
+    return (entry, step.change.path, step.temporary, *facts)
