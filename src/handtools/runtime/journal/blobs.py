@@ -21,21 +21,17 @@ class Blobs:
         self._store = store
 
     def put(self, connection: sqlite3.Connection, nodes: Iterable[Node | None]) -> None:
-        """Keep the bytes of every node that is not kept yet."""
+        """Keep the bytes of every node; each keeping is one use."""
         for node in nodes:
             if node is None or node.kind == "folder":
                 continue
-            known = connection.execute(
-                "SELECT 1 FROM blobs WHERE digest = ?", (node.digest,)
-            ).fetchone()
-            if not known:
+            used = connection.execute("UPDATE blobs SET uses = uses + 1 WHERE digest = ?", (node.digest,))
+            if not used.rowcount:
                 self._insert(connection, node.digest, node.data)
 
     def get(self, connection: sqlite3.Connection, digest: str) -> bytes | None:
         """The bytes of a digest; None when they were let go."""
-        row = connection.execute(
-            "SELECT bytes, data FROM blobs WHERE digest = ?", (digest,)
-        ).fetchone()
+        row = connection.execute("SELECT bytes, data FROM blobs WHERE digest = ?", (digest,)).fetchone()
         if row is None:
             return None
         size, packed = row
@@ -46,17 +42,18 @@ class Blobs:
                 return None
         return unpack(packed, size)
 
-    def drop(self, connection: sqlite3.Connection, digests: Iterable[str]) -> int:
-        """Let go of bytes; gives back how many were kept for them."""
+    def release(self, connection: sqlite3.Connection, digests: Iterable[str | None]) -> int:
+        """Take back one use of each digest; bytes without a use are let go. Gives back how many were freed."""
         freed = 0
         for digest in digests:
+            connection.execute("UPDATE blobs SET uses = uses - 1 WHERE digest = ?", (digest,))
             row = connection.execute(
-                "DELETE FROM blobs WHERE digest = ? RETURNING kept, data IS NULL", (digest,)
+                "DELETE FROM blobs WHERE digest = ? AND uses <= 0 RETURNING kept, data IS NULL", (digest,)
             ).fetchone()
             if row:
                 freed += row[0]
                 if row[1]:
-                    self._store.drop(digest)
+                    self._store.drop(str(digest))
         return freed
 
     def _insert(self, connection: sqlite3.Connection, digest: str, data: bytes) -> None:
@@ -65,8 +62,8 @@ class Blobs:
         if len(packed) > INLINE_BYTES:
             self._store.put(packed, name=digest)
             inline = None
-        row = (digest, len(data), len(packed), inline)
-        connection.execute("INSERT INTO blobs VALUES (?, ?, ?, ?)", row)
+        row = (digest, 1, len(data), len(packed), inline)
+        connection.execute("INSERT INTO blobs VALUES (?, ?, ?, ?, ?)", row)
 
 
 def pack(data: bytes) -> bytes:
@@ -85,6 +82,4 @@ def unpack(packed: bytes, size: int) -> bytes:
     try:
         return zstandard.ZstdDecompressor().decompress(packed[1:], max_output_size=max(size, 1))
     except zstandard.ZstdError as damage:
-        raise HostError(
-            f"Kept bytes can't be unpacked: {damage}. They can't be restored."
-        ) from damage
+        raise HostError(f"Kept bytes can't be unpacked: {damage}. They can't be restored.") from damage

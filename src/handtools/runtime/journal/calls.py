@@ -64,6 +64,8 @@ class Calls:
             row = connection.execute("SELECT result FROM calls WHERE id = ?", (call_id,)).fetchone()
         if row is None:
             return None
+        if not row[0]:
+            return result_to_json(Result("This result was forgotten on request.", None))
         size, packed = int.from_bytes(row[0][:4]), row[0][4:]
         recalled: dict[str, Any] = json.loads(unpack(packed, size))
         return recalled
@@ -110,11 +112,7 @@ class Calls:
             row = connection.execute(
                 "SELECT call, approval FROM approvals WHERE call_id = ?", (call_id,)
             ).fetchone()
-        return (
-            None
-            if row is None
-            else (call_from_json(json.loads(row[0])), Approval(**json.loads(row[1])))
-        )
+        return None if row is None else (call_from_json(json.loads(row[0])), Approval(**json.loads(row[1])))
 
     def waiting(self) -> list[Approval]:
         """Every question whose answer is out, oldest first."""
@@ -140,4 +138,5 @@ class Calls:
 
 
 def _logged(row: tuple[Any, ...]) -> LoggedCall:
-    return LoggedCall(*row[:7], json.loads(row[7]), *row[8:])
+    values: list[Any] = [*row[:7], json.loads(row[7]), *row[8:]]
+    return LoggedCall(*values)

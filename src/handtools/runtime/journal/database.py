@@ -34,12 +34,16 @@ CREATE TABLE touches (
 CREATE INDEX touches_by_entry ON touches (entry);
 CREATE INDEX touches_by_path ON touches (path, id);
 CREATE INDEX touches_reverted ON touches (reverted_by) WHERE reverted_by IS NOT NULL;
-CREATE TABLE blobs (digest TEXT PRIMARY KEY, bytes INTEGER NOT NULL, kept INTEGER NOT NULL, data BLOB);
+CREATE TABLE blobs (
+  digest TEXT PRIMARY KEY, uses INTEGER NOT NULL, bytes INTEGER NOT NULL, kept INTEGER NOT NULL, data BLOB
+);
 CREATE TABLE seen (
   session TEXT, agent TEXT, path TEXT, digest TEXT NOT NULL, at REAL NOT NULL,
   PRIMARY KEY (session, agent, path)
 ) WITHOUT ROWID;
-CREATE TABLE grants (session TEXT NOT NULL, remembered TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, remembered));
+CREATE TABLE grants (
+  session TEXT NOT NULL, remembered TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, remembered)
+);
 CREATE TABLE approvals (call_id TEXT PRIMARY KEY, call TEXT NOT NULL, approval TEXT NOT NULL, at REAL NOT NULL);
 """
 
@@ -101,9 +105,7 @@ def _explained(path: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as failure:
-        raise HostError(
-            f"The journal {path} can't be used: {failure}. Files are untouched."
-        ) from failure
+        raise HostError(f"The journal {path} can't be used: {failure}. Files are untouched.") from failure
     except sqlite3.IntegrityError:
         raise
     except sqlite3.DatabaseError as failure:
@@ -118,16 +120,14 @@ def _connect(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
-        # A power cut may cost the newest records, never their order or a file's bytes: those are synced by the host.
+        # A power cut may cost the newest records, never a file's bytes: those are synced by the host.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cache_size = -8192")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version == 0:
             _create(connection)
         elif version > SCHEMA_VERSION:
-            raise HostError(
-                f"The journal {path} was written by a newer handtools. Update handtools."
-            )
+            raise HostError(f"The journal {path} was written by a newer handtools. Update handtools.")
         connection.execute("SELECT 1 FROM calls, entries, touches LIMIT 1").fetchone()
     except BaseException:
         connection.close()

@@ -17,6 +17,8 @@ TOUCH = (
     "t.after_kind, t.after_digest, t.after_mode, t.reverted_by"
 )
 
+SEEN_KEY = "session = ? AND agent = ? AND path = ?"
+
 
 @dataclass(frozen=True, slots=True)
 class Trace:
@@ -73,9 +75,7 @@ class Entries:
             ordinal = connection.execute(
                 "SELECT count(*) FROM entries WHERE call_id = ?", (call.id,)
             ).fetchone()[0]
-            self._blobs.put(
-                connection, (n for s in steps for n in (s.change.before, s.change.after))
-            )
+            self._blobs.put(connection, (n for s in steps for n in (s.change.before, s.change.after)))
             row = (
                 call.id,
                 ordinal,
@@ -88,7 +88,8 @@ class Entries:
                 note,
             )
             entry = connection.execute(
-                "INSERT INTO entries (call_id, ordinal, session, turn, kind, state, coverage, fingerprint, note, at) "
+                "INSERT INTO entries "
+                "(call_id, ordinal, session, turn, kind, state, coverage, fingerprint, note, at) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (*row, time.time()),
             ).lastrowid
@@ -100,9 +101,7 @@ class Entries:
             )
         return entry
 
-    def finish(
-        self, entry: int, *, reverts: Iterable[int] = (), revives: Iterable[int] = ()
-    ) -> None:
+    def finish(self, entry: int, *, reverts: Iterable[int] = (), revives: Iterable[int] = ()) -> None:
         """Mark an entry done, with the touches that it took back or brought back."""
         with self._database.writing() as connection:
             connection.execute("UPDATE entries SET state = 'done' WHERE id = ?", (entry,))
@@ -153,9 +152,7 @@ class Entries:
             case "session":
                 return self._touches("e.session = ? AND e.state = 'done' ORDER BY t.id DESC", name)
             case "path":
-                return self._touches(
-                    "t.path = ? AND e.state = 'done' ORDER BY t.id DESC LIMIT 100", name
-                )
+                return self._touches("t.path = ? AND e.state = 'done' ORDER BY t.id DESC LIMIT 100", name)
 
     def reverted_by(self, entry: int) -> list[Touch]:
         """What an undo took back."""
@@ -202,20 +199,25 @@ class Entries:
 
     def saw(self, call: Call, path: str, node: Node, *, keep: bool) -> None:
         """Remember what an agent last saw of a path."""
+        key = (call.session, call.agent, path)
         with self._database.writing() as connection:
+            row = connection.execute(f"SELECT digest FROM seen WHERE {SEEN_KEY}", key).fetchone()
+            if row and row[0] == node.digest:
+                return
             if keep:
                 self._blobs.put(connection, (node,))
+            if row:
+                self._blobs.release(connection, row)
             connection.execute(
                 "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)",
-                (call.session, call.agent, path, node.digest, time.time()),
+                (*key, node.digest, time.time()),
             )
 
     def seen(self, call: Call, path: str) -> str | None:
         """The digest of what this agent last saw of a path."""
         with self._database.reading() as connection:
             row = connection.execute(
-                "SELECT digest FROM seen WHERE session = ? AND agent = ? AND path = ?",
-                (call.session, call.agent, path),
+                f"SELECT digest FROM seen WHERE {SEEN_KEY}", (call.session, call.agent, path)
             ).fetchone()
         return None if row is None else str(row[0])
 
@@ -223,7 +225,7 @@ class Entries:
         query = f"SELECT {TOUCH} FROM touches t JOIN entries e ON e.id = t.entry WHERE {where}"
         with self._database.reading() as connection:
             rows = connection.execute(query, values).fetchall()
-        return [Touch(*r[:4], _trace(*r[4:7]), _trace(*r[7:10]), r[10]) for r in rows]
+        return [Touch(r[0], r[1], r[2], r[3], _trace(*r[4:7]), _trace(*r[7:10]), r[10]) for r in rows]
 
 
 def action_of(before: object, after: object) -> Literal["created", "changed", "deleted"]:

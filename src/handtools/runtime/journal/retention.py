@@ -1,5 +1,6 @@
 """Letting go: by age, by size, or because a path must not be remembered."""
 
+import sqlite3
 import time
 from dataclasses import dataclass
 
@@ -42,44 +43,35 @@ class Retention:
                 if not rows:
                     break
                 marks = ", ".join(str(row[0]) for row in rows)
-                digests = connection.execute(
-                    f"SELECT before_digest FROM touches WHERE entry IN ({marks}) "
-                    f"UNION SELECT after_digest FROM touches WHERE entry IN ({marks})"
-                ).fetchall()
+                freed += self._blobs.release(connection, _digests(connection, f"entry IN ({marks})"))
                 connection.execute(f"DELETE FROM touches WHERE entry IN ({marks})")
                 connection.execute(f"DELETE FROM entries WHERE id IN ({marks})")
-                freed += self._blobs.drop(connection, self._unused(connection, digests))
         with self._database.writing() as connection:
             connection.execute("DELETE FROM calls WHERE ended < ?", (horizon,))
-            connection.execute("DELETE FROM seen WHERE at < ?", (horizon,))
+            old = connection.execute(
+                "DELETE FROM seen WHERE at < ? RETURNING digest", (horizon,)
+            ).fetchall()
+            freed += self._blobs.release(connection, [row[0] for row in old])
         return freed
 
     def forget(self, path: str) -> int:
         """Let go of every kept version of a path, and overwrite its bytes on disk."""
         with self._database.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
-            digests = connection.execute(
-                "SELECT before_digest FROM touches WHERE path = ?1 UNION SELECT after_digest FROM touches "
-                "WHERE path = ?1 UNION SELECT digest FROM seen WHERE path = ?1",
-                (path,),
-            ).fetchall()
+            digests = _digests(connection, "path = ?", path)
+            digests += [r[0] for r in connection.execute("SELECT digest FROM seen WHERE path = ?", (path,))]
+            self._blobs.release(connection, digests)
             connection.execute("DELETE FROM touches WHERE path = ?", (path,))
             connection.execute("DELETE FROM seen WHERE path = ?", (path,))
             connection.execute(
-                "UPDATE calls SET args = '{}', result = zeroblob(0) WHERE args LIKE ?",
-                (f"%{path}%",),
+                "UPDATE calls SET args = '{}', result = x'' WHERE json_extract(args, '$.path') = ?", (path,)
             )
-            dropped = self._unused(connection, digests)
-            self._blobs.drop(connection, dropped)
         with self._database.reading() as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             connection.execute("PRAGMA secure_delete = OFF")
-        return len(dropped)
+        return len(digests)
 
-    @staticmethod
-    def _unused(connection: object, digests: list[tuple[str | None]]) -> list[str]:
-        query = (
-            "SELECT 1 FROM touches WHERE before_digest = ?1 OR after_digest = ?1 "
-            "UNION ALL SELECT 1 FROM seen WHERE digest = ?1 LIMIT 1"
-        )
-        return [d for (d,) in digests if d and not connection.execute(query, (d,)).fetchone()]  # type: ignore[attr-defined]
+
+def _digests(connection: sqlite3.Connection, where: str, *values: str) -> list[str | None]:
+    rows = connection.execute(f"SELECT before_digest, after_digest FROM touches WHERE {where}", values)
+    return [digest for row in rows.fetchall() for digest in row]
