@@ -1,0 +1,324 @@
+"""Aligning: which lines of two texts stay the same, with as few changes as possible.
+
+Three exact searches share the work, because each is fast where the others are slow:
+`_sparse` when few pairs of lines are equal, `_near` when few lines changed, and bit rows
+when neither holds, as in repetitive text. None of them has a quadratic memory need.
+"""
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import accumulate, pairwise
+from typing import NamedTuple, TypeAlias
+
+# `_near` costs the square of the distance; beyond this the bit rows are cheaper.
+_NEAR_DISTANCE = 96
+# Below this many cells the bit rows take a few milliseconds, whatever the distance.
+_SMALL_CELLS = 1 << 21
+# Bits of table kept at once (4 MiB); a larger problem is split in two first.
+_TABLE_CELLS = 1 << 25
+# Beyond this (65,536 lines against as many) the diff stays correct but may not be minimal.
+_MINIMAL_CELLS = 1 << 32
+# Lines up to this frequent get their bit mask on demand: one for each would not fit.
+_RARE = 4
+# The places compared for a change that could stand in several.
+_PLACES = 100
+_FLIPPED_DIGITS = bytes.maketrans(b"01", b"\x01\x00")
+
+Ids: TypeAlias = list[int]
+Pairs: TypeAlias = list[tuple[int, int]]
+
+
+class Edit(NamedTuple):
+    """Lines `start_a` to `end_a` of one text became `start_b` to `end_b` of the other."""
+
+    start_a: int
+    end_a: int
+    start_b: int
+    end_b: int
+
+
+def align(a: Sequence[str], b: Sequence[str]) -> list[Edit]:
+    """Give the changed regions of a minimal alignment, moved to readable places."""
+    a, b = list(a), list(b)
+    head, tail = _shared_ends(a, b)
+    ids: dict[str, int] = {}
+    middle_a = [ids.setdefault(line, len(ids)) for line in a[head : len(a) - tail]]
+    middle_b = [ids.setdefault(line, len(ids)) for line in b[head : len(b) - tail]]
+    edits: list[Edit] = []
+    next_a = next_b = head
+    for i, j in [*_shared(middle_a, middle_b), (len(middle_a), len(middle_b))]:
+        if (i + head, j + head) != (next_a, next_b):
+            edits.append(Edit(next_a, i + head, next_b, j + head))
+        next_a, next_b = i + head + 1, j + head + 1
+    return _settle(edits, a, b)
+
+
+def _shared(a: Ids, b: Ids) -> Pairs:
+    """Give the pairs of a longest common subsequence."""
+    in_a, in_b = set(a), set(b)
+    # A line that the other side lacks is in no solution; without it, most edits vanish.
+    places_a = [i for i, line in enumerate(a) if line in in_b]
+    places_b = [j for j, line in enumerate(b) if line in in_a]
+    pairs = _longest([a[i] for i in places_a], [b[j] for j in places_b], _anchored)
+    return [(places_a[i], places_b[j]) for i, j in pairs]
+
+
+def _longest(a: Ids, b: Ids, cut: Callable[[Ids, Ids], Pairs]) -> Pairs:
+    """Trim what both ends share, then search the middle in the cheapest exact way."""
+    head, tail = _shared_ends(a, b)
+    size_a, size_b = len(a) - tail, len(b) - tail
+    middle = _search(a[head:size_a], b[head:size_b], cut)
+    pairs = [(i, i) for i in range(head)]
+    pairs += [(i + head, j + head) for i, j in middle]
+    pairs += [(size_a + k, size_b + k) for k in range(tail)]
+    return pairs
+
+
+def _search(a: Ids, b: Ids, cut: Callable[[Ids, Ids], Pairs]) -> Pairs:
+    if not a or not b:
+        return []
+    in_a, in_b = Counter(a), Counter(b)
+    if sum(times * in_b[line] for line, times in in_a.items()) <= 4 * (len(a) + len(b)):
+        return _sparse(a, b)
+    cells = len(a) * len(b)
+    if cells > _SMALL_CELLS and (near := _near(a, b)) is not None:
+        return near
+    if cells > _MINIMAL_CELLS:
+        return _cut(a, b, cut(a, b), partial(_longest, cut=_evenly))
+    return _halved(a, b)
+
+
+def _shared_ends(a: Sequence[object], b: Sequence[object]) -> tuple[int, int]:
+    """Give how many elements both begin with, and how many of the others both end with."""
+    head = _run(a, b, 0, 0)
+    return head, _run(a[head:][::-1], b[head:][::-1], 0, 0)
+
+
+def _run(a: Sequence[object], b: Sequence[object], i: int, j: int) -> int:
+    """Count the equal elements from `i` and `j` on, by comparing ever larger slices."""
+    most = min(len(a) - i, len(b) - j)
+    size, same = 1, 0
+    while same < most and a[i + same : i + same + size] == b[j + same : j + same + size]:
+        same += size
+        size = min(2 * size, most - same)
+    while size > 1 and same < most:
+        size = (size + 1) // 2
+        if a[i + same : i + same + size] == b[j + same : j + same + size]:
+            same += size
+    return same
+
+
+def _sparse(a: Ids, b: Ids) -> Pairs:
+    """Hunt and Szymanski: extend the earliest-ending chains, for few equal pairs."""
+    places = defaultdict(list)
+    for j in range(len(b) - 1, -1, -1):
+        places[b[j]].append(j)
+    ends: list[int] = []
+    chains: list[tuple[int, int, object]] = []
+    for i, line in enumerate(a):
+        for j in places.get(line, ()):
+            rank = bisect_left(ends, j)
+            chain = (i, j, chains[rank - 1] if rank else None)
+            if rank == len(ends):
+                ends.append(j)
+                chains.append(chain)
+            else:
+                ends[rank] = j
+                chains[rank] = chain
+    return _unchained(chains)
+
+
+def _unchained(chains: list[tuple[int, int, object]]) -> Pairs:
+    pairs: Pairs = []
+    link: object = chains[-1] if chains else None
+    while isinstance(link, tuple):
+        i, j, link = link
+        pairs.append((i, j))
+    return pairs[::-1]
+
+
+def _near(a: Ids, b: Ids) -> Pairs | None:
+    """Myers: the furthest reach on each diagonal, for a small distance; None when it is not."""
+    goal = len(a) - len(b)
+    reach = [0] * (2 * _NEAR_DISTANCE + 3)  # negative diagonals count from the list's end
+    history: list[list[int]] = []
+    for distance in range(_NEAR_DISTANCE + 1):
+        history.append(reach.copy())
+        for diagonal in range(-distance, distance + 1, 2):
+            origin = _origin(reach, diagonal, distance)
+            i = reach[origin] + (origin < diagonal)
+            reach[diagonal] = i + _run(a, b, i, i - diagonal)
+        if abs(goal) <= distance and reach[goal] >= len(a):
+            return _retraced(history, goal, len(a))
+    return None
+
+
+def _origin(reach: list[int], diagonal: int, distance: int) -> int:
+    """Give the neighbour from which a path of this distance enters the diagonal further on."""
+    if diagonal == -distance:
+        return diagonal + 1
+    if diagonal == distance or reach[diagonal - 1] >= reach[diagonal + 1]:
+        return diagonal - 1
+    return diagonal + 1
+
+
+def _retraced(history: list[list[int]], diagonal: int, end: int) -> Pairs:
+    """Walk back from the goal; what each path shared lies on its diagonals."""
+    pairs: Pairs = []
+    for distance in range(len(history) - 1, -1, -1):
+        reach = history[distance]
+        origin = _origin(reach, diagonal, distance)
+        entry = reach[origin] + (origin < diagonal)
+        pairs += [(i, i - diagonal) for i in range(end - 1, entry - 1, -1)]
+        diagonal, end = origin, reach[origin]
+    return pairs[::-1]
+
+
+def _halved(a: Ids, b: Ids) -> Pairs:
+    """Hirschberg: split where both halves together keep most, until a table fits."""
+    if len(a) * len(b) <= _TABLE_CELLS or len(b) < 2:
+        return _tabled(a, b)
+    half = len(b) // 2
+    kept_before = _kept(a, b[:half])
+    kept_after = _kept(a[::-1], b[: half - 1 : -1])[::-1]
+    kept = [x + y for x, y in zip(kept_before, kept_after, strict=True)]
+    return _cut(a, b, [(kept.index(max(kept)), half)], _halved)
+
+
+def _kept(a: Ids, b: Ids) -> list[int]:
+    """Give how many lines each prefix of `a` can share with `b`."""
+    row = 0
+    for row in _bit_rows(a, b):  # noqa: B007 - only the last row counts
+        pass
+    digits = f"{row:0{len(a)}b}".encode().translate(_FLIPPED_DIGITS)
+    return [0, *accumulate(digits[::-1])]
+
+
+def _tabled(a: Ids, b: Ids) -> Pairs:
+    """Keep all bit rows and walk back through them."""
+    rows = [(1 << len(a)) - 1, *_bit_rows(a, b)]
+    pairs: Pairs = []
+    i, j = len(a), len(b)
+    while i and j:
+        if rows[j] >> (i - 1) & 1:
+            i -= 1
+        elif rows[j - 1] >> (i - 1) & 1:
+            i, j = i - 1, j - 1
+            pairs.append((i, j))
+        else:
+            j -= 1
+    return pairs[::-1]
+
+
+def _bit_rows(a: Ids, b: Ids) -> Iterator[int]:
+    """Give, after each line of `b`, a number whose zero bits mark where `a` shares one more.
+
+    The bit-parallel recurrence of Crochemore and Hyyrö; Python's integers make a whole row
+    of the dynamic programme one addition, and their arithmetic runs in C.
+    """
+    places = defaultdict(list)
+    for i, line in enumerate(a):
+        places[line].append(i)
+    masks = {line: _mask(at) for line, at in places.items() if len(at) > _RARE}
+    full = row = (1 << len(a)) - 1
+    for line in b:
+        mask = masks.get(line)
+        common = row & (_mask(places[line]) if mask is None else mask)
+        row = ((row + common) | (row - common)) & full
+        yield row
+
+
+def _mask(places: list[int]) -> int:
+    if len(places) <= _RARE:
+        return sum([1 << place for place in places])
+    digits = bytearray(places[-1] // 8 + 1)
+    for place in places:
+        digits[place >> 3] |= 1 << (place & 7)
+    return int.from_bytes(digits, "little")
+
+
+def _cut(a: Ids, b: Ids, cuts: Pairs, solve: Callable[[Ids, Ids], Pairs]) -> Pairs:
+    """Solve the pieces between cuts by themselves."""
+    pairs: Pairs = []
+    for (i, j), (end_i, end_j) in pairwise([(0, 0), *cuts, (len(a), len(b))]):
+        pairs += [(i + x, j + y) for x, y in solve(a[i:end_i], b[j:end_j])]
+    return pairs
+
+
+def _anchored(a: Ids, b: Ids) -> Pairs:
+    """Cut before the lines that occur once on both sides and keep their order."""
+    in_a, in_b = Counter(a), Counter(b)
+    places_a = [i for i, line in enumerate(a) if in_a[line] == in_b[line] == 1]
+    places_b = [j for j, line in enumerate(b) if in_a[line] == in_b[line] == 1]
+    pairs = _sparse([a[i] for i in places_a], [b[j] for j in places_b])
+    return [(places_a[i], places_b[j]) for i, j in pairs]
+
+
+def _evenly(a: Ids, b: Ids) -> Pairs:
+    """Cut both into as many equal parts as bring each below the limit."""
+    parts = len(a) * len(b) // _MINIMAL_CELLS + 1
+    return [(len(a) * part // parts, len(b) * part // parts) for part in range(1, parts)]
+
+
+def _settle(edits: list[Edit], a: list[str], b: list[str]) -> list[Edit]:
+    """Move pure insertions and deletions to where they read best, joining those that meet."""
+    settled: list[Edit] = []
+    waiting = edits[::-1]
+    while waiting:
+        edit = waiting.pop()
+        if edit.start_a < edit.end_a and edit.start_b < edit.end_b:
+            settled.append(edit)
+            continue
+        rows, start, end = (
+            (b, edit.start_b, edit.end_b) if edit.start_a == edit.end_a else (a, edit.start_a, edit.end_a)
+        )
+        room_up = edit.start_a - (settled[-1].end_a if settled else 0)
+        up = 0
+        while up < room_up and rows[start - 1 - up] == rows[end - 1 - up]:
+            up += 1
+        if settled and up == room_up:
+            waiting.append(_joined(settled.pop(), _moved(edit, -up)))
+            continue
+        room_down = (waiting[-1].start_a if waiting else len(a)) - edit.end_a
+        down = 0
+        while down < room_down and rows[start + down] == rows[end + down]:
+            down += 1
+        if waiting and down == room_down:
+            waiting.append(_joined(_moved(edit, down), waiting.pop()))
+            continue
+        first = max(-up, down - min(end - start + 1, _PLACES))
+        shift = min(
+            range(down, first - 1, -1),
+            key=lambda shift: _awkwardness(rows, start + shift, end + shift),
+        )
+        settled.append(_moved(edit, shift))
+    return settled
+
+
+def _joined(one: Edit, other: Edit) -> Edit:
+    return Edit(one.start_a, other.end_a, one.start_b, other.end_b)
+
+
+def _moved(edit: Edit, by: int) -> Edit:
+    return Edit(*(place + by for place in edit))
+
+
+def _awkwardness(rows: list[str], start: int, end: int) -> tuple[int, ...]:
+    """Rate the borders of a change: best are shallow ones, after a blank line, at no dedent."""
+    return tuple(map(sum, zip(_border(rows, start), _border(rows, end), strict=True)))
+
+
+def _border(rows: list[str], at: int) -> tuple[int, int, int]:
+    above = rows[at - 1] if at else ""
+    below = rows[at] if at < len(rows) else ""
+    follower = next((row for row in rows[at : at + 20] if row.strip()), "")
+    after_blank = bool(below.strip()) and not above.strip()
+    dedents = _indent(follower) < _indent(above) and bool(above.strip())
+    return _indent(follower), int(dedents), int(not after_blank)
+
+
+def _indent(row: str) -> int:
+    row = row.expandtabs(8)
+    return len(row) - len(row.lstrip())

@@ -1,0 +1,220 @@
+"""Diffing: minimal line diffs, shown as unified diffs that `git apply` and `patch` accept."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from handtools.text import aligning, lines
+from handtools.text.aligning import Edit
+
+__all__ = ["Edit", "count", "first_changed_line", "opcodes", "trim_indent", "unified"]
+
+_NO_NEWLINE = "\n\\ No newline at end of file\n"
+_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_QUOTED = {"\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f"}
+_QUOTED |= {"\r": "\\r", '"': '\\"', "\\": "\\\\"}
+# How far around a change its lines may be moved to a more readable place.
+_MARGIN_LINES = 100
+
+
+def opcodes(a: Sequence[str], b: Sequence[str]) -> list[Edit]:
+    """Give the changed regions of a minimal line diff, in order."""
+    return aligning.align(a, b)
+
+
+def unified(
+    path: str,
+    before: str | None,
+    after: str | None,
+    *,
+    context: int = 3,
+    before_path: str | None = None,
+) -> str:
+    """Render the unified diff of two texts; None stands for a file that does not exist."""
+    header = _header(path, before, after, before_path)
+    if before == after:
+        return "" if before_path in (None, path) else header
+    hunks = "".join(_hunks(before or "", after or "", context))
+    if not hunks:
+        return header
+    old = "/dev/null" if before is None else _quoted(f"a/{before_path or path}", tab=True)
+    new = "/dev/null" if after is None else _quoted(f"b/{path}", tab=True)
+    return f"{header}--- {old}\n+++ {new}\n{hunks}"
+
+
+def count(before: str, after: str) -> tuple[int, int]:
+    """Count the added and the removed lines."""
+    _, old, new = _window(before, after, 0)
+    edits = opcodes(old, new)
+    added = sum(edit.end_b - edit.start_b for edit in edits)
+    removed = sum(edit.end_a - edit.start_a for edit in edits)
+    return added, removed
+
+
+def first_changed_line(before: str, after: str) -> int | None:
+    """Give the first line of `after` that differs; None when the texts are equal."""
+    if before == after:
+        return None
+    return lines.line_at(after, _common_prefix(before, after))
+
+
+def trim_indent(diff: str) -> str:
+    """Remove the indentation that all content lines of a diff share."""
+    rows = diff.split("\n")
+    content = list(_content_rows(rows))
+    filled = [rows[index][1:] for index in content if rows[index][1:].strip()]
+    if not filled:
+        return diff
+    low, high = min(filled), max(filled)
+    shared = low[: _common_prefix(low, high)]
+    depth = len(shared) - len(shared.lstrip(" \t"))
+    if depth:
+        for index in content:
+            row = rows[index]
+            rows[index] = row[0] + (row[depth + 1 :] or row[1:].lstrip(" \t"))
+    return "\n".join(rows)
+
+
+def _content_rows(rows: list[str]) -> Iterator[int]:
+    """Give the indexes of the rows inside hunks, which the counts of the hunk tell."""
+    old = new = 0
+    for index, row in enumerate(rows):
+        if old > 0 or new > 0:
+            if row.startswith("\\"):
+                continue
+            old -= not row.startswith("+")
+            new -= not row.startswith("-")
+            if row:
+                yield index
+        elif match := _HUNK.match(row):
+            old, new = (int(size) if size else 1 for size in match.groups())
+
+
+def _header(path: str, before: str | None, after: str | None, before_path: str | None) -> str:
+    """Give the extended lines that git needs where `---` and `+++` cannot say it."""
+    old = before_path or path
+    title = f"diff --git {_quoted(f'a/{old}')} {_quoted(f'b/{path}')}\n"
+    if before is None and after == "":
+        return f"{title}new file mode 100644\n"
+    if after is None and before == "":
+        return f"{title}deleted file mode 100644\n"
+    if old != path and before is not None and after is not None:
+        return f"{title}rename from {_quoted(old)}\nrename to {_quoted(path)}\n"
+    return ""
+
+
+def _quoted(path: str, *, tab: bool = False) -> str:
+    """Write a path as git does: odd characters escaped, a tab after one with spaces."""
+    if any(character < " " or character in '"\\\x7f' for character in path):
+        inner = "".join(
+            _QUOTED.get(character)
+            or (f"\\{ord(character):03o}" if character < " " or character == "\x7f" else character)
+            for character in path
+        )
+        return f'"{inner}"'
+    return f"{path}\t" if tab and " " in path else path
+
+
+def _hunks(before: str, after: str, context: int) -> Iterator[str]:
+    skipped, old, new = _window(before, after, max(context, _MARGIN_LINES))
+    for group in _grouped(opcodes(old, new), context):
+        yield _render(group, old, new, skipped, context)
+
+
+def _grouped(edits: list[Edit], context: int) -> Iterator[list[Edit]]:
+    """Gather the edits whose contexts meet into one hunk."""
+    group: list[Edit] = []
+    for edit in edits:
+        if group and edit.start_a - group[-1].end_a > 2 * context:
+            yield group
+            group = []
+        group.append(edit)
+    if group:
+        yield group
+
+
+def _render(group: list[Edit], old: list[str], new: list[str], skipped: int, context: int) -> str:
+    first, last = group[0], group[-1]
+    before = min(context, first.start_a)
+    after = min(context, len(old) - last.end_a)
+    start_a, end_a = first.start_a - before, last.end_a + after
+    start_b, end_b = first.start_b - before, last.end_b + after
+    rows: list[str] = []
+    place = start_a
+    for edit in group:
+        rows += [" " + row for row in old[place : edit.start_a]]
+        rows += ["-" + row for row in old[edit.start_a : edit.end_a]]
+        rows += ["+" + row for row in new[edit.start_b : edit.end_b]]
+        place = edit.end_a
+    rows += [" " + row for row in old[place:end_a]]
+    body = "".join([row if row[-1] == "\n" else row + _NO_NEWLINE for row in rows])
+    old_range = _range(start_a + skipped, end_a - start_a)
+    new_range = _range(start_b + skipped, end_b - start_b)
+    return f"@@ -{old_range} +{new_range} @@\n{body}"
+
+
+def _range(start: int, size: int) -> str:
+    """Write a hunk's range; an empty one names the line before it."""
+    if size == 1:
+        return str(start + 1)
+    return f"{start + 1 if size else start},{size}"
+
+
+def _window(before: str, after: str, margin: int) -> tuple[int, list[str], list[str]]:
+    """Give the rows around the changes and how many equal rows come before them.
+
+    Rows end in a line feed alone, as `patch` reads them, so a carriage return is content.
+    Comparing the texts before they are split keeps a small edit of a large file cheap.
+    """
+    start = before.rfind("\n", 0, _common_prefix(before, after)) + 1
+    for _ in range(margin):
+        if not start:
+            break
+        start = before.rfind("\n", 0, start - 1) + 1
+    room = min(len(before), len(after)) - start
+    end = before.find("\n", len(before) - min(_common_suffix(before, after), room)) + 1
+    for _ in range(margin):
+        if not end:
+            break
+        end = before.find("\n", end) + 1
+    tail = len(before) - end if end else 0
+    skipped = before.count("\n", 0, start)
+    old = _rows(before[start : len(before) - tail])
+    new = _rows(after[start : len(after) - tail])
+    return skipped, old, new
+
+
+def _rows(text: str) -> list[str]:
+    rows = text.split("\n")
+    last = rows.pop()
+    rows = [row + "\n" for row in rows]
+    if last:
+        rows.append(last)
+    return rows
+
+
+def _common_prefix(a: str, b: str) -> int:
+    """Give the length of the common prefix, by bisection over fast comparisons."""
+    low, high = 0, min(len(a), len(b))
+    if a.startswith(b[:high]):
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if a.startswith(b[low:middle], low):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _common_suffix(a: str, b: str) -> int:
+    """Give the length of the common suffix, by bisection over fast comparisons."""
+    low, high = 0, min(len(a), len(b))
+    if a.endswith(b[len(b) - high :]):
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if a.endswith(b[len(b) - middle : len(b) - low], 0, len(a) - low):
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,215 @@
+"""Encoding: bytes to text and back without losing a byte."""
+
+import codecs
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from handtools.text import lines
+
+# UTF-32 first: its little-endian mark begins with that of UTF-16.
+_MARKS = (
+    (b"\xef\xbb\xbf", "utf-8"),
+    (b"\xff\xfe\x00\x00", "utf-32-le"),
+    (b"\x00\x00\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
+_DECLARATION = re.compile(
+    rb"""\A(?:[^\r\n]*(?:\r\n?|\n))?[ \t\f]*\#[^\r\n]*?coding[:=][ \t]*(?P<cookie>[-\w.]+)
+    | \A\s*<\?xml\s[^>]*?\bencoding\s*=\s*["'](?P<xml>[-\w.:]+)["']
+    | <meta\s[^>]*?\bcharset\s*=\s*["']?\s*(?P<html>[-\w.:]+)
+    | \A@charset\s"(?P<css>[-\w.:]+)";""",
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
+)
+_DECLARATION_BYTES = 1024
+# Codecs that rewrite what they cannot hold instead of refusing it, or are no charset at all.
+_UNFIT = frozenset({"idna", "mbcs", "oem", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7"})
+_EVIDENCE_BYTES = 16 * 1024
+_SNIFFED_BYTES = 8 * 1024
+_SAMPLE_BYTES = 4 * 1024
+_UNPRINTABLE_SHARE = 0.3
+_CONTROL = bytes(set(range(32)) - set(b"\b\t\n\f\r\x1b")) + b"\x7f"
+_PRINTABLE = bytes(set(range(256)) - set(_CONTROL))
+_ESCAPED = re.compile("[\udc80-\udcff]+")
+_BEYOND_ASCII = re.compile("[^\x00-\x7f\udc80-\udcff]+")
+
+
+class Unencodable(ValueError):
+    """A character that the file's encoding cannot hold."""
+
+    def __init__(self, character: str, offset: int, encoding: str) -> None:
+        super().__init__(f"{character!r} at offset {offset} cannot be written as {encoding}")
+        self.character = character
+        self.offset = offset
+        self.encoding = encoding
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file's text together with what is needed to write it back."""
+
+    body: str
+    encoding: str
+    bom: bytes = b""
+    confidence: float = 1.0
+    errors: str = "strict"
+
+    def encode(self, text: str) -> bytes:
+        """Give the bytes of `text` as this file would hold it."""
+        try:
+            return self.bom + text.encode(self.encoding, self.errors)
+        except UnicodeEncodeError as error:
+            character = text[error.start]
+            raise Unencodable(character, error.start, self.encoding) from error
+
+    def adopt(self, text: str) -> str:
+        """Give `text` with this file's line ends; unchanged when the file has none."""
+        if "\n" not in self.body and "\r" not in self.body:
+            return text
+        return lines.adopt(text, lines.dominant_ending(self.body))
+
+
+def decode(data: bytes) -> Source:
+    """Decode any bytes so that encoding the body gives the same bytes again."""
+    return (
+        _marked(data)
+        or _wide(data)
+        or _utf8(data)
+        or _declared(data)
+        or _damaged(data)
+        or _detected(data)
+        or _escaped(data, 0.0)
+    )
+
+
+def is_binary(data: bytes) -> bool:
+    """Tell whether the bytes are no text: NULs or a large share of control characters."""
+    if 0 in data[:_SNIFFED_BYTES]:
+        return not _is_wide_text(data[:_SNIFFED_BYTES])
+    # High bytes count as printable: they are letters in UTF-8 and in every legacy encoding.
+    sample = data[:_SAMPLE_BYTES]
+    return len(sample.translate(None, _PRINTABLE)) > len(sample) * _UNPRINTABLE_SHARE
+
+
+def _attempt(data: bytes, encoding: str, confidence: float, bom: bytes = b"") -> Source | None:
+    """Decode strictly, and only if every byte comes back."""
+    try:
+        body = data.decode(encoding)
+        if body.encode(encoding) != data:
+            return None
+    except (UnicodeError, LookupError):
+        return None
+    return Source(body, encoding, bom, confidence)
+
+
+def _escaped(data: bytes, confidence: float, bom: bytes = b"") -> Source:
+    """Decode as UTF-8 with each undecodable byte kept as a lone surrogate."""
+    body = data.decode("utf-8", "surrogateescape")
+    return Source(body, "utf-8", bom, confidence, "surrogateescape")
+
+
+def _utf8(data: bytes) -> Source | None:
+    try:
+        body = data.decode()
+    except UnicodeDecodeError:
+        return None
+    # Plain ASCII under a declaration: what is added later must follow the declaration.
+    declared = _declared(data) if len(body) == len(data) else None
+    return declared or Source(body, "utf-8")
+
+
+def _marked(data: bytes) -> Source | None:
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            rest = data[len(mark) :]
+            if source := _attempt(rest, encoding, 1.0, mark):
+                return source
+            if encoding == "utf-8":
+                return _escaped(rest, 0.9, mark)
+    return None
+
+
+def _wide(data: bytes) -> Source | None:
+    """UTF-16 or UTF-32 without a mark, told by where its NULs are."""
+    if 0 not in data[:_SNIFFED_BYTES]:
+        return None
+    encoding = _wide_encoding(data[:_SNIFFED_BYTES])
+    return _attempt(data, encoding, 0.9) if encoding else None
+
+
+def _wide_encoding(sample: bytes) -> str | None:
+    """Guess the wide encoding of mostly Latin text; None when it would not be plain text."""
+    for width, encodings in ((4, ("utf-32-le", "utf-32-be")), (2, ("utf-16-le", "utf-16-be"))):
+        units = len(sample) // width
+        if not units:
+            continue
+        for encoding, low in zip(encodings, (0, width - 1), strict=True):
+            zeros = [sample[lane : units * width : width].count(0) for lane in range(width)]
+            high = [count for lane, count in enumerate(zeros) if lane != low]
+            if zeros[low] * 20 <= units and min(high) * 2 >= units:
+                return encoding if _reads_as(sample, encoding) else None
+    return None
+
+
+def _reads_as(sample: bytes, encoding: str) -> bool:
+    """Tell whether the sample is text without control characters in this encoding."""
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(sample)
+    except UnicodeDecodeError:
+        return False
+    return not text.encode("utf-8").translate(None, _PRINTABLE)
+
+
+def _is_wide_text(sample: bytes) -> bool:
+    for mark, encoding in _MARKS:
+        if sample.startswith(mark) and _reads_as(sample[len(mark) :], encoding):
+            return True
+    return _wide_encoding(sample) is not None
+
+
+def _declared(data: bytes) -> Source | None:
+    """Decode by the encoding that the text itself declares, if it keeps every byte."""
+    head = data[:_DECLARATION_BYTES]
+    if b"coding" not in head and b"charset" not in head:
+        return None
+    match = _DECLARATION.search(head)
+    if match is None or match.lastgroup is None:
+        return None
+    try:
+        encoding = codecs.lookup(match[match.lastgroup].decode()).name
+        # A declaration must be readable in the encoding it declares; UTF-16 and EBCDIC are not.
+        readable = match[0].decode(encoding) == match[0].decode("latin-1")
+    except (UnicodeError, LookupError):
+        return None
+    return _attempt(data, encoding, 0.95) if readable and encoding not in _UNFIT else None
+
+
+def _damaged(data: bytes) -> Source | None:
+    """UTF-8 with a few bad bytes: more intact characters beyond ASCII than broken bytes."""
+    source = _escaped(data, 0.8)
+    broken = sum(map(len, _ESCAPED.findall(source.body)))
+    intact = sum(map(len, _BEYOND_ASCII.findall(source.body)))
+    return source if intact > broken else None
+
+
+def _detected(data: bytes) -> Source | None:
+    """Decode by statistics over a bounded part of the bytes that are not ASCII."""
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(b"".join(_evidence(data)), enable_fallback=False).best()
+    if best is None:
+        return None
+    confidence = round(0.9 * (1 - best.chaos) * (0.5 + 0.5 * best.coherence), 2)
+    return _attempt(data, best.encoding, confidence)
+
+
+def _evidence(data: bytes) -> Iterator[bytes]:
+    """Give the lines that hold bytes beyond ASCII, up to a limit: the others tell nothing."""
+    room = _EVIDENCE_BYTES
+    for line in data.split(b"\n"):
+        if not line.isascii():
+            yield line[:room] + b"\n"
+            room -= len(line) + 1
+            if room <= 0:
+                return

@@ -1,0 +1,193 @@
+r"""Globbing: path patterns as `.gitignore` has them, matched without exponential cases.
+
+`*`, `?` and `[a-z]` stay within one component, `**` spans components, `{a,b}` are alternatives
+and `\` takes the next character literally. A pattern without a slash (a trailing one aside)
+matches at any depth, one with a slash from the root on. A trailing slash asks for a folder.
+What matches a folder matches everything below it.
+
+Why time is bounded: a wildcard is given up to the first place where the fixed text after it
+fits and never tried again (atomic groups). For patterns of this kind the first place is as good
+as any later one, so nothing is lost; and without a second try, no work is done twice.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+_MOST_ALTERNATIVES = 1000
+_MOST_CHARS = 1 << 15
+_MOST_EXPANDED_CHARS = 1 << 19
+# Alternatives are regex text in which two signs keep a meaning of their own: a slash between
+# components and, as no path can hold one, NUL for a star.
+_STAR = "\0"
+_STARS = re.compile("\0+")
+_ANY = r"[^\x2f]"
+_PIECE = re.compile(
+    r"""(?P<literal>[^][{}*?,/\\\0]+)
+    | \[(?P<set>[!^]?+(?:\\.|[^\\])(?:\\.|[^]\\])*+)\]
+    | \\(?P<escaped>[^\0])
+    | (?P<sign>.)""",
+    re.DOTALL | re.VERBOSE,
+)
+_SET_ITEM = re.compile(r"\\?(.)(?:-\\?(.))?", re.DOTALL)
+_WILD = frozenset("*?[]{}\\/\0")
+
+
+class BadGlob(ValueError):
+    """A pattern that cannot be read."""
+
+
+class Glob:
+    """One path pattern."""
+
+    __slots__ = ("_match", "case_sensitive", "pattern")
+
+    def __init__(self, pattern: str, *, case_sensitive: bool = True) -> None:
+        self.pattern = pattern
+        self.case_sensitive = case_sensitive
+        self._match = _compiled((pattern,), re.NOFLAG if case_sensitive else re.IGNORECASE).match
+
+    def matches(self, path: str, *, folder: bool = False) -> bool:
+        """Tell whether a relative POSIX path matches, taken as a folder or as a file."""
+        return self._match(path + "/" if folder else path) is not None
+
+    def __repr__(self) -> str:
+        return f"Glob({self.pattern!r}, case_sensitive={self.case_sensitive})"
+
+
+class AnyGlob:
+    """An ordered union of patterns, cheap enough to ask about every file."""
+
+    __slots__ = ("_globs", "_match", "_names", "_suffixes")
+
+    def __init__(self, patterns: Iterable[str], *, case_sensitive: bool = True) -> None:
+        self._globs = tuple(Glob(each, case_sensitive=case_sensitive) for each in patterns)
+        asked = dict.fromkeys(each.pattern for each in self._globs)
+        # Most patterns are a plain name or `*.suffix`, where string methods beat any regex.
+        plain = [each for each in asked if case_sensitive and _WILD.isdisjoint(each[1:])]
+        self._names = frozenset(each for each in plain if each[0] not in _WILD)
+        self._suffixes = tuple(each[1:] for each in plain if each[0] == "*")
+        fast = self._names.union("*" + each for each in self._suffixes)
+        others = tuple(each for each in asked if each not in fast)
+        flags = re.NOFLAG if case_sensitive else re.IGNORECASE
+        self._match = _compiled(others, flags).match if others else None
+
+    def matches(self, path: str, *, folder: bool = False) -> bool:
+        """Tell whether any pattern matches."""
+        names = path.split("/")
+        if not self._names.isdisjoint(names):
+            return True
+        if self._suffixes and any(name.endswith(self._suffixes) for name in names):
+            return True
+        return bool(self._match and self._match(path + "/" if folder else path))
+
+    def which(self, path: str, *, folder: bool = False) -> str | None:
+        """Give the first pattern that matches."""
+        hits = (each.pattern for each in self._globs if each.matches(path, folder=folder))
+        return next(hits, None)
+
+
+@lru_cache(maxsize=4096)
+def _compiled(patterns: tuple[str, ...], flags: re.RegexFlag) -> re.Pattern[str]:
+    pieces = [_translated(each) for pattern in patterns for each in _alternatives(pattern)]
+    return re.compile("|".join(pieces), flags)
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """Expand the braces; what comes back is regex text, slashes and star marks."""
+    if len(pattern) > _MOST_CHARS:
+        raise BadGlob(f"a pattern of {len(pattern)} characters is too long")
+    # One frame for each open brace: the choices that are complete, and those still growing.
+    frames: list[tuple[list[str], list[str]]] = [([], [""])]
+    for piece in _pieces(pattern):
+        complete, growing = frames[-1]
+        inside = len(frames) > 1
+        if piece == "{":
+            frames.append(([], [""]))
+        elif piece == "," and inside:
+            complete += growing
+            growing[:] = [""]
+        elif piece == "}" and inside:
+            frames.pop()
+            # Without a comma it is no choice: `{{name}}` is what templates call a folder.
+            choices = complete + growing if complete else [rf"\{{{each}\}}" for each in growing]
+            _grow(frames[-1][1], choices)
+        else:
+            _grow(growing, [piece])
+    if len(frames) > 1:
+        raise BadGlob(f"`{{` is not closed in {pattern[:200]!r}")
+    return frames[0][1]
+
+
+def _grow(starts: list[str], ends: list[str]) -> None:
+    """Continue every start with every end."""
+    size = len(starts) * sum(map(len, ends)) + len(ends) * sum(map(len, starts))
+    if len(starts) * len(ends) > _MOST_ALTERNATIVES or size > _MOST_EXPANDED_CHARS:
+        raise BadGlob(f"braces stand for more than {_MOST_ALTERNATIVES} alternatives")
+    starts[:] = [start + end for start in starts for end in ends]
+
+
+def _pieces(pattern: str) -> Iterator[str]:
+    """Give the regex text of each piece, and the signs that structure the pattern."""
+    for match in _PIECE.finditer(pattern):
+        kind, text = str(match.lastgroup), match[str(match.lastgroup)]
+        if kind == "set":
+            yield _set(text)
+        elif kind != "sign":
+            yield re.escape(text).replace("/", r"\x2f")
+        elif text in "[\\\0":
+            raise BadGlob(f"`{text}` stands alone in {pattern[:200]!r}")
+        else:
+            yield {"*": _STAR, "?": _ANY, "]": r"\]"}.get(text, text)
+
+
+def _set(content: str) -> str:
+    """Translate what stands between square brackets; a slash never matches it."""
+    negated = content[0] in "!^"
+    items = ""
+    for first, last in _SET_ITEM.findall(content[negated:]):
+        if last and last < first:
+            raise BadGlob(f"the range {first}-{last} is empty")
+        items += re.escape(first) + (f"-{re.escape(last)}" if last else "")
+    if "/" in content or not items:
+        raise BadGlob(f"[{content}] can match no character of a name")
+    return rf"(?!\x2f)[{'^' if negated else ''}{items}]"
+
+
+def _translated(alternative: str) -> str:
+    """Translate one alternative into a regex for the start of a path."""
+    end = "/" if alternative.endswith("/") else r"(?:/|\Z)"
+    body = alternative.rstrip("/")
+    parts = [part for part in body.split("/") if part not in ("", r"\.")]
+    if not parts:
+        raise BadGlob("a pattern must name something")
+    if "/" not in body:
+        parts.insert(0, _STAR * 2)
+    if _is_span(parts[-1]):
+        parts.append(_STAR)
+    parts[:-1] = [part if _is_span(part) else _component(part, "/") for part in parts[:-1]]
+    parts[-1] = _component(parts[-1], end)
+    regex = opened = ""
+    for part, before in zip(parts, ["", *parts], strict=False):
+        if not _is_span(part):
+            regex += part
+        elif not _is_span(before):
+            regex += f"{opened}(?>(?:{_ANY}++/)*?"
+            opened = ")"
+    return regex + opened
+
+
+def _is_span(part: str) -> bool:
+    return len(part) > 1 and not part.strip(_STAR)
+
+
+def _component(part: str, end: str) -> str:
+    """Translate one component and what ends it."""
+    first, *others = _STARS.split(part)
+    if not others:
+        return first + end
+    *inner, last = others
+    if not (first or inner or last):
+        return f"{_ANY}++{end}"
+    middle = "".join([f"(?>{_ANY}*?{piece})" for piece in inner])
+    return f"(?>{first}{middle}{_ANY}*{last}{end})"

@@ -1,0 +1,93 @@
+"""Lines: text as an editor counts it; only ``\\n``, ``\\r\\n`` and ``\\r`` end a line."""
+
+import re
+from collections.abc import Sequence
+from io import StringIO
+
+_LF = "\n"
+_ENDING = re.compile(r"\r\n|\n|\r")
+
+
+def split(text: str) -> list[str]:
+    """Split into lines that keep their ends, so that joining them gives `text` back."""
+    # In C and exactly our three ends; `str.splitlines` also cuts at form feeds and U+2028.
+    return list(StringIO(text, newline=""))
+
+
+def bare(line: str) -> str:
+    """Give the line without its end."""
+    if line.endswith("\r\n"):
+        return line[:-2]
+    return line[:-1] if line.endswith(("\n", "\r")) else line
+
+
+def ending(line: str) -> str:
+    """Give the end of the line, empty for a last line that has none."""
+    return line[len(bare(line)) :]
+
+
+def count_endings(text: str, start: int = 0, end: int | None = None) -> int:
+    """Count the line ends between two offsets."""
+    feeds = text.count("\n", start, end)
+    returns = text.count("\r", start, end)
+    return feeds + returns - text.count("\r\n", start, end) if returns else feeds
+
+
+def count(text: str) -> int:
+    """Count the lines as `split` would give them."""
+    return count_endings(text) + (text != "" and text[-1] not in "\r\n")
+
+
+def dominant_ending(text: str) -> str:
+    """Give the most frequent line end; ``\\n`` when there is none or it draws."""
+    if "\r" not in text:
+        return "\n"
+    pairs = text.count("\r\n")
+    feeds = text.count("\n") - pairs
+    returns = text.count("\r") - pairs
+    if feeds >= pairs and feeds >= returns:
+        return "\n"
+    return "\r\n" if pairs >= returns else "\r"
+
+
+def adopt(text: str, end: str) -> str:
+    """Give `text` with every line end turned into `end`."""
+    if "\r" not in text:
+        return text if end == "\n" else text.replace("\n", end)
+    return _ENDING.sub(end, text)
+
+
+def line_at(text: str, offset: int) -> int:
+    """Give the number of the line that holds the character at `offset`."""
+    # The `\n` of a pair still belongs to the line that the pair ends.
+    inside_pair = text[max(offset - 1, 0) : offset + 1] == "\r\n"
+    return count_endings(text, 0, offset - 1 if inside_pair else offset) + 1
+
+
+def offset_of(text: str, line: int) -> int:
+    """Give the offset where `line` starts; the end of the text for lines beyond it."""
+    if line < 1:
+        raise ValueError(f"lines count from 1, not {line}")
+    if "\r" in text:
+        for number, match in enumerate(_ENDING.finditer(text), 2):
+            if number >= line > 1:
+                return match.end()
+        return 0 if line == 1 else len(text)
+    offset = 0
+    for _ in range(line - 1):
+        offset = text.find("\n", offset) + 1
+        if not offset:
+            return len(text)
+    return offset
+
+
+def number(lines: Sequence[str], start: int) -> str:
+    """Render rows of line number, tab and text; the lines may carry their ends."""
+    rows = [
+        f"{line_number:6}\t{line[:-1] if line[-1:] == _LF else line}"
+        for line_number, line in enumerate(lines, start)
+    ]
+    text = "\n".join(rows)
+    if "\r" not in text:
+        return text
+    return "\n".join([bare(row) for row in rows])

@@ -1,0 +1,132 @@
+"""Paths: how a path that a model writes becomes one below the workspace root.
+
+A `..` is refused wherever it stands. Above the root it would leave the workspace; further down,
+`a/../b` is `b` only as long as `a` is no symlink, which text alone cannot tell.
+"""
+
+import re
+from collections.abc import Iterable
+
+MOST_PATH_BYTES = 4096
+MOST_NAME_BYTES = 255
+
+_FILE_URL = re.compile(r"file:(?://(?P<host>[^/]*))?(?P<path>/.*)", re.IGNORECASE | re.DOTALL)
+_DRIVE = re.compile(r"[A-Za-z]:(?:[\\/]|\Z)")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SIMILARITY = 70.0
+
+
+class BadPath(ValueError):
+    """A path that names nothing in the workspace: why, and what to write instead."""
+
+    def __init__(self, path: str, reason: str, hint: str = "Use a path below the root.") -> None:
+        super().__init__(f"{path[:200]!r} {reason}. {hint}")
+        self.path = path
+        self.reason = reason
+        self.hint = hint
+
+
+def relative(path: str, root: str) -> str:
+    """Give the normal form of `path` below `root`, an absolute POSIX path."""
+    plain = _from_url(path)
+    _refuse_unwritable(path, plain)
+    _refuse_foreign(path, plain)
+    names = _names(plain)
+    if ".." in names:
+        raise _climbing(path, names)
+    if plain.startswith("/"):
+        above = _names(root)
+        if names[: len(above)] != above:
+            raise BadPath(path, "is outside the workspace")
+        names = names[len(above) :]
+    return "/".join(names) or "."
+
+
+def near(wanted: str, names: Iterable[str], *, most: int = 5) -> list[str]:
+    """Give the paths that `wanted` was probably meant to be, likeliest first."""
+    pool = list(dict.fromkeys(names))
+    found = [name for _, name in sorted(_kin(wanted, pool))]
+    if len(found) < most:
+        found += [name for name in _similar(wanted, pool, most) if name not in found]
+    return found[:most]
+
+
+def _names(path: str) -> list[str]:
+    return [name for name in path.split("/") if name not in ("", ".")]
+
+
+def _from_url(path: str) -> str:
+    """Give the path of a `file:` URL on this machine, anything else as it is."""
+    match = _FILE_URL.fullmatch(path)
+    if match is None:
+        return path
+    if match["host"] not in (None, "", "localhost"):
+        raise BadPath(path, "is on another machine")
+    from urllib.parse import unquote
+
+    return unquote(match["path"], errors="surrogateescape")
+
+
+def _refuse_unwritable(path: str, plain: str) -> None:
+    """Refuse what no file system of ours takes as a name."""
+    if _CONTROL.search(plain):
+        raise BadPath(path, "holds a control character", "Write the name without it.")
+    if _SURROGATE.search(plain):
+        raise BadPath(path, "is no valid Unicode", "Write the name in UTF-8.")
+    if len(plain.encode()) > MOST_PATH_BYTES:
+        raise BadPath(path, f"is longer than {MOST_PATH_BYTES} bytes")
+    if any(len(name.encode()) > MOST_NAME_BYTES for name in plain.split("/")):
+        raise BadPath(path, f"has a name longer than {MOST_NAME_BYTES} bytes")
+
+
+def _refuse_foreign(path: str, plain: str) -> None:
+    """Refuse what means something only to a shell, or to Windows."""
+    if plain.startswith("~"):
+        hint = f"Use a path below the root; a file of that name is `./{plain}`."
+        raise BadPath(path, "starts at a home folder", hint)
+    if _DRIVE.match(plain):
+        raise BadPath(path, "starts at a Windows drive")
+    if plain.startswith("\\\\"):
+        raise BadPath(path, "is a Windows network path")
+    if "\\" in plain:
+        hint = f"Use forward slashes: `{plain.replace(chr(92), '/')}`."
+        raise BadPath(path, "holds a backslash", hint)
+
+
+def _climbing(path: str, names: list[str]) -> BadPath:
+    straight: list[str] = []
+    for name in names:
+        if name != "..":
+            straight.append(name)
+        elif straight:
+            straight.pop()
+        else:
+            return BadPath(path, "climbs above the workspace root")
+    hint = f"Write it without: `{'/'.join(straight) or '.'}`."
+    return BadPath(path, "holds `..`, which may not lead where it seems to", hint)
+
+
+def _kin(wanted: str, names: list[str]) -> list[tuple[int, str]]:
+    """Rank the names that differ in case, folder or extension only."""
+    folder, _, base = wanted.rpartition("/")
+    folded, folded_base = wanted.casefold(), base.casefold()
+    stem = folded_base.rpartition(".")[0] or folded_base
+    kin = []
+    for name in names:
+        own_folder, _, own_base = name.rpartition("/")
+        own_folded = own_base.casefold()
+        if own_folded == folded_base:
+            rank = 0 if name.casefold() == folded else 1 if own_base == base else 2
+            kin.append((rank, name))
+        elif own_folded.startswith(stem) and (own_folded.rpartition(".")[0] or own_folded) == stem:
+            kin.append((3 if own_folder == folder else 4, name))
+    return kin
+
+
+def _similar(wanted: str, names: list[str], most: int) -> list[str]:
+    """Give the names at a small edit distance."""
+    from rapidfuzz import fuzz, process
+
+    hits = process.extract(wanted, names, scorer=fuzz.ratio, limit=most, score_cutoff=_SIMILARITY)
+    return [name for name, _, _ in hits]
