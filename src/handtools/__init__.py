@@ -1,1 +1,75 @@
-"""Hand tools for coding agents."""
+"""Hand tools for coding agents: every call confined, recorded and reversible.
+
+Names are loaded when they are first used, so that importing the package costs nothing.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from handtools.blocking import BlockingToolbox
+    from handtools.core.approval import Approval, Reply
+    from handtools.core.call import Call
+    from handtools.core.cancel import CancelToken
+    from handtools.core.changes import Change, ChangeSet, Node
+    from handtools.core.content import Document, Image, Text
+    from handtools.core.context import Context
+    from handtools.core.errors import HandtoolsError, HostError, ToolError, UsageError
+    from handtools.core.result import Result
+    from handtools.core.tool import Tool, tool
+    from handtools.runtime.policy import Policy, Rule
+    from handtools.runtime.workspace import Workspace
+    from handtools.toolbox import Toolbox, coding, everything, local_workspace, plugins, reading
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Approval": "core.approval",
+    "BlockingToolbox": "blocking",
+    "Call": "core.call",
+    "CancelToken": "core.cancel",
+    "Change": "core.changes",
+    "ChangeSet": "core.changes",
+    "Context": "core.context",
+    "Document": "core.content",
+    "HandtoolsError": "core.errors",
+    "HostError": "core.errors",
+    "Image": "core.content",
+    "Node": "core.changes",
+    "Policy": "runtime.policy",
+    "Reply": "core.approval",
+    "Result": "core.result",
+    "Rule": "runtime.policy",
+    "Text": "core.content",
+    "Tool": "core.tool",
+    "ToolError": "core.errors",
+    "Toolbox": "toolbox",
+    "UsageError": "core.errors",
+    "Workspace": "runtime.workspace",
+    "coding": "toolbox",
+    "everything": "toolbox",
+    "local_workspace": "toolbox",
+    "plugins": "toolbox",
+    "reading": "toolbox",
+    "tool": "core.tool",
+}
+
+__all__ = [
+    "Approval", "BlockingToolbox", "Call", "CancelToken", "Change", "ChangeSet", "Context", "Document",
+    "HandtoolsError", "HostError", "Image", "Node", "Policy", "Reply", "Result", "Rule", "Text", "Tool",
+    "ToolError", "Toolbox", "UsageError", "Workspace", "coding", "everything", "local_workspace", "plugins",
+    "reading", "tool",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'handtools' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = getattr(import_module(f"handtools.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

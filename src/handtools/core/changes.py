@@ -71,7 +71,10 @@ class ChangeSet:
     note: str = ""
     """One line from the model on what this is for; shown in approvals and in the log."""
 
-    kind = "change"
+    @property
+    def kind(self) -> Literal["change"]:
+        """As rules name it."""
+        return "change"
 
     def __post_init__(self) -> None:
         if len({change.path for change in self.changes}) != len(self.changes):
@@ -97,8 +100,6 @@ class Touched:
 
     path: str
     action: Literal["created", "changed", "deleted"]
-    added: int = 0
-    removed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

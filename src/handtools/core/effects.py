@@ -15,7 +15,10 @@ class Read:
 
     paths: tuple[str, ...]
 
-    kind = "read"
+    @property
+    def kind(self) -> Literal["read"]:
+        """As rules name it."""
+        return "read"
 
 
 Effect = Read | ChangeSet

@@ -35,6 +35,10 @@ class Files(Protocol):
         """What a folder holds, by name."""
         ...
 
+    async def seen(self, path: str) -> bytes | None:
+        """What this agent last saw of a file, where that was kept."""
+        ...
+
     async def apply(self, changes: ChangeSet) -> Changes:
         """Ask, compare with what was read, write, record, announce: the one way to change a file."""
         ...

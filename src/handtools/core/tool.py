@@ -67,6 +67,9 @@ class Tool(Generic[P, D]):
         return inspect.getdoc(self.run) or ""
 
 
+AnyTool = Tool[Any, Any]
+
+
 @overload
 def tool(run: Run[P, D], /) -> Tool[P, D]: ...
 @overload

@@ -33,7 +33,7 @@ CREATE TABLE touches (
 );
 CREATE INDEX touches_by_entry ON touches (entry);
 CREATE INDEX touches_by_path ON touches (path, id);
-CREATE INDEX touches_reverted ON touches (reverted_by) WHERE reverted_by IS NOT NULL;
+CREATE TABLE reversals (entry INTEGER NOT NULL, touch INTEGER NOT NULL, PRIMARY KEY (entry, touch)) WITHOUT ROWID;
 CREATE TABLE blobs (
   digest TEXT PRIMARY KEY, uses INTEGER NOT NULL, bytes INTEGER NOT NULL, kept INTEGER NOT NULL, data BLOB
 );

@@ -14,7 +14,7 @@ from handtools.runtime.journal.database import Database
 EntryKind = Literal["change", "undo"]
 TOUCH = (
     "t.id, t.entry, t.path, t.temporary, t.before_kind, t.before_digest, t.before_mode, "
-    "t.after_kind, t.after_digest, t.after_mode, t.reverted_by"
+    "t.after_kind, t.after_digest, t.after_mode, t.reverted_by, e.kind"
 )
 
 SEEN_KEY = "session = ? AND agent = ? AND path = ?"
@@ -40,6 +40,8 @@ class Touch:
     before: Trace | None
     after: Trace | None
     reverted_by: int | None
+    kind: str
+    """Of its entry: `change` or `undo`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class Entries:
         coverage: Coverage = "declared",
         fingerprint: str = "",
         note: str = "",
+        reverts: Iterable[int] = (),
     ) -> int:
         """Write down what is about to happen, with all bytes needed to finish it or to take it back."""
         with self._database.writing() as connection:
@@ -99,19 +102,22 @@ class Entries:
                 "after_kind, after_digest, after_mode) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [_touch_row(entry, step) for step in steps],
             )
+            connection.executemany(
+                "INSERT INTO reversals VALUES (?, ?)", [(entry, touch) for touch in reverts]
+            )
         return entry
 
-    def finish(self, entry: int, *, reverts: Iterable[int] = (), revives: Iterable[int] = ()) -> None:
-        """Mark an entry done, with the touches that it took back or brought back."""
+    def finish(self, entry: int) -> None:
+        """Mark an entry done. What it took back is reverted; what those had taken back stands again."""
         with self._database.writing() as connection:
             connection.execute("UPDATE entries SET state = 'done' WHERE id = ?", (entry,))
-            connection.executemany(
-                "UPDATE touches SET reverted_by = ? WHERE id = ?",
-                [(entry, touch) for touch in reverts],
-            )
-            connection.executemany(
-                "UPDATE touches SET reverted_by = NULL WHERE id = ?",
-                [(touch,) for touch in revives],
+            taken = "SELECT touch FROM reversals WHERE entry = ?1"
+            connection.execute(f"UPDATE touches SET reverted_by = ?1 WHERE id IN ({taken})", (entry,))
+            connection.execute(
+                "UPDATE touches SET reverted_by = NULL WHERE id IN (SELECT r.touch FROM reversals r "
+                "JOIN touches t ON t.entry = r.entry JOIN touches q ON q.id = r.touch AND q.path = t.path "
+                f"WHERE t.id IN ({taken}))",
+                (entry,),
             )
 
     def void(self, entry: int) -> None:
@@ -154,16 +160,6 @@ class Entries:
             case "path":
                 return self._touches("t.path = ? AND e.state = 'done' ORDER BY t.id DESC LIMIT 100", name)
 
-    def reverted_by(self, entry: int) -> list[Touch]:
-        """What an undo took back."""
-        return self._touches("t.reverted_by = ? ORDER BY t.id DESC", entry)
-
-    def kind_of(self, entry: int) -> str:
-        """`change` or `undo`."""
-        with self._database.reading() as connection:
-            row = connection.execute("SELECT kind FROM entries WHERE id = ?", (entry,)).fetchone()
-        return str(row[0])
-
     def node(self, trace: Trace | None) -> Node | None:
         """What was at the path, bytes and all; `KeyError` when the bytes were let go."""
         if trace is None:
@@ -197,6 +193,12 @@ class Entries:
         """One touch by its number."""
         return next(iter(self._touches("t.id = ? AND e.state = 'done'", number)), None)
 
+    def first(self, path: str) -> Touch | None:
+        """The oldest landed touch of a path."""
+        return next(
+            iter(self._touches("t.path = ? AND e.state = 'done' ORDER BY t.id LIMIT 1", path)), None
+        )
+
     def saw(self, call: Call, path: str, node: Node, *, keep: bool) -> None:
         """Remember what an agent last saw of a path."""
         key = (call.session, call.agent, path)
@@ -221,11 +223,21 @@ class Entries:
             ).fetchone()
         return None if row is None else str(row[0])
 
+    def seen_bytes(self, call: Call, path: str) -> bytes | None:
+        """The bytes this agent last saw of a path, where they were kept."""
+        digest = self.seen(call, path)
+        if digest is None:
+            return None
+        with self._database.reading() as connection:
+            return self._blobs.get(connection, digest)
+
     def _touches(self, where: str, *values: Any) -> list[Touch]:
         query = f"SELECT {TOUCH} FROM touches t JOIN entries e ON e.id = t.entry WHERE {where}"
         with self._database.reading() as connection:
             rows = connection.execute(query, values).fetchall()
-        return [Touch(r[0], r[1], r[2], r[3], _trace(*r[4:7]), _trace(*r[7:10]), r[10]) for r in rows]
+        return [
+            Touch(r[0], r[1], r[2], r[3], _trace(*r[4:7]), _trace(*r[7:10]), r[10], r[11]) for r in rows
+        ]
 
 
 def action_of(before: object, after: object) -> Literal["created", "changed", "deleted"]:

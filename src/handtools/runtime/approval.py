@@ -1,0 +1,94 @@
+"""The gate: judges an effect, asks when a rule says so, and remembers the answer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from handtools.core.approval import Approval, Approver, Reply
+from handtools.core.call import Call
+from handtools.core.changes import ChangeSet
+from handtools.core.effects import Effect, fingerprint, targets
+from handtools.core.errors import Denied, HandtoolsError
+from handtools.core.events import Asked, Decided, Event
+from handtools.runtime.journal import Journal
+from handtools.runtime.policy import Decision, Policy
+from handtools.runtime.preview import preview
+
+
+class Suspended(HandtoolsError):
+    """The answer is out: the call ends as pending and is run again when it comes."""
+
+    def __init__(self, approval: Approval) -> None:
+        super().__init__(approval.title)
+        self.approval = approval
+
+
+@dataclass(slots=True)
+class Gate:
+    """One per call: nothing reaches the machine without passing here."""
+
+    call: Call
+    policy: Policy
+    approver: Approver | None
+    journal: Journal
+    announce: Callable[[Event], None]
+    granted: frozenset[str] = field(default_factory=frozenset)
+    """Fingerprints that a person has said yes to for this call."""
+
+    def judge(self, effect: Effect) -> Decision:
+        """Decide; raise when the answer is no. `ask` comes back as it is: only `admit` can wait for a person."""
+        decision = self.policy.decide(effect, self.call.tool)
+        if decision.verdict != "allow" or effect.kind != "read":
+            self.announce(Decided(self.call.id, decision.verdict, decision.rule, targets(effect)))
+        if decision.verdict == "deny":
+            raise Denied(f"`{decision.target}` is off limits ({decision.rule}).", hint=decision.reason)
+        return decision
+
+    async def admit(self, effect: Effect) -> None:
+        """Return when the effect may happen; raise `Denied` or `Suspended` when not."""
+        decision = self.judge(effect)
+        if decision.verdict == "allow":
+            return
+        approval = self._approval(effect, decision)
+        if approval.fingerprint in self.granted:
+            return
+        if self.journal.calls.granted(self.call.session, approval.remembered):
+            return
+        reply = await self._ask(approval)
+        self.announce(Asked(approval, reply))
+        if reply is None:
+            raise Suspended(approval)
+        settle(self.journal, approval, reply)
+
+    async def _ask(self, approval: Approval) -> Reply | None:
+        if self.approver is not None:
+            return await self.approver(approval)
+        if self.policy.unattended == "ask":
+            return None
+        message = "Nobody is there to ask; the policy answers for them."
+        return Reply(self.policy.unattended == "allow", message=message)
+
+    def _approval(self, effect: Effect, decision: Decision) -> Approval:
+        note = effect.note if isinstance(effect, ChangeSet) else ""
+        names = targets(effect)
+        title = f"{self.call.tool} wants to {effect.kind} {', '.join(names[:3])}"
+        if len(names) > 3:
+            title += f" and {len(names) - 3} more"
+        return Approval(
+            call_id=self.call.id,
+            title=f"{title}: {note}" if note else title,
+            preview=preview(effect),
+            rule=str(decision),
+            fingerprint=fingerprint(effect),
+            remembered=f"{effect.kind} {decision.target} ({decision.rule})",
+            agent=self.call.agent,
+            session=self.call.session,
+        )
+
+
+def settle(journal: Journal, approval: Approval, reply: Reply) -> None:
+    """Act on an answer: remember a yes that is to last, raise on a no."""
+    if not reply.allow:
+        hint = reply.message or "Do something else, or ask what is wanted."
+        raise Denied("A person declined this.", hint=hint)
+    if reply.remember != "once":
+        journal.calls.grant(approval.session if reply.remember == "session" else "", approval.remembered)

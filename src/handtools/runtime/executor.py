@@ -1,0 +1,274 @@
+"""The executor: the life of one call, from its id to its recorded result."""
+
+import logging
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+from anyio import to_thread
+from pydantic import BaseModel
+
+from handtools.core.approval import Approver, Reply
+from handtools.core.call import Call
+from handtools.core.cancel import CancelToken
+from handtools.core.changes import together
+from handtools.core.content import Text
+from handtools.core.context import Context
+from handtools.core.errors import Cancelled, Denied, HostError, TimedOut, ToolError, UnknownTool, UsageError
+from handtools.core.events import Progressed, Settled, Started
+from handtools.core.result import Fault, Result, Usage
+from handtools.core.tool import AnyTool
+from handtools.core.wire import result_from_json
+from handtools.runtime.announcing import Announcer
+from handtools.runtime.approval import Gate, Suspended, settle
+from handtools.runtime.guard import LOCK_SECONDS, GuardedFiles
+from handtools.runtime.landing import recover
+from handtools.runtime.overflow import bound
+from handtools.runtime.policy import Decision, Policy
+from handtools.runtime.repeating import RepeatGuard
+from handtools.runtime.scheduler import Scheduler
+from handtools.runtime.tracing import traced
+from handtools.runtime.undoing import GuardedHistory
+from handtools.runtime.validating import validate
+from handtools.runtime.workspace import Workspace
+from handtools.text.paths import near
+from handtools.text.tokens import estimate
+
+log = logging.getLogger("handtools")
+
+
+@dataclass(slots=True)
+class _Running:
+    """A call that has begun in this process: the same id again waits for the same result."""
+
+    done: anyio.Event = field(default_factory=anyio.Event)
+    result: Result[Any] | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Executor:
+    """Runs calls of a fixed set of tools on one workspace."""
+
+    tools: Mapping[str, AnyTool]
+    workspace: Workspace
+    policy: Policy
+    approver: Approver | None
+    announcer: Announcer
+    clock: Callable[[], datetime]
+    timeout: float
+    """Seconds a call may take when it brings no deadline of its own."""
+    _scheduler: Scheduler = field(default_factory=Scheduler)
+    _repeats: RepeatGuard = field(default_factory=RepeatGuard)
+    _running: dict[str, _Running] = field(default_factory=dict)
+    _recovered: bool = False
+
+    async def call(self, call: Call, cancel: CancelToken | None = None) -> Result[Any]:
+        """Run a call, or give back what was recorded under its id."""
+        if (running := self._running.get(call.id)) is not None:
+            await running.done.wait()
+            if running.result is not None:
+                return running.result
+        return await self._first(call, cancel or CancelToken(), frozenset())
+
+    async def resume(self, call_id: str, reply: Reply, cancel: CancelToken | None = None) -> Result[Any]:
+        """Answer a pending call: it runs again from the start, with a grant for exactly what was asked."""
+        kept = await to_thread.run_sync(self.workspace.journal.calls.suspended, call_id)
+        if kept is None:
+            recorded = await self._recorded(call_id)
+            if recorded is not None:
+                return recorded
+            raise UsageError(f"No call {call_id!r} is waiting for an answer.")
+        call, approval = kept
+        try:
+            settle(self.workspace.journal, approval, reply)
+        except Denied as no:
+            return await self._settle(call, _failed(no), time.time(), 0.0)
+        return await self._first(call, cancel or CancelToken(), frozenset({approval.fingerprint}))
+
+    async def rehearse(self, call: Call, files: GuardedFiles, cancel: CancelToken) -> Decision:
+        """Run a call over files that stop at the first effect; coming to the end means it has none."""
+        tool = self._tool(call.tool)
+        params = validate(tool, call.args)
+        await tool.run(self._context(call, files, cancel), params)
+        return Decision("allow", "no effect", "The call only looks at what is allowed.")
+
+    async def _first(self, call: Call, cancel: CancelToken, granted: frozenset[str]) -> Result[Any]:
+        running = self._running[call.id] = _Running()
+        try:
+            recorded = await self._recorded(call.id)
+            if recorded is not None and not (recorded.status == "pending" and granted):
+                running.result = recorded
+            else:
+                running.result = await self._run(call, cancel, granted)
+            return running.result
+        finally:
+            running.done.set()
+            del self._running[call.id]
+
+    async def _recorded(self, call_id: str) -> Result[Any] | None:
+        # A look at an indexed row in WAL mode waits for nobody: not worth a thread.
+        value = self.workspace.journal.calls.recall(call_id)
+        if value is None:
+            return None
+        logged = self.workspace.journal.calls.find(call_id)
+        tool = self.tools.get(logged.tool) if logged else None
+        return result_from_json(value, tool.details if tool else None)
+
+    async def _run(self, call: Call, cancel: CancelToken, granted: frozenset[str]) -> Result[Any]:
+        started, clock = time.time(), time.perf_counter()
+        self.announcer.announce(Started(call))
+        gate = Gate(
+            call, self.policy, self.approver, self.workspace.journal, self.announcer.announce, granted
+        )
+        files = GuardedFiles(call, self.workspace, gate, self.announcer.announce)
+        with traced(call) as span:
+            try:
+                result = await self._guarded(call, files, cancel)
+            except anyio.get_cancelled_exc_class():
+                with anyio.CancelScope(shield=True):
+                    result = _failed(Cancelled("The call was cancelled."))
+                    await self._settle(call, _with_changes(result, files), started, clock)
+                raise
+            settled = await self._settle(call, _with_changes(result, files), started, clock)
+            span.settle(settled)
+        return settled
+
+    async def _guarded(self, call: Call, files: GuardedFiles, cancel: CancelToken) -> Result[Any]:
+        """Run the tool; every failure that is not the host program's own becomes a result."""
+        try:
+            cancel.check()
+            if not self._recovered:
+                await self._recover()
+            tool = self._tool(call.tool)
+            params = validate(tool, call.args)
+            self._repeats.check(call)
+            seconds = self.timeout if call.deadline is None else call.deadline
+            with anyio.move_on_after(seconds) as scope, _linked(cancel, scope):
+                async with self._turn(tool, params, files):
+                    return await tool.run(self._context(call, files, cancel), params)
+            cancel.check()
+            raise TimedOut(f"The call took longer than {seconds:g} s and was stopped.")
+        except Suspended as out:
+            await to_thread.run_sync(self.workspace.journal.calls.suspend, call, out.approval)
+            return Result(
+                f"Waiting for approval: {out.approval.title}", None, status="pending", request=out.approval
+            )
+        except ToolError as failure:
+            return _failed(failure)
+        except HostError as failure:
+            log.warning("%s", failure)
+            return _fault(
+                "host", str(failure), "Tell the person: this machine needs a look (`handtools doctor`)."
+            )
+        except (
+            Exception
+        ) as bug:  # one of two, listed in tests/shape: one bad call must not take the process down
+            log.exception("The tool %s failed on call %s", call.tool, call.id)
+            return _fault(
+                "internal", f"`{call.tool}` failed: {type(bug).__name__}: {bug}", "Try another way."
+            )
+
+    async def _recover(self) -> None:
+        self._recovered = True
+        for sentence in await recover(self.workspace):
+            log.warning("%s", sentence)
+        if self.workspace.journal.healed:
+            log.warning("%s", self.workspace.journal.healed)
+
+    def _tool(self, name: str) -> AnyTool:
+        offered = {tool.name: tool for tool in self.tools.values() if self.policy.offers(tool)}
+        if name in offered:
+            return offered[name]
+        close = near(name, offered, most=3)
+        hint = f"Did you mean {', '.join(close)}?" if close else f"Offered: {', '.join(offered) or 'none'}."
+        raise UnknownTool(f"No tool `{name}` is offered.", hint=hint)
+
+    @asynccontextmanager
+    async def _turn(self, tool: AnyTool, params: BaseModel, files: GuardedFiles) -> AsyncIterator[None]:
+        """Hold the paths the call is about: shared to read; alone, across processes, to change."""
+        named = list(tool.paths(params))
+        if not named:
+            yield
+            return
+        async with AsyncExitStack() as stack:
+            if tool.reads_only:
+                await stack.enter_async_context(self._scheduler.turn(named, exclusive=False))
+            else:
+                located = await to_thread.run_sync(
+                    lambda: {self.workspace.files.locate(path) for path in named}
+                )
+                keys = located.union(named)
+                await stack.enter_async_context(self._scheduler.turn(keys, exclusive=True))
+                locks = self.workspace.locks.hold(sorted(located), timeout=LOCK_SECONDS)
+                await stack.enter_async_context(locks)
+                files.held = frozenset(located)
+            yield
+
+    def _context(self, call: Call, files: GuardedFiles, cancel: CancelToken) -> Context:
+        def progress(text: str) -> None:
+            self.announcer.announce(Progressed(call.id, text, len(text.encode())))
+
+        history = GuardedHistory(self.workspace, files)
+        return Context(
+            call=call, files=files, history=history, progress=progress, clock=self.clock, cancel=cancel
+        )
+
+    async def _settle(self, call: Call, result: Result[Any], started: float, clock: float) -> Result[Any]:
+        if result.status != "pending":
+            note = self._repeats.settle(call, ok=result.ok)
+            if note:
+                result = result.settled(content=(*result.content, Text(note)))
+        seconds = time.perf_counter() - clock if clock else 0.0
+        settled = await to_thread.run_sync(self._record, call, result, started, seconds)
+        self.announcer.announce(Settled(call, settled))
+        return settled
+
+    def _record(self, call: Call, result: Result[Any], started: float, seconds: float) -> Result[Any]:
+        bounded = bound(result, call, self.workspace.outputs)
+        text = bounded.text
+        usage = Usage(seconds, estimate(text), len(text))
+        settled = bounded.settled(usage=usage)
+        try:
+            self.workspace.journal.calls.record(call, settled, started)
+        except HostError as failure:
+            log.warning("Call %s is not in the log: %s", call.id, failure)
+        return settled
+
+
+def _failed(failure: ToolError) -> Result[Any]:
+    status: Any = failure.status
+    fault = Fault(failure.code, failure.message, failure.hint)
+    return Result(str(failure), None, status=status, fault=fault)
+
+
+def _fault(code: str, message: str, hint: str) -> Result[Any]:
+    return Result(f"{message} {hint}", None, status="error", fault=Fault(code, message, hint))
+
+
+def _with_changes(result: Result[Any], files: GuardedFiles) -> Result[Any]:
+    return replace(result, changes=together(files.landed)) if files.landed else result
+
+
+@contextmanager
+def _linked(cancel: CancelToken, scope: anyio.CancelScope) -> Iterator[None]:
+    """Cancel the scope when the token is cancelled, from whichever thread that happens on."""
+    home, loop = threading.get_ident(), anyio.lowlevel.current_token()
+
+    def stop() -> None:
+        if threading.get_ident() == home:
+            scope.cancel()
+        else:
+            anyio.from_thread.run_sync(scope.cancel, token=loop)
+
+    unlink = cancel.on_cancel(stop)
+    try:
+        yield
+    finally:
+        unlink()

@@ -1,0 +1,157 @@
+"""Guarded files: what a tool holds instead of the machine's files."""
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+from anyio import to_thread
+
+from handtools.core.call import Call
+from handtools.core.changes import Change, Changes, ChangeSet, Node
+from handtools.core.effects import Read
+from handtools.core.errors import NotFound, WrongKind
+from handtools.core.events import Changed, Event
+from handtools.core.ports import FileFacts
+from handtools.runtime.approval import Gate
+from handtools.runtime.journal.entries import EntryKind
+from handtools.runtime.landing import land, recover, refuse_second_landing
+from handtools.runtime.workspace import Workspace
+
+OUTPUT = "output:"
+"""Paths with this prefix name kept outputs: readable, never written."""
+LOCK_SECONDS = 30.0
+SEEN_BYTES = 1 << 20
+"""Files up to this size are kept as the agent saw them, so that a stale edit can be merged."""
+
+
+@dataclass(slots=True)
+class GuardedFiles:
+    """One per call: every path is located, every effect judged, every change locked and recorded."""
+
+    call: Call
+    workspace: Workspace
+    gate: Gate
+    announce: Callable[[Event], None]
+    held: frozenset[str] = frozenset()
+    """Located paths whose locks the call holds from its start."""
+    remembers: bool = True
+    """Whether what the agent sees is kept, for merging stale edits."""
+    landed: list[Changes] = field(default_factory=list)
+
+    async def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
+        """The bytes of a regular file, or a part of them."""
+        if path.startswith(OUTPUT):
+            return await to_thread.run_sync(self._kept, path, start, size)
+        found = await to_thread.run_sync(self._read_if_allowed, path, start, size)
+        if isinstance(found, bytes):
+            return found
+        await self.gate.admit(Read((found,)))
+        return await to_thread.run_sync(self._read, found, start, size)
+
+    async def facts(self, path: str) -> FileFacts | None:
+        """What is there, or None."""
+        if path.startswith(OUTPUT):
+            kept = await to_thread.run_sync(self._kept, path, 0, None)
+            return FileFacts(path, "file", len(kept), 0o600, 0.0)
+        located = await to_thread.run_sync(self.workspace.files.locate, path)
+        await self.gate.admit(Read((located,)))
+        return await to_thread.run_sync(self.workspace.files.facts, located)
+
+    async def names(self, path: str) -> list[FileFacts]:
+        """What a folder holds, by name; what the policy hides is left out."""
+        located = await to_thread.run_sync(self.workspace.files.locate, path)
+        await self.gate.admit(Read((located,)))
+        found = await to_thread.run_sync(self.workspace.files.names, located)
+        return [facts for facts in found if not self.gate.policy.hides(facts.path)]
+
+    async def seen(self, path: str) -> bytes | None:
+        """What this agent last saw of a file, where it was kept."""
+        return await to_thread.run_sync(self._seen, path)
+
+    async def apply(self, changes: ChangeSet) -> Changes:
+        """Ask, compare with what was read, write, record, announce."""
+        return await self.land(await to_thread.run_sync(self._complete, changes))
+
+    async def land(
+        self, changes: ChangeSet, *, kind: EntryKind = "change", reverts: tuple[int, ...] = ()
+    ) -> Changes:
+        """Land changes whose paths are located already."""
+        await self.gate.admit(changes)
+        async with AsyncExitStack() as stack:
+            missing = sorted(set(changes.paths).difference(self.held))
+            if missing:
+                await stack.enter_async_context(self.workspace.locks.hold(missing, timeout=LOCK_SECONDS))
+            if self.workspace.journal.entries.open():
+                await recover(self.workspace, held={*self.held, *changes.paths}, only_held=True)
+            # A thread that has begun is never abandoned: a cancelled call still ends with the entry closed.
+            done = await to_thread.run_sync(self._land, changes, kind, reverts)
+        self.landed.append(done)
+        self.announce(Changed(self.call.id, done))
+        return done
+
+    def _land(self, changes: ChangeSet, kind: EntryKind, reverts: tuple[int, ...]) -> Changes:
+        refuse_second_landing(self.workspace, self.call, len(self.landed))
+        done = land(self.workspace, self.call, changes, kind=kind, reverts=reverts)
+        for change in changes:
+            if change.after is not None and change.after.kind == "file":
+                self._remember(change.path, change.after)
+        return done
+
+    def _read_if_allowed(self, path: str, start: int, size: int | None) -> bytes | str:
+        """The bytes; or, when a person must be asked first, the located path."""
+        located = self.workspace.files.locate(path)
+        if self.gate.judge(Read((located,))).verdict != "allow":
+            return located
+        return self._read(located, start, size)
+
+    def _read(self, located: str, start: int, size: int | None) -> bytes:
+        data = self.workspace.files.read(located, start=start, size=size)
+        if start == 0 and (size is None or len(data) < size):
+            self._remember(located, Node("file", data))
+        return data
+
+    def _remember(self, located: str, node: Node) -> None:
+        if not self.remembers:
+            return
+        keep = len(node.data) <= SEEN_BYTES
+        self.workspace.journal.entries.saw(self.call, located, node, keep=keep)
+
+    def _seen(self, path: str) -> bytes | None:
+        entries = self.workspace.journal.entries
+        return entries.seen_bytes(self.call, self.workspace.files.locate(path))
+
+    def _kept(self, path: str, start: int, size: int | None) -> bytes:
+        try:
+            data = self.workspace.outputs.get(path.removeprefix(OUTPUT))
+        except KeyError:
+            hint = "Run the command again, or read another output."
+            raise NotFound(f"The output `{path}` is no longer kept.", hint=hint) from None
+        return data[start : None if size is None else start + size]
+
+    def _complete(self, changes: ChangeSet) -> ChangeSet:
+        """Locate the paths and add the folders that must be made, so that they are judged and recorded too."""
+        full: dict[str, Change] = {}
+        for change in changes:
+            if change.path.startswith(OUTPUT):
+                raise WrongKind("Kept outputs can't be changed.", hint="Write to a file of the workspace.")
+            located = self.workspace.files.locate(change.path)
+            if change.after is not None:
+                for folder in self._missing_folders(located):
+                    full.setdefault(folder, Change(folder, None, Node("folder")))
+            full[located] = Change(located, self._with_mode(located, change), change.after)
+        return ChangeSet(tuple(full.values()), changes.note)
+
+    def _missing_folders(self, located: str) -> list[str]:
+        missing = []
+        parent = located.rpartition("/")[0]
+        while parent and self.workspace.files.facts(parent) is None:
+            missing.append(parent)
+            parent = parent.rpartition("/")[0]
+        return missing[::-1]
+
+    def _with_mode(self, located: str, change: Change) -> Node | None:
+        """A deletion records the mode, so that undo can bring it back; an edit leaves modes to their owner."""
+        if change.before is None or change.after is not None:
+            return change.before
+        facts = self.workspace.files.facts(located)
+        return Node(change.before.kind, change.before.data, facts.mode if facts else None)

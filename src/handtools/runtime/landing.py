@@ -1,0 +1,93 @@
+"""Landing a change: written down first, then done, then marked done. And what a crash leaves of that."""
+
+from collections.abc import Collection, Iterable
+
+from handtools.core.call import Call
+from handtools.core.changes import Changes, ChangeSet, Touched
+from handtools.core.effects import fingerprint
+from handtools.core.errors import Busy, Stale
+from handtools.core.ports import Step
+from handtools.runtime.journal import Entry
+from handtools.runtime.journal.entries import EntryKind, action_of
+from handtools.runtime.workspace import Workspace
+
+
+def land(
+    workspace: Workspace,
+    call: Call,
+    changes: ChangeSet,
+    *,
+    kind: EntryKind = "change",
+    reverts: Iterable[int] = (),
+) -> Changes:
+    """Do it, recorded; blocking. The caller holds the locks of every path."""
+    entries = workspace.journal.entries
+    steps = workspace.files.plan(changes)
+    mark = fingerprint(changes)
+    entry = entries.intend(call, steps, kind=kind, fingerprint=mark, note=changes.note, reverts=reverts)
+    try:
+        workspace.files.perform(steps)
+    except BaseException:
+        entries.void(entry)
+        raise
+    entries.finish(entry)
+    touched = tuple(Touched(c.path, action_of(c.before, c.after)) for c in changes)
+    return Changes(entry, touched)
+
+
+def refuse_second_landing(workspace: Workspace, call: Call, already: int) -> None:
+    """A call id that has landed before this run of it must not land again."""
+    if len(workspace.journal.entries.of_call(call.id)) > already:
+        raise Stale(
+            "This call id has already changed files, in another process or before a restart.",
+            hint="Look at the files, then make a new call with a new id.",
+        )
+
+
+async def recover(
+    workspace: Workspace, *, held: Collection[str] = (), only_held: bool = False
+) -> list[str]:
+    """Finish or take back what a crash left half-done; gives back a sentence for each.
+
+    An intent whose paths can be locked belongs to nobody that is alive: a running call holds them.
+    """
+    told = []
+    for entry in workspace.journal.entries.open():
+        paths = {touch.path for touch in workspace.journal.entries.touches(entry.id)}
+        if only_held and paths.isdisjoint(held):
+            continue
+        try:
+            async with workspace.locks.hold(sorted(paths.difference(held)), timeout=0):
+                told.append(_settle(workspace, entry))
+        except Busy:
+            continue
+    return [sentence for sentence in told if sentence]
+
+
+def _settle(workspace: Workspace, entry: Entry) -> str:
+    entries, files = workspace.journal.entries, workspace.files
+    if not any(still.id == entry.id for still in entries.open()):
+        return ""
+    try:
+        steps = [entries.step(touch) for touch in entries.touches(entry.id)]
+    except KeyError:
+        entries.void(entry.id)
+        return (
+            f"Call {entry.call_id} was interrupted and its bytes are gone; its files are left as they are."
+        )
+    for step in steps:
+        files.sweep(step)
+    landed = [step for step in steps if _landed(workspace, step)]
+    if len(landed) == len(steps):
+        entries.finish(entry.id)
+        return f"Call {entry.call_id} was interrupted after its last write; it is recorded as done."
+    if landed:
+        back = [Step(step.change.inverse, step.temporary) for step in reversed(landed)]
+        files.perform(back)
+    entries.void(entry.id)
+    return f"Call {entry.call_id} was interrupted; its files are as they were before it."
+
+
+def _landed(workspace: Workspace, step: Step) -> bool:
+    now, after = workspace.files.node(step.change.path), step.change.after
+    return now is None if after is None else after.same(now)

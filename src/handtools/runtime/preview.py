@@ -1,0 +1,38 @@
+"""What a person sees before they say yes."""
+
+from handtools.core.changes import Change, ChangeSet, Node
+from handtools.core.effects import Effect
+from handtools.text.clipping import clip
+from handtools.text.diffing import unified
+from handtools.text.encoding import decode, is_binary
+
+PREVIEW_LINES = 400
+PREVIEW_BYTES = 40_000
+
+
+def preview(effect: Effect) -> str:
+    """The diff of a change, the paths of a read; bounded."""
+    text = diff(effect) if isinstance(effect, ChangeSet) else "\n".join(effect.paths)
+    return clip(text, max_lines=PREVIEW_LINES, max_bytes=PREVIEW_BYTES, keep="head").text
+
+
+def diff(changes: ChangeSet) -> str:
+    """All changes as one unified diff; what is no text is named."""
+    return "".join(_one(change) for change in changes)
+
+
+def _one(change: Change) -> str:
+    before, after = change.before, change.after
+    nodes = [node for node in (before, after) if node is not None]
+    if any(node.kind != "file" or is_binary(node.data) for node in nodes):
+        return f"{change.path}: {_words(before)} -> {_words(after)}\n"
+    was = None if before is None else decode(before.data).body
+    return unified(change.path, was, None if after is None else decode(after.data).body)
+
+
+def _words(node: Node | None) -> str:
+    if node is None:
+        return "nothing"
+    if node.kind == "link":
+        return f"a link to {node.data.decode(errors='replace')}"
+    return "a folder" if node.kind == "folder" else f"{len(node.data):,} bytes"

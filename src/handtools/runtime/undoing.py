@@ -1,0 +1,188 @@
+"""Undo: a path goes back only if it is still as the call left it; anything else is a conflict, kept as it is."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from anyio import to_thread
+
+from handtools.core.changes import Change, ChangeSet, Node
+from handtools.core.errors import NotFound, NothingToUndo
+from handtools.core.ports import Conflict, Undone, UndoScope, Version
+from handtools.runtime.guard import GuardedFiles
+from handtools.runtime.journal import Touch
+from handtools.runtime.workspace import Workspace
+from handtools.text.encoding import decode, is_binary
+from handtools.text.merging import merge as merge_texts
+
+
+@dataclass(slots=True)
+class Reversal:
+    """What taking touches back comes to."""
+
+    changes: list[Change] = field(default_factory=list)
+    reverts: list[int] = field(default_factory=list)
+    conflicts: list[Conflict] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class GuardedHistory:
+    """One per call, over the call's own files: an undo is judged, asked about and recorded like any change."""
+
+    workspace: Workspace
+    files: GuardedFiles
+
+    async def undo(self, scope: UndoScope, name: str, *, merge: bool = False) -> Undone:
+        """Take back a call, a turn, a session, or the last change of a path."""
+        touches = await to_thread.run_sync(self._standing, scope, name)
+        return await self._revert(touches, f"undo {scope} {name}", merge=merge)
+
+    async def redo(self, scope: UndoScope, name: str, *, merge: bool = False) -> Undone:
+        """Take back the newest undo that reached the named changes."""
+        touches = await to_thread.run_sync(self._undone, scope, name)
+        return await self._revert(touches, f"redo {scope} {name}", merge=merge)
+
+    async def versions(self, path: str) -> list[Version]:
+        """Recorded versions of a path, newest first."""
+        located = await to_thread.run_sync(self.workspace.files.locate, path)
+        return await to_thread.run_sync(self.workspace.journal.entries.versions, located)
+
+    async def restore(self, path: str, number: int) -> Undone:
+        """Bring a path back to a recorded version; 0 is how it was before the first recorded change."""
+        change = await to_thread.run_sync(self._to_version, path, number)
+        if change is None:
+            return Undone(None, (), ())
+        note = f"restore version {number}"
+        done = await self.files.apply(ChangeSet.of(change, note=note))
+        return Undone(done.entry, (change.path,), ())
+
+    async def _revert(self, touches: Sequence[Touch], note: str, *, merge: bool) -> Undone:
+        plan = await to_thread.run_sync(lambda: reversal(self.workspace, touches, merge=merge))
+        conflicts = tuple(plan.conflicts)
+        if not plan.reverts:
+            return Undone(None, (), conflicts)
+        changes = ChangeSet(tuple(plan.changes), note)
+        done = await self.files.land(changes, kind="undo", reverts=tuple(plan.reverts))
+        return Undone(done.entry, changes.paths, conflicts)
+
+    def _standing(self, scope: UndoScope, name: str) -> list[Touch]:
+        """The touches to take back. A call may itself be an undo; wider words mean only changes."""
+        entries = self.workspace.journal.entries
+        if scope == "path":
+            name = self.workspace.files.locate(name)
+        named = entries.selected(scope, name)
+        standing = [t for t in named if t.reverted_by is None and (scope == "call" or t.kind == "change")]
+        if scope == "path":
+            standing = standing[:1]
+        if not standing:
+            raise _nothing(scope, name, undone=bool(named))
+        return standing
+
+    def _undone(self, scope: UndoScope, name: str) -> list[Touch]:
+        """The touches of the newest undo that reached what the words name."""
+        entries = self.workspace.journal.entries
+        if scope == "path":
+            name = self.workspace.files.locate(name)
+        undos = [t.reverted_by for t in entries.selected(scope, name) if t.reverted_by is not None]
+        if not undos:
+            raise NothingToUndo(f"Nothing of {scope} `{name}` was undone.", hint="`log` lists the calls.")
+        return entries.touches(max(undos))[::-1]
+
+    def _to_version(self, path: str, number: int) -> Change | None:
+        entries = self.workspace.journal.entries
+        located = self.workspace.files.locate(path)
+        touch = entries.touch(number) if number else entries.first(located)
+        if touch is None or touch.path != located:
+            known = ", ".join(str(v.number) for v in entries.versions(located)[:10]) or "none"
+            raise NotFound(f"`{path}` has no recorded version {number}.", hint=f"Recorded: {known}.")
+        wanted = _kept(self.workspace, touch, before=not number)
+        now = self.workspace.files.node(located)
+        same = wanted is now if wanted is None or now is None else wanted.same(now)
+        return None if same else Change(located, now, wanted)
+
+
+def reversal(workspace: Workspace, touches: Iterable[Touch], *, merge: bool) -> Reversal:
+    """Work out the changes that take touches back, newest first, path by path; touches nothing."""
+    by_path: dict[str, list[Touch]] = {}
+    for touch in touches:
+        by_path.setdefault(touch.path, []).append(touch)
+    plan = Reversal()
+    for path, group in by_path.items():
+        now = workspace.files.node(path)
+        node = now
+        for touch in group:
+            found = _step_back(workspace, touch, node, merge=merge)
+            if isinstance(found, Conflict):
+                plan.conflicts.append(found)
+                break
+            node = found.before
+            plan.reverts.append(touch.id)
+        if not _same(now, node):
+            plan.changes.append(Change(path, now, node))
+    plan.changes.sort(key=_order)
+    _keep_used_folders(workspace, plan)
+    return plan
+
+
+def _step_back(workspace: Workspace, touch: Touch, node: Node | None, *, merge: bool) -> Change | Conflict:
+    """From what is there to what was before the touch."""
+    try:
+        before, after = _kept(workspace, touch, before=True), _kept(workspace, touch, before=False)
+    except NotFound as gone:
+        return Conflict(touch.path, str(gone), None)
+    if _same(after, node):
+        return Change(touch.path, node, before)
+    merged = _merged(base=after, ours=node, theirs=before)
+    if merged is None:
+        return Conflict(touch.path, "It changed since, in the same place.", None)
+    if not merge:
+        return Conflict(touch.path, "It changed since; the changes can be merged.", merged)
+    assert node is not None
+    source = decode(node.data)
+    return Change(touch.path, node, Node("file", source.encode(merged), node.mode))
+
+
+def _merged(*, base: Node | None, ours: Node | None, theirs: Node | None) -> str | None:
+    """A clean three-way merge of texts, or None."""
+    texts = []
+    for node in (base, ours, theirs):
+        if node is None or node.kind != "file" or is_binary(node.data):
+            return None
+        texts.append(decode(node.data).body)
+    merged = merge_texts(*texts)
+    return None if merged.conflicts else merged.text
+
+
+def _keep_used_folders(workspace: Workspace, plan: Reversal) -> None:
+    """A folder that someone else put something into stays; that is no conflict worth stopping for."""
+    going = {change.path for change in plan.changes if change.after is None}
+    for change in list(plan.changes):
+        if change.before is None or change.before.kind != "folder" or change.after is not None:
+            continue
+        if any(facts.path not in going for facts in workspace.files.names(change.path)):
+            plan.changes.remove(change)
+            going.discard(change.path)
+            plan.conflicts.append(
+                Conflict(change.path, "The folder is not empty any more; it is kept.", None)
+            )
+
+
+def _order(change: Change) -> tuple[int, int]:
+    """Removals first and deepest first, then what comes back, shallowest first."""
+    depth = change.path.count("/")
+    return (0, -depth) if change.after is None else (1, depth)
+
+
+def _same(one: Node | None, other: Node | None) -> bool:
+    return other is None if one is None else one.same(other)
+
+
+def _kept(workspace: Workspace, touch: Touch, *, before: bool) -> Node | None:
+    try:
+        return workspace.journal.entries.node(touch.before if before else touch.after)
+    except KeyError:
+        raise NotFound(f"The bytes of `{touch.path}` are no longer kept.") from None
+
+
+def _nothing(scope: UndoScope, name: str, *, undone: bool) -> NothingToUndo:
+    said = "is undone already" if undone else "changed nothing that is recorded"
+    return NothingToUndo(f"The {scope} `{name}` {said}.", hint="`handtools log` lists the calls.")

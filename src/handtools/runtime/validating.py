@@ -1,0 +1,38 @@
+"""Arguments: checked against the tool's model, with a message that says how to mend them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from handtools.core.errors import InvalidInput
+from handtools.core.tool import AnyTool
+from handtools.text.paths import near
+
+
+def validate(tool: AnyTool, args: Mapping[str, Any]) -> BaseModel:
+    """The arguments as the tool's parameters; raises `InvalidInput` naming every problem at once."""
+    known = [field.alias or name for name, field in tool.params.model_fields.items()]
+    problems = [_unknown(name, known) for name in args if name not in known]
+    try:
+        params: BaseModel = tool.params.model_validate(dict(args))
+    except ValidationError as failure:
+        problems += [_problem(error) for error in failure.errors(include_url=False, include_context=False)]
+    if problems:
+        hint = f"`{tool.name}` takes: {', '.join(known) or 'nothing'}."
+        raise InvalidInput(" ".join(problems), hint=hint)
+    return params
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    close = near(name, known, most=1)
+    return f"`{name}` is not a parameter" + (f"; did you mean `{close[0]}`?" if close else ".")
+
+
+def _problem(error: Any) -> str:
+    where = ".".join(str(part) for part in error["loc"]) or "arguments"
+    if error["type"] == "missing":
+        return f"`{where}` is missing."
+    given = repr(error["input"])
+    shown = given if len(given) <= 60 else f"{given[:57]}..."
+    return f"`{where}`: {error['msg']} (given {shown})."

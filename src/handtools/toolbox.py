@@ -1,0 +1,189 @@
+"""The toolbox: tools, a machine and a policy put together; the only module that knows all three."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Self
+
+from anyio import to_thread
+
+from handtools.core.approval import Approval, Approver, Reply
+from handtools.core.call import Call
+from handtools.core.cancel import CancelToken
+from handtools.core.errors import UsageError
+from handtools.core.events import Listener
+from handtools.core.ports import HostFiles
+from handtools.core.result import Result
+from handtools.core.schema import Dialect, schema
+from handtools.core.tool import AnyTool, Tool
+from handtools.host.local_files import LocalFiles
+from handtools.host.locks import FileLocks
+from handtools.host.state import state_folder
+from handtools.host.store import FolderStore
+from handtools.runtime.announcing import Announcer
+from handtools.runtime.executor import Executor
+from handtools.runtime.journal import Journal
+from handtools.runtime.policy import Decision, Policy
+from handtools.runtime.probing import probe
+from handtools.runtime.workspace import Workspace
+from handtools.tools.edit import edit
+from handtools.tools.now import now
+from handtools.tools.read import read
+from handtools.tools.think import think
+from handtools.tools.undo import undo
+from handtools.tools.write import write
+
+READING: tuple[AnyTool, ...] = (read, think, now)
+CODING: tuple[AnyTool, ...] = (read, edit, write, undo, think, now)
+PLUGINS = "handtools.tools"
+"""The entry-point group under which other packages offer tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A tool as a model is told about it."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    output_schema: Mapping[str, Any]
+    reads_only: bool
+
+
+class Toolbox:
+    """Tools you can call: confined to a workspace, judged by a policy, recorded and undoable."""
+
+    def __init__(
+        self,
+        tools: Sequence[AnyTool],
+        *,
+        workspace: Workspace,
+        policy: Policy | None = None,
+        approver: Approver | None = None,
+        listeners: Iterable[Listener] = (),
+        clock: Callable[[], datetime] = lambda: datetime.now().astimezone(),
+        timeout: float = 600.0,
+    ) -> None:
+        named = {tool.name: tool for tool in tools}
+        if len(named) != len(tools):
+            raise UsageError("Two tools have the same name; give a toolbox each name once.")
+        self.tools = named
+        self.workspace = workspace
+        self.policy = policy or Policy()
+        self._executor = Executor(
+            tools=named,
+            workspace=workspace,
+            policy=self.policy,
+            approver=approver,
+            announcer=Announcer(tuple(listeners)),
+            clock=clock,
+            timeout=timeout,
+        )
+        self._cancels: dict[str, CancelToken] = {}
+
+    async def call(
+        self, tool: str | Call, args: Mapping[str, Any] | None = None, *, cancel: CancelToken | None = None
+    ) -> Result[Any]:
+        """Run a tool by name, or a whole `Call`; expected failures come back as results."""
+        call = tool if isinstance(tool, Call) else Call(tool=tool, args=args or {})
+        token = self._cancels.setdefault(call.id, cancel or CancelToken())
+        try:
+            return await self._executor.call(call, token)
+        finally:
+            self._cancels.pop(call.id, None)
+
+    async def resume(self, call_id: str, reply: Reply) -> Result[Any]:
+        """Answer a call that is pending; also from another process, or after a restart."""
+        return await self._executor.resume(call_id, reply)
+
+    def cancel(self, call_id: str) -> bool:
+        """Take back a running call by its id, from any thread; False when it is not running here."""
+        token = self._cancels.get(call_id)
+        if token is not None:
+            token.cancel()
+        return token is not None
+
+    async def waiting(self) -> list[Approval]:
+        """The questions whose answers are out."""
+        return await to_thread.run_sync(self.workspace.journal.calls.waiting)
+
+    async def why(self, tool: str, args: Mapping[str, Any]) -> Decision:
+        """The deciding rule for a hypothetical call. Nothing happens, and it never raises."""
+        return await probe(self._executor, Call(tool=tool, args=args))
+
+    def definitions(self, dialect: Dialect = "plain") -> list[Definition]:
+        """What is offered, as a model is told about it."""
+        offered = [tool for tool in self.tools.values() if self.policy.offers(tool)]
+        return [
+            Definition(
+                tool.name, tool.prompt, schema(tool.params, dialect), schema(tool.details), tool.reads_only
+            )
+            for tool in offered
+        ]
+
+    def listen(self, listener: Listener) -> None:
+        """Be told of every event from now on; a slow or failing listener costs the calls nothing."""
+        self._executor.announcer.listen(listener)
+
+    def under(self, policy: Policy, *, approver: Approver | None = None) -> "Toolbox":
+        """The same tools and workspace for another agent, under its own policy."""
+        return Toolbox(
+            list(self.tools.values()), workspace=self.workspace, policy=policy, approver=approver
+        )
+
+    async def aclose(self) -> None:
+        """Let go of files; the toolbox opens them again if it is used again."""
+        await to_thread.run_sync(self._close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def _close(self) -> None:
+        self._executor.announcer.drain(1.0)
+        self.workspace.journal.close()
+
+
+def local_workspace(
+    root: str | Path, *, files: HostFiles | None = None, state: str | Path | None = None
+) -> Workspace:
+    """A folder of this machine, with its record in the user's state folder."""
+    folder = Path(state) if state is not None else state_folder(root)
+    blobs = FolderStore(folder / "blobs")
+    return Workspace(
+        files=files or LocalFiles(root),
+        locks=FileLocks(folder / "locks"),
+        journal=Journal(str(folder / "journal.sqlite"), blobs),
+        outputs=FolderStore(folder / "outputs"),
+    )
+
+
+def reading(root: str | Path = ".", **options: Any) -> Toolbox:
+    """Tools that look and change nothing."""
+    policy = replace(options.pop("policy", None) or Policy(), tools="read_only")
+    return Toolbox(READING, workspace=local_workspace(root), policy=policy, **options)
+
+
+def coding(root: str | Path = ".", **options: Any) -> Toolbox:
+    """Tools to work on code."""
+    return Toolbox(CODING, workspace=local_workspace(root), **options)
+
+
+def everything(root: str | Path = ".", **options: Any) -> Toolbox:
+    """All our tools, and those that installed packages offer."""
+    return Toolbox([*CODING, *plugins()], workspace=local_workspace(root), **options)
+
+
+def plugins() -> list[AnyTool]:
+    """The tools that installed packages offer as entry points; a broken one is an error, not silence."""
+    found = []
+    for point in sorted(entry_points(group=PLUGINS), key=lambda point: point.name):
+        loaded = point.load()
+        if not isinstance(loaded, Tool):
+            raise UsageError(f"The entry point {point.name!r} ({point.value}) is not a tool.")
+        found.append(loaded)
+    return found

@@ -1,0 +1,33 @@
+"""Now: the date and time."""
+
+from datetime import UTC, datetime
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from handtools.core.context import Context
+from handtools.core.result import Result
+from handtools.core.tool import tool
+
+
+class NowParams(BaseModel):
+    """What the model sends."""
+
+    zone: Literal["local", "utc"] = Field("local", description="Which clock.")
+
+
+class NowDetails(BaseModel):
+    """What programs get."""
+
+    iso: str
+    timestamp: float
+
+
+@tool(effects=())
+async def now(ctx: Context, params: NowParams) -> Result[NowDetails]:
+    """Tell the time."""
+    moment = ctx.clock()
+    if params.zone == "utc":
+        moment = datetime.fromtimestamp(moment.timestamp(), UTC)
+    iso = moment.isoformat(timespec="seconds")
+    return Result(f"{iso} ({moment:%A})", NowDetails(iso=iso, timestamp=moment.timestamp()))

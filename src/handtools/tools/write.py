@@ -1,0 +1,84 @@
+"""Write: a whole file, new or replaced."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from handtools.core.changes import Change, ChangeSet
+from handtools.core.context import Context
+from handtools.core.errors import AlreadyExists, InvalidInput, NotFound, TooLarge
+from handtools.core.result import Result
+from handtools.core.tool import tool
+from handtools.text.diffing import first_changed_line, trim_indent, unified
+from handtools.text.encoding import Unencodable, decode, is_binary
+
+MAX_BYTES = 10_000_000
+
+
+class WriteParams(BaseModel):
+    """What the model sends."""
+
+    path: str = Field(description="File to write, relative to the workspace root.")
+    content: str = Field(description="The whole content.")
+    mode: Literal["create", "overwrite"] = Field(
+        "create", description="create: the file must not exist yet. overwrite: it must exist."
+    )
+    description: str = Field("", description="One line on what this is for.")
+
+
+class WriteDetails(BaseModel):
+    """What programs get."""
+
+    path: str
+    created: bool
+    bytes: int
+    diff: str
+    first_changed_line: int | None
+
+
+@tool
+async def write(ctx: Context, params: WriteParams) -> Result[WriteDetails]:
+    """Write a whole file."""
+    before = await _present(ctx, params)
+    after = _encoded(params, before)
+    if len(after) > MAX_BYTES:
+        raise TooLarge(f"{len(after):,} bytes are more than {MAX_BYTES:,}.", hint="Write it in parts.")
+    if before == after:
+        raise InvalidInput(
+            f"`{params.path}` already has exactly this content.", hint="Nothing is to be done."
+        )
+    change = Change.of(params.path, before=before, after=after)
+    await ctx.files.apply(ChangeSet.of(change, note=params.description))
+
+    was = None if before is None or is_binary(before) else decode(before).body
+    details = WriteDetails(
+        path=params.path,
+        created=before is None,
+        bytes=len(after),
+        diff=trim_indent(unified(params.path, was, params.content)),
+        first_changed_line=first_changed_line(was or "", params.content),
+    )
+    verb = "Created" if details.created else "Replaced"
+    return Result(f"{verb} {params.path} ({len(after):,} bytes).", details)
+
+
+async def _present(ctx: Context, params: WriteParams) -> bytes | None:
+    facts = await ctx.files.facts(params.path)
+    if params.mode == "create":
+        if facts is not None:
+            hint = "Edit it, or write with mode=overwrite."
+            raise AlreadyExists(f"`{params.path}` exists already.", hint=hint)
+        return None
+    if facts is None:
+        raise NotFound(f"`{params.path}` does not exist.", hint="Write it with mode=create.")
+    return await ctx.files.read(params.path)
+
+
+def _encoded(params: WriteParams, before: bytes | None) -> bytes:
+    """In the encoding of the file that is replaced, where it can hold the text."""
+    try:
+        if before is not None and not is_binary(before):
+            return decode(before).encode(params.content)
+        return params.content.encode()
+    except (Unencodable, UnicodeEncodeError) as failure:
+        raise InvalidInput(f"The content can't be written to `{params.path}`: {failure}.") from failure
