@@ -1,0 +1,34 @@
+"""What all tests share: profiles, one async backend, and no silent skips in CI."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
+MACHINE = "machine: "
+"""A skip whose reason begins so is about the machine (another system, not root), and is allowed in CI."""
+
+settings.register_profile("dev", max_examples=100, deadline=None)
+settings.register_profile(
+    "ci", max_examples=500, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("nightly", settings.get_profile("ci"), max_examples=10_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "dev"))
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """In CI a part that is missing is a failure: a skipped test proves nothing."""
+    report = yield
+    if IN_CI and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        if not reason.removeprefix("Skipped: ").startswith(MACHINE):
+            report.outcome = "failed"
+            report.longrepr = f"{item.nodeid} was skipped in CI: {reason}"
+    return report
