@@ -1,0 +1,214 @@
+"""Folders: a directory handle and what can be done with the names in it, no link followed."""
+
+import contextlib
+import errno
+import os
+import stat
+from typing import Self
+
+from handtools.core.changes import Kind
+from handtools.core.errors import WrongKind
+from handtools.host import syscalls
+
+_READ = os.O_RDONLY | syscalls.PLAIN
+_LISTED = _READ | syscalls.DIRECTORY
+FOLDER = (syscalls.PATH_ONLY or _READ) | syscalls.DIRECTORY | syscalls.NO_FOLLOW
+"""How a folder's handle is opened."""
+
+
+class Folder:
+    """An open directory; on machines without directory handles, its path."""
+
+    __slots__ = ("fd", "path")
+
+    def __init__(self, fd: int | None, path: str) -> None:
+        self.fd = fd
+        self.path = path
+
+    @classmethod
+    def at(cls, path: str) -> Self:
+        """Open a folder by its absolute path, which may not end in a link."""
+        if not syscalls.HANDLES:
+            if not stat.S_ISDIR(os.lstat(path).st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+            return cls(None, path)
+        return cls(os.open(path, FOLDER), path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the handle."""
+        if self.fd is not None and self.fd >= 0:
+            fd, self.fd = self.fd, -1
+            os.close(fd)
+
+    def name(self, name: str) -> str:
+        """A name in this folder, as the calls below take it."""
+        return os.path.join(self.path, name) if self.fd is None else name
+
+    def child(self, name: str) -> "Folder":
+        """Open a folder in this one."""
+        path = os.path.join(self.path, name)
+        if self.fd is None:
+            return Folder.at(path)
+        return Folder(os.open(name, FOLDER, dir_fd=self.fd), path)
+
+    def stat(self, name: str) -> os.stat_result:
+        """What the name itself is."""
+        return os.stat(self.name(name), dir_fd=self.fd, follow_symlinks=False)
+
+    def find(self, name: str) -> os.stat_result | None:
+        """What the name itself is, or None."""
+        try:
+            return self.stat(name)
+        except FileNotFoundError:
+            return None
+
+    def link_target(self, name: str) -> bytes:
+        """Where a link points."""
+        return os.fsencode(os.readlink(self.name(name), dir_fd=self.fd))
+
+    def open_file(self, name: str) -> int:
+        """Open a regular file for reading; nothing else is so much as touched."""
+        if not syscalls.reopens():
+            _refuse_others(self.stat(name), name)
+            fd = os.open(self.name(name), _READ | syscalls.NO_FOLLOW, dir_fd=self.fd)
+            return checked(fd, name)
+        flags = syscalls.PATH_ONLY | syscalls.NO_FOLLOW
+        return reopened(os.open(self.name(name), flags, dir_fd=self.fd), name)
+
+    def create_file(self, name: str, mode: int) -> int:
+        """Make a new, empty file and open it for writing."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | syscalls.NO_FOLLOW | syscalls.PLAIN
+        return os.open(self.name(name), flags, mode, dir_fd=self.fd)
+
+    def create_link(self, name: str, target: bytes) -> None:
+        """Make a link."""
+        os.symlink(os.fsdecode(target), self.name(name), dir_fd=self.fd)
+
+    def create_folder(self, name: str) -> None:
+        """Make an empty folder."""
+        os.mkdir(self.name(name), dir_fd=self.fd)
+
+    def set_mode(self, name: str, mode: int) -> None:
+        """Set the permission bits of a folder."""
+        if self.fd is None:
+            os.chmod(self.name(name), mode)
+            return
+        fd = os.open(name, _LISTED | syscalls.NO_FOLLOW, dir_fd=self.fd)
+        try:
+            os.fchmod(fd, mode)
+        finally:
+            os.close(fd)
+
+    def set_owner(self, name: str, like: os.stat_result) -> None:
+        """Give a folder the owner and group that another had."""
+        if hasattr(os, "chown"):
+            owner, group = like.st_uid, like.st_gid
+            os.chown(self.name(name), owner, group, dir_fd=self.fd, follow_symlinks=False)
+
+    def names(self) -> list[str]:
+        """The names in this folder."""
+        if self.fd is None:
+            return os.listdir(self.path)
+        fd = os.open(".", _LISTED, dir_fd=self.fd)
+        try:
+            return os.listdir(fd)
+        finally:
+            os.close(fd)
+
+    def unlink(self, name: str) -> None:
+        """Remove a file or a link."""
+        os.unlink(self.name(name), dir_fd=self.fd)
+
+    def remove_folder(self, name: str) -> None:
+        """Remove an empty folder."""
+        os.rmdir(self.name(name), dir_fd=self.fd)
+
+    def exchange(self, one: str, other: str) -> None:
+        """Swap two names in one moment; `Unsupported` where that can't be done."""
+        syscalls.exchange(self.fd, self.name(one), self.name(other))
+
+    def replace(self, old: str, new: str) -> None:
+        """Rename over whatever is at the new name."""
+        old, new = self.name(old), self.name(new)
+        os.replace(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+
+    def move_new(self, old: str, new: str) -> None:
+        """Rename, refusing with EEXIST to replace anything."""
+        old, new = self.name(old), self.name(new)
+        try:
+            syscalls.move_new(self.fd, old, new)
+        except syscalls.Unsupported:
+            self._link_new(old, new)
+
+    def _link_new(self, old: str, new: str) -> None:
+        if os.name == "nt":
+            os.rename(old, new)
+            return
+        try:
+            os.link(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd, follow_symlinks=False)
+        except (NotImplementedError, PermissionError):
+            # No hard links here: the check and the rename are two moments, the best this machine has.
+            with contextlib.suppress(FileNotFoundError):
+                os.stat(new, dir_fd=self.fd, follow_symlinks=False)
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new) from None
+            os.rename(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+        else:
+            os.unlink(old, dir_fd=self.fd)
+
+    def sync(self) -> None:
+        """Make the names durable, where a folder can be synced."""
+        if self.fd is None:
+            return
+        try:
+            # The handle only names the folder, so that a folder we may enter but not list still works.
+            fd = os.open(".", _LISTED, dir_fd=self.fd)
+        except PermissionError:
+            return
+        try:
+            os.fsync(fd)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+        finally:
+            os.close(fd)
+
+
+def kind_of(mode: int) -> Kind | None:
+    """The kind a mode stands for; None for pipes, sockets and devices."""
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "folder"
+    return "link" if stat.S_ISLNK(mode) else None
+
+
+def reopened(handle: int, name: str) -> int:
+    """Turn a path-only handle of a regular file into one that reads; the handle is closed."""
+    try:
+        _refuse_others(os.fstat(handle), name)
+        return os.open(f"/proc/self/fd/{handle}", _READ)
+    finally:
+        os.close(handle)
+
+
+def checked(fd: int, name: str) -> int:
+    """The descriptor, if it is a regular file's."""
+    try:
+        _refuse_others(os.fstat(fd), name)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _refuse_others(found: os.stat_result, name: str) -> None:
+    if stat.S_ISREG(found.st_mode):
+        return
+    what = {"folder": "a folder", "link": "a link"}.get(kind_of(found.st_mode) or "")
+    raise WrongKind(f"`{name}` is {what or 'a pipe, a socket or a device'}, not a file.")

@@ -1,0 +1,72 @@
+"""Handles: the open folders of one transaction, few at a time however many folders it touches."""
+
+import errno
+import os
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from handtools.host.folders import Folder
+
+OPEN_LIMIT = 64
+
+
+class Handles:
+    """Folders by path; one that had to be closed is opened again only if it is still the same."""
+
+    def __init__(self, open_folder: Callable[[str], Folder]) -> None:
+        self._open_folder = open_folder
+        self._open: OrderedDict[str, Folder] = OrderedDict()
+        self._known: dict[str, os.stat_result] = {}
+
+    def folder(self, path: str) -> Folder:
+        """The folder at a path."""
+        folder = self._open.get(path)
+        if folder is not None:
+            self._open.move_to_end(path)
+            return folder
+        folder = self._open_folder(path)
+        found = folder.stat(".")
+        if not os.path.samestat(self._known.setdefault(path, found), found):
+            folder.close()
+            raise OSError(errno.ENOENT, "another folder is there now")
+        self._open[path] = folder
+        if len(self._open) > OPEN_LIMIT:
+            self._open.popitem(last=False)[1].close()
+        return folder
+
+    def sync(self) -> None:
+        """Make the names in every folder durable."""
+        for path in self._known:
+            self.folder(path).sync()
+
+    def close(self) -> None:
+        """Let go of all."""
+        for folder in self._open.values():
+            folder.close()
+        self._open.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A target and the temporary name beside it."""
+
+    handles: Handles
+    parent: str
+    name: str
+    temporary: str
+
+    @property
+    def path(self) -> str:
+        """The target below the workspace."""
+        return f"{self.parent}/{self.name}" if self.parent else self.name
+
+    @property
+    def folder(self) -> Folder:
+        """The folder both names are in."""
+        return self.handles.folder(self.parent)
+
+    @property
+    def parts(self) -> tuple[Folder, str, str]:
+        """The folder, the name, the temporary name."""
+        return self.folder, self.name, self.temporary

@@ -1,0 +1,122 @@
+"""Landing: all steps of a transaction or none of them.
+
+New files are made beside their targets and are durable before any target changes; then the targets are compared
+and held, and change places with the new files; then the folders are made durable. Only after a last look at what
+was displaced is it removed: the lease has been held all that time, so a writer who had found the old file by name
+just before it was displaced is seen as well. Any failure takes the earlier steps back, in reverse.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from handtools.core.errors import NotFound, ToolError, UsageError
+from handtools.core.ports import Step
+from handtools.host.faults import fault
+from handtools.host.folders import Folder
+from handtools.host.handles import Handles, Place
+from handtools.host.moves import Making, Move, Permitting, Removing, Replacing, stale
+from handtools.host.placing import Placing
+from handtools.host.staging import is_temporary
+
+WATCH_LIMIT = 64
+"""Files held at once; the rest of a large transaction is compared twice instead."""
+
+
+def land(steps: Sequence[Step], open_folder: Callable[[str], Folder]) -> None:
+    """Do all steps or none."""
+    handles = Handles(open_folder)
+    moves = _moves(steps, handles)
+    begun: list[Move] = []
+    try:
+        for move in moves:
+            _enter(move.place)
+            begun.append(move)
+            _do(move, move.begin)
+        _change(moves, handles)
+    except ToolError as error:
+        error.hint = " ".join([error.hint, *_take_back(begun)]).strip()
+        raise
+    except BaseException:
+        _take_back(begun)
+        raise
+    finally:
+        handles.close()
+
+
+def _change(moves: Sequence[Move], handles: Handles) -> None:
+    for move in moves[:WATCH_LIMIT]:
+        _do(move, move.watch)
+    for number, move in enumerate(moves):
+        _do(move, move.land)
+        if number >= WATCH_LIMIT:
+            move.release()
+    _sync(moves, handles)
+    for move in moves:
+        _do(move, move.confirm)
+    for move in moves:
+        _do(move, move.settle)
+    if any(isinstance(move, Removing | Replacing) for move in moves):
+        _sync(moves, handles)
+
+
+def _moves(steps: Iterable[Step], handles: Handles) -> list[Move]:
+    leaving: defaultdict[str, set[str]] = defaultdict(set)
+    moves = []
+    for step in steps:
+        parent, _, name = step.change.path.rpartition("/")
+        if not name or not is_temporary(step.temporary):
+            raise UsageError("A step has a target below the workspace and a name given by `plan`.")
+        leaving[parent] |= {name, step.temporary}
+        moves.append(_move(step, Place(handles, parent, name, step.temporary), leaving))
+    return moves
+
+
+def _move(step: Step, place: Place, leaving: dict[str, set[str]]) -> Move:
+    before, after = step.change.before, step.change.after
+    if before is None or before.kind != "folder":
+        if before is None and after is not None and after.kind == "folder":
+            return Making(place, after)
+        return Placing(place, before, after)
+    if after is not None and after.kind == "folder":
+        return Permitting(place, before, after)
+    removing = Removing(place, before, leaving[place.path])
+    return Replacing(removing, Placing(place, None, after)) if after else removing
+
+
+def _enter(place: Place) -> None:
+    try:
+        place.folder  # noqa: B018 — opened here, where a missing folder can be named
+    except FileNotFoundError:
+        raise NotFound(
+            f"There is no folder `{place.parent}`; nothing was written.", hint="Create it first."
+        ) from None
+    except OSError as error:
+        raise fault(error, place.parent) from error
+
+
+def _do(move: Move, act: Callable[[], None]) -> None:
+    try:
+        act()
+    except FileNotFoundError as error:
+        raise stale(move.place) from error
+    except OSError as error:
+        raise fault(error, move.place.path) from error
+
+
+def _sync(moves: Sequence[Move], handles: Handles) -> None:
+    try:
+        handles.sync()
+    except OSError as error:
+        raise fault(error, moves[0].place.path) from error
+
+
+def _take_back(begun: Sequence[Move]) -> list[str]:
+    kept = []
+    for move in reversed(begun):
+        try:
+            note = move.take_back()
+        except OSError as error:
+            note = f"`{move.place.path}` could not be put back: {error.strerror}."
+        if note:
+            kept.append(note)
+    return kept

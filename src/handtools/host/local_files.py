@@ -1,0 +1,193 @@
+"""Local files: a workspace on this machine's disk, confined to its folder."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from handtools.core.changes import Change, Node
+from handtools.core.errors import InvalidInput, TooLarge, UsageError, WrongKind
+from handtools.core.ports import FileFacts, Step
+from handtools.host import landing, sweeping
+from handtools.host.faults import fault
+from handtools.host.folders import kind_of, reopened
+from handtools.host.handles import Handles, Place
+from handtools.host.resolving import Root, Spot
+from handtools.host.staging import is_temporary, temporary_name
+from handtools.host.syscalls import reopens
+from handtools.host.watching import read_at
+
+WHOLE_LIMIT_BYTES = 1 << 30
+"""The largest file that is read in one piece."""
+_MADE_UP_BYTES = 1 << 16
+_MISSING = {errno.ENOENT, errno.ENOTDIR}
+
+
+class LocalFiles:
+    """Files below one folder. It holds nothing open, so there may be thousands of them.
+
+    `kernel=False` resolves paths by hand even where the kernel can confine them.
+    """
+
+    def __init__(self, root: str | Path, *, kernel: bool = True) -> None:
+        self._root = Root(Path(root), kernel=kernel)
+
+    @property
+    def root(self) -> Path:
+        """The workspace's folder, links resolved."""
+        return Path(self._root.real)
+
+    def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
+        """The bytes of a regular file, or a part of them."""
+        try:
+            fd = self._open_file(self._root.exact(path), path)
+            try:
+                return _read(fd, path, start, size)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise fault(error, path) from error
+
+    def facts(self, path: str) -> FileFacts | None:
+        """What is there, links followed while they stay inside; None when nothing is."""
+        inside = self._root.exact(path)
+        try:
+            found = self._find(inside)
+        except OSError as error:
+            if error.errno in _MISSING:
+                return None
+            raise fault(error, path) from error
+        return found and _facts(inside or ".", found)
+
+    def names(self, path: str) -> list[FileFacts]:
+        """What a folder holds, by name, links not followed; temporaries of ours are left out."""
+        inside = self._root.exact(path)
+        prefix = f"{inside}/" if inside else ""
+        try:
+            with self._root.folder(inside) as folder:
+                found = [(name, folder.find(name)) for name in sorted(folder.names())]
+        except NotADirectoryError:
+            raise WrongKind(f"`{path}` is not a folder.", hint="Read it instead.") from None
+        except OSError as error:
+            raise fault(error, path) from error
+        return [_facts(prefix + name, it) for name, it in found if it and not is_temporary(name)]
+
+    def node(self, path: str) -> Node | None:
+        """What is at the path itself, with its bytes and mode; links are not followed."""
+        inside = self._root.exact(path)
+        try:
+            spot = self._root.spot(inside, follow=False)
+            with spot.folder:
+                return _node(spot, path)
+        except OSError as error:
+            if error.errno in _MISSING:
+                return None
+            raise fault(error, path) from error
+
+    def locate(self, path: str) -> str:
+        """The path with inner links resolved, as locks, rules and the record name it; it need not exist."""
+        inside = self._root.relative(path)
+        try:
+            return self._root.locate(inside) or "."
+        except OSError as error:
+            raise fault(error, path) from error
+
+    def plan(self, changes: Iterable[Change]) -> list[Step]:
+        """Name the temporary of each step; touches nothing."""
+        return [Step(change, temporary_name()) for change in changes]
+
+    def perform(self, steps: Sequence[Step]) -> None:
+        """Do all steps or none: each only if `before` is still there. Raises `Stale`, having undone the rest."""
+        if steps:
+            landing.land([self._exact(step) for step in steps], self._root.folder)
+
+    def sweep(self, step: Step) -> None:
+        """After a crash: put away what a step left beside its target, losing no bytes that are not ours."""
+        change = self._exact(step).change
+        parent, _, name = change.path.rpartition("/")
+        handles = Handles(self._root.folder)
+        try:
+            place = Place(handles, parent, name, step.temporary)
+            sweeping.sweep(place, change.before, change.after)
+        except OSError as error:
+            if error.errno not in _MISSING:
+                raise fault(error, change.path) from error
+        finally:
+            handles.close()
+
+    def _exact(self, step: Step) -> Step:
+        path = self._root.exact(step.change.path)
+        if not path or not is_temporary(step.temporary):
+            raise UsageError("A step has a path below the workspace and a name given by `plan`.")
+        return Step(Change(path, step.change.before, step.change.after), step.temporary)
+
+    def _open_file(self, inside: str, path: str) -> int:
+        handle = self._root.enter(inside)
+        if handle is not None and reopens():
+            return reopened(handle, path)
+        if handle is not None:
+            os.close(handle)
+        spot = self._root.spot(inside, follow=True)
+        with spot.folder:
+            return spot.folder.open_file(spot.name)
+
+    def _find(self, inside: str) -> os.stat_result | None:
+        handle = self._root.enter(inside)
+        if handle is None:
+            spot = self._root.spot(inside, follow=True)
+            spot.folder.close()
+            return spot.found
+        try:
+            return os.fstat(handle)
+        finally:
+            os.close(handle)
+
+
+def _facts(path: str, found: os.stat_result) -> FileFacts:
+    kind = kind_of(found.st_mode)
+    return FileFacts(
+        path=path,
+        kind=kind or "other",
+        bytes=0 if kind == "folder" else found.st_size,
+        mode=stat.S_IMODE(found.st_mode),
+        modified=found.st_mtime,
+        links=found.st_nlink,
+    )
+
+
+def _node(spot: Spot, path: str) -> Node | None:
+    if spot.found is None:
+        return None
+    kind, mode = kind_of(spot.found.st_mode), stat.S_IMODE(spot.found.st_mode)
+    if kind is None:
+        raise WrongKind(f"`{path}` is a pipe, a socket or a device.")
+    if kind == "folder":
+        return Node("folder", mode=mode)
+    if kind == "link":
+        return Node("link", spot.folder.link_target(spot.name))
+    fd = spot.folder.open_file(spot.name)
+    try:
+        return Node("file", _read(fd, path, 0, None), stat.S_IMODE(os.fstat(fd).st_mode))
+    finally:
+        os.close(fd)
+
+
+def _read(fd: int, path: str, start: int, size: int | None) -> bytes:
+    if start < 0 or (size is not None and size < 0):
+        raise InvalidInput("`start` and `size` can't be negative.")
+    known = os.fstat(fd).st_size
+    # A size of 0 may be a file that the system makes up as it is read.
+    wanted = max(known - start, 0) if known else _MADE_UP_BYTES
+    if size is not None:
+        wanted = min(size, wanted)
+    if wanted > WHOLE_LIMIT_BYTES:
+        limit = f"{WHOLE_LIMIT_BYTES >> 20} MiB"
+        raise TooLarge(f"`{path}` holds more than {limit}.", hint="Read it in parts.")
+    data = read_at(fd, wanted, start)
+    while known and len(data) < wanted:
+        more = read_at(fd, wanted - len(data), start + len(data))
+        if not more:
+            break
+        data += more
+    return data

@@ -1,0 +1,197 @@
+"""Placing: a file or a link takes its place in one moment, and gives it back as carefully.
+
+The new thing changes places with the old, so that what was displaced can still be looked at: if it is not what
+was compared, or someone wrote to it meanwhile, the two change places again. No bytes are removed that were not
+compared. A hard link is broken on purpose: writing in place would change a file outside the workspace through it.
+"""
+
+import errno
+from typing import Literal
+
+from handtools.core.changes import Node
+from handtools.core.errors import Busy
+from handtools.host import staging
+from handtools.host.folders import kind_of
+from handtools.host.handles import Place
+from handtools.host.moves import Move, stale
+from handtools.host.syscalls import Unsupported
+from handtools.host.watching import Watched
+
+State = Literal["planned", "staged", "landed", "settled"]
+
+
+class Placing(Move):
+    """A file or a link that is written, created or deleted."""
+
+    def __init__(self, place: Place, before: Node | None, after: Node | None) -> None:
+        super().__init__(place)
+        self._before, self._after = before, after
+        self._state: State = "planned"
+        self._displaced = False
+        """Whether the old thing is at the temporary name; not so where names can't be exchanged."""
+        self._old: Watched | None = None
+
+    def begin(self) -> None:
+        if self._after is None:
+            return
+        found = self.place.folder.find(self.place.name)
+        kind = found and kind_of(found.st_mode)
+        if kind != (self._before and self._before.kind):
+            raise stale(self.place)
+        alike = kind == self._after.kind == "file"
+        self._state = "staged"
+        old = self.place.name if alike else None
+        staging.stage(self.place.folder, self.place.temporary, self._after, old)
+        if self._after.kind == "folder":
+            self.land()  # what comes next may go into it
+
+    def watch(self) -> None:
+        if self._before is None or self._old is not None or self._state == "landed":
+            return
+        self._old = Watched.take(self.place.folder, self.place.name, self._before)
+        if self._old is None:
+            raise stale(self.place)
+
+    def land(self) -> None:
+        if self._state == "landed":
+            return
+        folder, name, temporary = self.place.parts
+        self.watch()
+        if self._old is not None and not (self._old.intact() and self._old.is_at(folder, name)):
+            raise stale(self.place)
+        if self._after is None:
+            folder.move_new(name, temporary)
+            self._displaced = True
+        elif self._before is None:
+            folder.move_new(temporary, name)
+        else:
+            self._displaced = _change_places(self.place)
+        self._state = "landed"
+        self.confirm()
+
+    def confirm(self) -> None:
+        if self._before is None:
+            return
+        folder, _, temporary = self.place.parts
+        if self._old is None:
+            self._old = Watched.take(folder, temporary, self._before)
+        elif self._displaced and not self._old.is_at(folder, temporary):
+            raise stale(self.place)
+        if self._old is None or not self._old.intact():
+            raise stale(self.place)
+
+    def release(self) -> None:
+        if self._old is not None:
+            self._old.close()
+            self._old = None
+
+    def settle(self) -> None:
+        if self._displaced:
+            discard(self.place)
+        self._state, self._displaced = "settled", False
+        self.release()
+
+    def take_back(self) -> str | None:
+        try:
+            if self._state == "staged":
+                discard(self.place)
+            if self._state in {"planned", "staged"}:
+                return None
+            if self._before is not None and not self._displaced:
+                self._make_old_again()
+            return give_back(self.place, self._before, self._after)
+        finally:
+            self._state = "planned"
+            self.release()
+
+    def _make_old_again(self) -> None:
+        assert self._before is not None
+        folder, name, temporary = self.place.parts
+        alike = self._after is not None and self._after.kind == self._before.kind == "file"
+        staging.stage(folder, temporary, self._before, name if alike else None)
+
+
+def give_back(place: Place, before: Node | None, after: Node | None) -> str | None:
+    """Undo a landed step: the temporary name holds the old thing, if there was one."""
+    folder, name, temporary = place.parts
+    if after is None:
+        return _put_back(place, before)
+    ours = _watch_again(place, name, after)
+    if ours is None:
+        return _keep_theirs(place, before)
+    try:
+        if before is None:
+            folder.move_new(name, temporary)
+        elif not _change_places(place):
+            return None
+        untouched = ours.is_at(folder, temporary) and ours.intact()
+    finally:
+        ours.close()
+    if untouched and discard(place):
+        return None
+    return _put_back(place, None) if before is None else recover(place)
+
+
+def discard(place: Place) -> bool:
+    """Remove what is at the temporary name; False when it is a folder that someone filled."""
+    folder, _, temporary = place.parts
+    found = folder.find(temporary)
+    if found is None:
+        return True
+    if kind_of(found.st_mode) != "folder":
+        folder.unlink(temporary)
+        return True
+    try:
+        folder.remove_folder(temporary)
+    except OSError as error:
+        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+            raise
+        return False
+    return True
+
+
+def _change_places(place: Place) -> bool:
+    """Swap target and temporary; False where the old thing is simply replaced, for want of a swap."""
+    folder, name, temporary = place.parts
+    try:
+        folder.exchange(name, temporary)
+    except Unsupported:
+        folder.replace(temporary, name)
+        return False
+    return True
+
+
+def _watch_again(place: Place, name: str, node: Node) -> Watched | None:
+    try:
+        return Watched.take(place.folder, name, Node(node.kind, node.data))
+    except (Busy, OSError):
+        return None
+
+
+def _put_back(place: Place, before: Node | None) -> str | None:
+    folder, name, temporary = place.parts
+    try:
+        folder.move_new(temporary, name)
+    except FileExistsError:
+        return _keep_theirs(place, before)
+    return None
+
+
+def _keep_theirs(place: Place, before: Node | None) -> str:
+    """The target is another writer's by now: it stays, and what was displaced is not lost either."""
+    folder, _, temporary = place.parts
+    if folder.find(temporary) is not None:
+        old = before and _watch_again(place, temporary, before)
+        if not old:
+            return recover(place)
+        old.close()
+        discard(place)
+    return f"`{place.path}` was changed by another program meanwhile and stays as it is."
+
+
+def recover(place: Place) -> str:
+    """Keep what is at the temporary name in sight, and say where."""
+    folder, name, temporary = place.parts
+    kept = staging.recovered_name(name)
+    folder.move_new(temporary, kept)
+    return f"What another program wrote to `{place.path}` meanwhile is kept beside it as `{kept}`."

@@ -1,0 +1,42 @@
+"""State: where what we remember of a workspace is kept, outside of it."""
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+from handtools.core.errors import HostError
+
+OVERRIDE = "HANDTOOLS_STATE"
+_UNREADABLE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def state_folder(root: str | Path) -> Path:
+    """The folder for a workspace's record, made on first use and closed to others."""
+    real = Path(os.path.realpath(root))
+    folder = _above() / workspace_id(real)
+    if folder.is_relative_to(real):
+        raise HostError(f"The record of {real} would lie inside it; set {OVERRIDE} to another folder.")
+    try:
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise HostError(f"{folder} can't be made: {reason}. Set {OVERRIDE} to another folder.") from error
+    return folder
+
+
+def workspace_id(real: Path) -> str:
+    """A readable name that no other workspace on this machine has."""
+    name = _UNREADABLE.sub("-", real.name).strip("-.")[:40] or "root"
+    return f"{name}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:12]}"
+
+
+def _above() -> Path:
+    override = os.environ.get(OVERRIDE)
+    if override:
+        return Path(os.path.realpath(override))
+    given = os.environ.get("XDG_STATE_HOME", "")
+    # The standard has relative values ignored.
+    home = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"
+    return Path(os.path.realpath(home)) / "handtools"

@@ -1,0 +1,81 @@
+"""Store: bytes kept in a folder of their own, outside the workspace."""
+
+import contextlib
+import os
+import re
+import secrets
+from pathlib import Path
+
+from handtools.core.errors import UsageError
+from handtools.host.faults import fault
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+class FolderStore:
+    """One file per name, readable by its owner alone; complete and durable when it appears."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder)
+
+    def put(self, data: bytes, *, name: str) -> None:
+        """Keep bytes under a name; the same name again is the same bytes."""
+        path = self._path(name)
+        if path.exists():
+            return
+        temporary = self._folder / f".{secrets.token_hex(8)}"
+        try:
+            self._folder.mkdir(0o700, parents=True, exist_ok=True)
+            try:
+                _write(temporary, data)
+                os.replace(temporary, path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+            self._sync()
+        except OSError as error:
+            raise fault(error, name) from error
+
+    def get(self, name: str) -> bytes:
+        """The bytes of a name; `KeyError` when they are gone."""
+        try:
+            return self._path(name).read_bytes()
+        except FileNotFoundError:
+            raise KeyError(name) from None
+        except OSError as error:
+            raise fault(error, name) from error
+
+    def drop(self, name: str) -> None:
+        """Let go of a name; no error when it is gone."""
+        try:
+            self._path(name).unlink(missing_ok=True)
+        except OSError as error:
+            raise fault(error, name) from error
+
+    def names(self) -> list[str]:
+        """Every name that is kept."""
+        with contextlib.suppress(FileNotFoundError):
+            return sorted(name for name in os.listdir(self._folder) if _NAME.fullmatch(name))
+        return []
+
+    def _path(self, name: str) -> Path:
+        if not _NAME.fullmatch(name):
+            raise UsageError(f"{name[:80]!r} is not a name the store takes.")
+        return self._folder / name
+
+    def _sync(self) -> None:
+        if os.name == "nt":  # a folder can't be opened there
+            return
+        fd = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _write(path: Path, data: bytes) -> None:
+    with open(os.open(path, _FLAGS, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,155 @@
+"""System calls that Python does not offer: confined opening, exchanging names, noticing other writers.
+
+Each says what it can't do here, and the callers then work with reduced guarantees.
+"""
+
+import errno
+import functools
+import os
+import signal
+import struct
+import sys
+from collections.abc import Callable
+from typing import Literal
+
+try:
+    import fcntl
+except ImportError:  # Windows: no leases, no flock
+    fcntl = None  # type: ignore[assignment]
+try:
+    import ctypes
+except ImportError:  # a Python built without libffi
+    ctypes = None  # type: ignore[assignment]
+
+PATH_ONLY: int = os.O_PATH | os.O_CLOEXEC if hasattr(os, "O_PATH") else 0
+"""Opens the name and not the thing: a pipe does not wake, a device does not start."""
+DIRECTORY: int = getattr(os, "O_DIRECTORY", 0)
+NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+PLAIN: int = (
+    getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_NOINHERIT", 0)
+)
+"""Every open of ours: not inherited, no controlling terminal, never waiting, no translation."""
+HANDLES: bool = {os.open, os.stat, os.rename, os.unlink, os.mkdir} <= os.supports_dir_fd
+"""Whether names can be looked up below an open folder."""
+
+NO_MAGIC_LINKS, NO_LINKS, BENEATH = 0x02, 0x04, 0x08
+
+_OPENAT2 = 437
+_RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "riscv64": 276}
+_NO_REPLACE, _EXCHANGE = 1, 2
+_CWD = -100
+_LEASE_SIGNAL = 10  # F_SETSIG, which the fcntl module of Python 3.11 may not name
+_ABSENT = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
+
+
+class Unsupported(Exception):
+    """This kernel or file system has no such call."""
+
+
+@functools.cache
+def _calls() -> tuple[Callable[..., int], Callable[..., int]] | None:
+    """`openat2` and `renameat2`, where there is a Linux kernel to call."""
+    if ctypes is None or not sys.platform.startswith("linux"):
+        return None
+    rename_number = _RENAMEAT2.get(os.uname().machine)
+    if rename_number is None:
+        return None
+    number, text = ctypes.c_long, ctypes.c_char_p
+    library = ctypes.CDLL(None, use_errno=True)
+    opening, renaming = library["syscall"], library["syscall"]
+    opening.restype = renaming.restype = number
+    opening.argtypes = (number, number, text, text, number)
+    renaming.argtypes = (number, number, text, number, text, number)
+    return functools.partial(opening, _OPENAT2), functools.partial(renaming, rename_number)
+
+
+def _failed() -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number))
+
+
+@functools.lru_cache(maxsize=32)
+def _how(flags: int, resolve: int) -> bytes:
+    return struct.pack("QQQ", flags, 0, resolve)
+
+
+@functools.cache
+def confines() -> bool:
+    """Whether the kernel can resolve a path below a folder by itself."""
+    try:
+        os.close(openat2(_CWD, ".", PATH_ONLY, 0))
+    except (OSError, Unsupported):  # containers of some age forbid the call with EPERM
+        return False
+    return True
+
+
+@functools.cache
+def reopens() -> bool:
+    """Whether a path-only handle can be turned into one that reads."""
+    return bool(PATH_ONLY) and os.path.isdir("/proc/self/fd")
+
+
+def openat2(folder: int, path: str, flags: int, resolve: int) -> int:
+    """Open `path` below a folder's handle under the kernel's own rules of resolution."""
+    calls = _calls()
+    if calls is None:
+        raise Unsupported
+    how = _how(flags, resolve)
+    fd = calls[0](folder, os.fsencode(path), how, len(how))
+    if fd < 0:
+        raise _failed()
+    return fd
+
+
+def exchange(folder: int | None, one: str, other: str) -> None:
+    """Swap what two names of a folder stand for, in one moment."""
+    _renameat2(folder, one, other, _EXCHANGE)
+
+
+def move_new(folder: int | None, old: str, new: str) -> None:
+    """Rename, refusing with EEXIST to replace anything."""
+    _renameat2(folder, old, new, _NO_REPLACE)
+
+
+def _renameat2(folder: int | None, old: str, new: str, flags: int) -> None:
+    calls = _calls()
+    if calls is None:
+        raise Unsupported
+    at = _CWD if folder is None else folder
+    if calls[1](at, os.fsencode(old), at, os.fsencode(new), flags) == 0:
+        return
+    error = _failed()
+    if error.errno in _ABSENT:
+        raise Unsupported from error
+    raise error
+
+
+Lease = Literal["held", "writer", "unavailable"]
+
+
+def lease(fd: int) -> Lease:
+    """Ask to be noticed: openers for writing then wait for us. `writer`: someone has it open already."""
+    if fcntl is None or not hasattr(fcntl, "F_SETLEASE"):
+        return "unavailable"
+    try:
+        # SIGURG is ignored by default; the default signal of a lease would end the process.
+        fcntl.fcntl(fd, _LEASE_SIGNAL, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError as error:
+        # Neither owner nor privileged, or a file system without leases: the bytes are compared instead.
+        return "writer" if error.errno == errno.EAGAIN else "unavailable"
+    return "held"
+
+
+def lease_holds(fd: int) -> bool:
+    """Whether nobody has asked to write since the lease was taken."""
+    return bool(fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK)
+
+
+def end_lease(fd: int) -> None:
+    """Let writers go on; said aloud, since a child forked meanwhile keeps the lease alive past our close."""
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
