@@ -4,6 +4,7 @@ import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BytesIO
 
 from handtools.text import lines
 
@@ -16,21 +17,30 @@ _MARKS = (
     (b"\xfe\xff", "utf-16-be"),
 )
 _DECLARATION = re.compile(
-    rb"""\A(?:[^\r\n]*(?:\r\n?|\n))?[ \t\f]*\#[^\r\n]*?coding[:=][ \t]*(?P<cookie>[-\w.]+)
+    rb"""\A(?:[ \t\f]*(?:\#[^\r\n]*)?(?:\r\n?|\n))?      # the first or the second line (PEP 263)
+         [ \t\f]*\#[^\r\n]*?coding[:=][ \t]*(?P<cookie>[-\w.]+)
     | \A\s*<\?xml\s[^>]*?\bencoding\s*=\s*["'](?P<xml>[-\w.:]+)["']
     | <meta\s[^>]*?\bcharset\s*=\s*["']?\s*(?P<html>[-\w.:]+)
     | \A@charset\s"(?P<css>[-\w.:]+)";""",
-    re.VERBOSE | re.IGNORECASE | re.ASCII,
+    re.VERBOSE | re.IGNORECASE,
 )
 _DECLARATION_BYTES = 1024
 # Codecs that rewrite what they cannot hold instead of refusing it, or are no charset at all.
 _UNFIT = frozenset({"idna", "mbcs", "oem", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7"})
+# What source code is found in; rarer code pages would only win by accident.
+_NARROW = (
+    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257"),
+    *("iso8859_2", "iso8859_15", "koi8_r", "koi8_u", "mac_roman", "cp437", "cp850", "cp866"),
+)
+_EAST_ASIAN = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
+_UP_TO_A_SIGN = re.compile(rb".*[\x00-\x2f]", re.DOTALL)
+_KANA = re.compile("[\u3041-\u30ff]")
+_ADJACENT = re.compile(rb"[\x80-\xff]{2}")
 _EVIDENCE_BYTES = 16 * 1024
 _SNIFFED_BYTES = 8 * 1024
 _SAMPLE_BYTES = 4 * 1024
 _UNPRINTABLE_SHARE = 0.3
-_CONTROL = bytes(set(range(32)) - set(b"\b\t\n\f\r\x1b")) + b"\x7f"
-_PRINTABLE = bytes(set(range(256)) - set(_CONTROL))
+_PRINTABLE = bytes({*b"\b\t\n\f\r\x1b", *range(32, 127), *range(128, 256)})
 _ESCAPED = re.compile("[\udc80-\udcff]+")
 _BEYOND_ASCII = re.compile("[^\x00-\x7f\udc80-\udcff]+")
 
@@ -178,11 +188,15 @@ def _declared(data: bytes) -> Source | None:
         return None
     try:
         encoding = codecs.lookup(match[match.lastgroup].decode()).name
-        # A declaration must be readable in the encoding it declares; UTF-16 and EBCDIC are not.
-        readable = match[0].decode(encoding) == match[0].decode("latin-1")
+        # A declaration must be readable in the encoding it declares; UTF-16 or EBCDIC is not.
+        readable = match[0].decode(encoding) == match[0].decode("ascii")
     except (UnicodeError, LookupError):
         return None
-    return _attempt(data, encoding, 0.95) if readable and encoding not in _UNFIT else None
+    if encoding in _UNFIT or encoding == "utf-8" or not readable:
+        return None
+    # Browsers read Latin-1 as its superset, and pages are written for browsers.
+    western = match.lastgroup in ("html", "css") and encoding in ("ascii", "iso8859-1")
+    return (western and _attempt(data, "cp1252", 0.95)) or _attempt(data, encoding, 0.95)
 
 
 def _damaged(data: bytes) -> Source | None:
@@ -197,19 +211,38 @@ def _detected(data: bytes) -> Source | None:
     """Decode by statistics over a bounded part of the bytes that are not ASCII."""
     from charset_normalizer import from_bytes
 
-    best = from_bytes(b"".join(_evidence(data)), enable_fallback=False).best()
+    sample = b"".join(_evidence(data))
+    # Two bytes make an East Asian character, so its high bytes do not all stand alone.
+    candidates = _NARROW + _EAST_ASIAN if _ADJACENT.search(sample) else _NARROW
+    matches = from_bytes(
+        sample, cp_isolation=[*candidates], preemptive_behaviour=False, enable_fallback=False
+    )
+    best = matches.best()
     if best is None:
         return None
     confidence = round(0.9 * (1 - best.chaos) * (0.5 + 0.5 * best.coherence), 2)
-    return _attempt(data, best.encoding, confidence)
+    # Short texts often draw, and then Western text is by far the likeliest.
+    western = any(
+        "cp1252" in each.could_be_from_charset
+        and (each.chaos, each.coherence) == (best.chaos, best.coherence)
+        for each in matches
+    )
+    # GB 18030 has the Japanese syllables where EUC has them, but no Chinese text uses them.
+    japanese = best.encoding == "gb18030" and _KANA.search(str(best))
+    encoding = "cp1252" if western else "euc_jp" if japanese else best.encoding
+    return _attempt(data, encoding, confidence)
 
 
 def _evidence(data: bytes) -> Iterator[bytes]:
     """Give the lines that hold bytes beyond ASCII, up to a limit: the others tell nothing."""
     room = _EVIDENCE_BYTES
-    for line in data.split(b"\n"):
-        if not line.isascii():
-            yield line[:room] + b"\n"
-            room -= len(line) + 1
-            if room <= 0:
-                return
+    for line in BytesIO(data):
+        if line.isascii():
+            continue
+        if len(line) > room:
+            # Below the letters no byte is the second half of a character.
+            cut = _UP_TO_A_SIGN.match(line, 0, room)
+            yield cut[0] if cut else line[:room]
+            return
+        yield line
+        room -= len(line)

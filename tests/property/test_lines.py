@@ -1,0 +1,56 @@
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handtools.text import lines
+
+texts = st.text(st.sampled_from("ab\n\r\f\u2028")) | st.text()
+ends = st.sampled_from(["\n", "\r\n", "\r"])
+
+
+@given(texts)
+def test_joining_the_lines_gives_the_text(text: str):
+    assert "".join(lines.split(text)) == text
+
+
+@given(texts)
+def test_lines_are_cut_where_the_three_ends_are_and_nowhere_else(text: str):
+    expected = re.findall(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+", text)
+    assert lines.split(text) == expected
+    assert lines.count(text) == len(expected)
+
+
+@given(texts)
+def test_a_line_is_its_bare_text_and_its_end(text: str):
+    for line in lines.split(text):
+        assert lines.bare(line) + lines.ending(line) == line
+        assert not set(lines.bare(line)) & set("\r\n")
+
+
+@given(texts, st.data())
+def test_the_line_at_an_offset_is_the_one_that_holds_it(text: str, data: st.DataObject):
+    offset = data.draw(st.integers(0, len(text)))
+    line = lines.line_at(text, offset)
+    start = lines.offset_of(text, line)
+    assert start <= offset
+    assert "".join(lines.split(text)[: line - 1]) == text[:start]
+    if line < lines.count(text):
+        assert offset < lines.offset_of(text, line + 1)
+
+
+@given(texts, ends)
+def test_adopted_text_has_one_kind_of_end_and_the_same_lines(text: str, end: str):
+    adopted = lines.adopt(text, end)
+    assert lines.adopt(adopted, end) == adopted
+    assert {lines.ending(line) for line in lines.split(adopted)} <= {end, ""}
+    bare = [lines.bare(line) for line in lines.split(text)]
+    assert [lines.bare(line) for line in lines.split(adopted)] == bare
+
+
+@given(st.lists(st.text(st.sampled_from("ab\t é"))), st.integers(1, 10**7), ends)
+def test_numbering_keeps_every_line(bare: list[str], start: int, end: str):
+    rows = lines.number([line + end for line in bare], start)
+    expected = [f"{number:6}\t{line}" for number, line in enumerate(bare, start)]
+    assert rows == "\n".join(expected)
+    assert lines.number(bare, start) == rows
