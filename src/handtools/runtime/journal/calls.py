@@ -4,7 +4,8 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from os.path import commonprefix
+from typing import Any, NamedTuple
 
 from handtools.core.approval import Approval
 from handtools.core.call import Call
@@ -32,6 +33,14 @@ class LoggedCall:
     ended: float
     status: str
     code: str
+
+
+class Author(NamedTuple):
+    """Who made a change: the words that undo takes."""
+
+    call_id: str
+    session: str
+    turn: str
 
 
 class Calls:
@@ -79,6 +88,44 @@ class Calls:
             ).fetchall()
         exact = [row for row in rows if row[1] == call_id] or rows
         return _logged(exact[0]) if len(exact) == 1 else None
+
+    def starting(self, prefix: str, limit: int = 5) -> list[str]:
+        """Ids that begin so, the exact one first."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT id FROM calls WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+                (prefix, prefix + "\U0010ffff", limit),
+            ).fetchall()
+        return [str(row[0]) for row in rows]
+
+    def short(self, call_id: str, least: int = 7) -> str:
+        """The start of an id that names no other call."""
+        with self._database.reading() as connection:
+            beside = connection.execute(
+                "SELECT (SELECT max(id) FROM calls WHERE id < ?1), (SELECT min(id) FROM calls WHERE id > ?1)",
+                (call_id,),
+            ).fetchone()
+        shared = [len(commonprefix([call_id, other])) for other in beside if other is not None]
+        return call_id[: max(least, *(length + 1 for length in shared), 0)]
+
+    def newest_change(self) -> Author | None:
+        """Whose change is the newest that stands."""
+        return self._author(
+            "FROM entries e WHERE e.state = 'done' AND e.kind = 'change' AND EXISTS "
+            "(SELECT 1 FROM touches t WHERE t.entry = e.id AND t.reverted_by IS NULL) ORDER BY e.id DESC"
+        )
+
+    def newest_undone(self) -> Author | None:
+        """Whose change was taken back last, and is still."""
+        return self._author(
+            "FROM reversals r JOIN touches t ON t.id = r.touch AND t.reverted_by = r.entry "
+            "JOIN entries e ON e.id = t.entry AND e.kind = 'change' ORDER BY r.entry DESC"
+        )
+
+    def _author(self, chosen: str) -> Author | None:
+        with self._database.reading() as connection:
+            row = connection.execute(f"SELECT e.call_id, e.session, e.turn {chosen} LIMIT 1").fetchone()
+        return None if row is None else Author(*row)
 
     def page(
         self, *, session: str | None = None, before: int | None = None, limit: int = 20
