@@ -4,7 +4,6 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from os.path import commonprefix
 from typing import Any, NamedTuple
 
 from handtools.core.approval import Approval
@@ -105,8 +104,10 @@ class Calls:
                 "SELECT (SELECT max(id) FROM calls WHERE id < ?1), (SELECT min(id) FROM calls WHERE id > ?1)",
                 (call_id,),
             ).fetchone()
-        shared = [len(commonprefix([call_id, other])) for other in beside if other is not None]
-        return call_id[: max(least, *(length + 1 for length in shared), 0)]
+        others = [other for other in beside if other is not None]
+        lengths = range(least, len(call_id))
+        starts = (call_id[:length] for length in lengths)
+        return next((s for s in starts if not any(other.startswith(s) for other in others)), call_id)
 
     def newest_change(self) -> Author | None:
         """Whose change is the newest that stands."""
