@@ -1,0 +1,113 @@
+"""Edits as models send them: how many are applied exactly, refused, or applied wrongly."""
+
+import argparse
+import json
+import statistics
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from bench.editbench import cases as files
+from bench.editbench.cases import Case
+from bench.editbench.generating import generate
+from bench.editbench.judging import judge, recovers
+from bench.editbench.matchers import MATCHERS, Answer
+from bench.figures import Figure
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this bench."""
+    parser.add_argument("--seed", type=int, default=1, help="the seed of the generator")
+    parser.add_argument("--cases", type=Path, help="run the cases of this file instead")
+    parser.add_argument("--write-cases", type=Path, help="keep the generated cases in this file")
+    parser.add_argument("--results", type=Path, help="write one JSON line per case")
+    parser.add_argument("--recovery", action="store_true", help="retry every refused apply case by its message")
+    parser.add_argument("--matcher", choices=sorted(MATCHERS), default="ours")
+    parser.add_argument("--show", default="", help="print cases of this verdict or family/verdict")
+
+
+def run(options: argparse.Namespace) -> Iterator[Figure]:
+    """Judge every case; wrong ones and applied must-refuse ones miss their goal."""
+    cases: Iterable[Case] = files.read(options.cases) if options.cases else generate(options.seed, reduced=options.quick)
+    if options.write_cases:
+        cases = list(cases)
+        files.write(options.write_cases, cases)
+    tally = _Tally(options)
+    for case in cases:
+        tally.take(case)
+    yield from tally.figures()
+
+
+class _Tally:
+    """Verdicts and times as they come in."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.matcher = MATCHERS[options.matcher]
+        self.baseline = options.matcher != "ours"
+        self.recovery = options.recovery
+        self.show = options.show
+        self.results = options.results.open("w", encoding="utf-8") if options.results else None
+        self.verdicts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self.seconds: list[float] = []
+        self.retried = self.recovered = 0
+
+    def take(self, case: Case) -> None:
+        start = time.perf_counter()
+        answer = self.matcher(case)
+        self.seconds.append(time.perf_counter() - start)
+        verdict = judge(case, answer)
+        self.verdicts[case.kind, case.family][verdict] += 1
+        if self.results:
+            self.results.write(_result(case, answer) + "\n")
+        if self.show and self.show in (verdict, f"{case.family}/{verdict}"):
+            print(case.as_json(), "\n   ", answer.how, answer.message[:400])
+        if self.recovery and verdict == "refused" and case.kind == "apply":
+            self.retried += 1
+            success = recovers(case, answer, self.matcher)
+            self.recovered += success
+            if not success and self.show == "unrecovered":
+                print(case.as_json(), "\n   ", answer.how, answer.message[:800])
+
+    def figures(self) -> Iterator[Figure]:
+        if self.results:
+            self.results.close()
+        for (kind, family), verdicts in self.verdicts.items():
+            count = sum(verdicts.values())
+            good = verdicts["exact" if kind == "apply" else "refused"]
+            yield Figure(name=f"{kind} {family} right", value=round(100 * good / count, 1), unit="%", better="higher")
+            if verdicts["wrong"]:
+                yield Figure(name=f"{kind} {family} wrong", value=verdicts["wrong"], unit="")
+        yield from self._totals()
+
+    def _totals(self) -> Iterator[Figure]:
+        apply, refuse = self._sum("apply"), self._sum("refuse")
+        count = sum(apply.values())
+        goal = not self.baseline
+        if count:
+            exact = 100 * apply["exact"] / count
+            yield Figure(name="apply cases", value=count, unit="")
+            yield Figure(name="exact", value=round(exact, 2), unit="%", goal=95 if goal else None, better="higher")
+            yield Figure(name="refused", value=round(100 * apply["refused"] / count, 2), unit="%")
+            yield Figure(name="wrong", value=apply["wrong"], unit="", goal=0)
+        if refuse:
+            yield Figure(name="refuse cases", value=sum(refuse.values()), unit="")
+            yield Figure(name="must-refuse applied", value=refuse["wrong"], unit="", goal=0)
+        if self.recovery and self.retried:
+            share = 100 * self.recovered / self.retried
+            yield Figure(name="recovery", value=round(share, 1), unit="%", goal=95 if goal else None, better="higher")
+        if len(self.seconds) > 1:
+            tail = statistics.quantiles(self.seconds, n=100)[98]
+            median = statistics.median(self.seconds)
+            yield Figure(name="median", value=round(median * 1000, 3), unit="ms", goal=2 if goal else None)
+            yield Figure(name="p99", value=round(tail * 1000, 3), unit="ms", goal=25 if goal else None)
+
+    def _sum(self, kind: str) -> Counter[str]:
+        return sum((count for (of, _), count in self.verdicts.items() if of == kind), Counter[str]())
+
+
+def _result(case: Case, answer: Answer) -> str:
+    row: dict[str, object] = {"id": case.id, "outcome": "refused" if answer.text is None else "applied"}
+    if answer.text is not None:
+        row["text"] = files.outward(answer.text)
+    return json.dumps(row)

@@ -1,0 +1,186 @@
+"""What the model means: a span of a real file and an edit inside it, kept as a script of lines."""
+
+import random
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+WORDS = ("buffer", "timeout", "handler", "payload", "session", "metric", "cursor", "profile", "channel", "marker")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]{2,}")
+_LOOSE = str.maketrans({"'": '"', "`": '"', "“": '"', "”": '"', "‘": '"', "’": '"', "–": "-", "—": "-", "\u00a0": " "})
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of the new text: kept from old line `of`, a change of it, or added (`of` is None)."""
+
+    text: str
+    of: int | None
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A file, the span the edit is about, and the script of the new span."""
+
+    lang: str
+    lines: tuple[str, ...]
+    start: int
+    old: tuple[str, ...]
+    script: tuple[Step, ...]
+    shape: str
+
+    @property
+    def new(self) -> tuple[str, ...]:
+        """The new span as it should stand in the file."""
+        return tuple(step.text for step in self.script)
+
+    @property
+    def before(self) -> tuple[str, ...]:
+        return self.lines[: self.start]
+
+    @property
+    def after(self) -> tuple[str, ...]:
+        return self.lines[self.start + len(self.old) :]
+
+    def content(self, old: tuple[str, ...] | None = None) -> str:
+        """The file, with other bytes in the span if wanted."""
+        return "\n".join((*self.before, *(self.old if old is None else old), *self.after))
+
+    def result(self, new: tuple[str, ...] | None = None) -> str:
+        """The file after the edit."""
+        return "\n".join((*self.before, *(self.new if new is None else new), *self.after))
+
+    def with_old(self, old: tuple[str, ...]) -> "Scene":
+        """The same scene over other file lines: what was kept follows them."""
+        script = tuple(replace(s, text=old[s.of]) if s.kept and s.of is not None else s for s in self.script)
+        lines = (*self.before, *old, *self.after)
+        return replace(self, lines=lines, old=old, script=script)
+
+
+def loose(lines: tuple[str, ...] | list[str]) -> str:
+    """Everything any tier could forget, forgotten: two spans with the same are too alike to choose."""
+    folded = (re.sub(r"\s+", "", line.translate(_LOOSE)) for line in lines)
+    return "\n" + "\n".join(line for line in folded if line) + "\n"
+
+
+def scene(rng: random.Random, lang: str, text: str, *, shape: str | None = None, longest: int = 12) -> Scene | None:
+    """A span that is unlike any other of its file, and an edit in it; None when the draw was no good."""
+    lines = tuple(text.split("\n"))
+    size = min(rng.choice((1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 10, 11, 12)), longest)
+    start = rng.randrange(0, max(1, len(lines) - size - 1))
+    old = lines[start : start + size]
+    if not (old[0].strip() and old[-1].strip()) or sum(map(str.isalnum, "".join(old))) < 12:
+        return None
+    whole = loose(lines)
+    first = whole.find(loose(old))
+    if whole.find(loose(old), first + 1) >= 0:
+        return None
+    plain = "\n".join(old)
+    first = text.find(plain)
+    if text.find(plain, first + 1) >= 0:
+        return None
+    shape = shape or rng.choice(("modify", "modify", "modify", "insert", "insert", "nest", "delete", "both"))
+    script = SHAPES[shape](rng, old)
+    if script is None or tuple(s.text for s in script) == old:
+        return None
+    return Scene(lang, lines, start, old, tuple(script), shape)
+
+
+def indent_of(line: str) -> str:
+    """The white space a line begins with."""
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _keep(old: tuple[str, ...]) -> list[Step]:
+    return [Step(line, index, kept=True) for index, line in enumerate(old)]
+
+
+def _modify(rng: random.Random, old: tuple[str, ...]) -> list[Step] | None:
+    script = _keep(old)
+    for _ in range(rng.choice((1, 1, 2))):
+        index = rng.randrange(len(old))
+        words = list(_WORD.finditer(old[index]))
+        if not words:
+            continue
+        word = rng.choice(words)
+        other = rng.choice(WORDS)
+        line = old[index]
+        way = rng.randrange(4)
+        if way == 0:
+            text = line[: word.start()] + other + line[word.end() :]
+        elif way == 1:
+            text = f"{line[: word.end()]}_{other}{line[word.end() :]}"
+        elif way == 2:
+            text = f"{line[: word.start()]}{other}.{line[word.start() :]}"
+        else:
+            text = f"{line[: word.end()]}({other}, {rng.randrange(99)}){line[word.end() :]}"
+        script[index] = Step(text, index)
+    return script if any(not step.kept for step in script) else None
+
+
+def _added(rng: random.Random, indent: str) -> str:
+    one, two = rng.sample(WORDS, 2)
+    forms = (f"{one}_{rng.randrange(99)} = {two}({rng.randrange(99)});", f"call {one} with {two}", f"{one}.{two}[{rng.randrange(9)}]")
+    return indent + rng.choice(forms)
+
+
+def _insert(rng: random.Random, old: tuple[str, ...]) -> list[Step] | None:
+    script = _keep(old)
+    at = rng.randrange(1, len(old) + 1)
+    if not old[at - 1].strip():
+        return None
+    indent = indent_of(old[at - 1])
+    script[at:at] = [Step(_added(rng, indent), None) for _ in range(rng.choice((1, 1, 2)))]
+    return script
+
+
+def _unit(old: tuple[str, ...]) -> str:
+    if any(line.startswith("\t") for line in old):
+        return "\t"
+    widths = sorted({len(indent_of(line)) for line in old if line.strip()})
+    steps = [b - a for a, b in zip(widths, widths[1:], strict=False)] or widths
+    return " " * (2 if min(steps, default=4) == 2 else 4)
+
+
+def _nest(rng: random.Random, old: tuple[str, ...]) -> list[Step] | None:
+    script = _keep(old)
+    at = rng.randrange(1, len(old) + 1)
+    if not old[at - 1].strip():
+        return None
+    indent = indent_of(old[at - 1])
+    if indent.strip("\t") and indent.strip(" "):
+        return None
+    inner = indent + _unit(old)
+    one = rng.choice(WORDS)
+    script[at:at] = [
+        Step(f"{indent}if {one}(", None),
+        Step(_added(rng, inner), None),
+        Step(f"{indent})", None),
+    ]
+    return script
+
+
+def _delete(rng: random.Random, old: tuple[str, ...]) -> list[Step] | None:
+    if len(old) < 2:
+        return None
+    script = _keep(old)
+    at = rng.randrange(len(old))
+    count = rng.choice((1, 1, 2)) if len(old) > 3 else 1
+    del script[at : at + count]
+    return script
+
+
+def _both(rng: random.Random, old: tuple[str, ...]) -> list[Step] | None:
+    script = _modify(rng, old)
+    if script is None:
+        return None
+    at = rng.randrange(1, len(old) + 1)
+    if not old[at - 1].strip():
+        return None
+    script[at:at] = [Step(_added(rng, indent_of(old[at - 1])), None)]
+    return script
+
+
+SHAPES = {"modify": _modify, "insert": _insert, "nest": _nest, "delete": _delete, "both": _both}
+Shape = Literal["modify", "insert", "nest", "delete", "both"]

@@ -1,0 +1,383 @@
+"""Cases with more than one thing going on, and those where a careful person would not touch the file."""
+
+import json
+import random
+import re
+from dataclasses import replace
+
+from bench.editbench import damages
+from bench.editbench.damages import Draft, Line
+from bench.editbench.edits import WORDS, Scene, Step, indent_of, loose
+
+_NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
+_WORD = re.compile(r"(?<!\w)[A-Za-z_]\w{3,}(?!\w)")
+_SIGN = re.compile(r"==|!=|<=|>=|&&|\|\||(?<= )[<>+*-](?= )")
+_OTHER_SIGN = {"==": "!=", "!=": "==", "<=": ">=", ">=": "<", "&&": "||", "||": "&&", "<": ">", ">": "<", "+": "-", "-": "+", "*": "/"}
+
+
+# --- to be applied -------------------------------------------------------------------------------
+
+
+def several(rng: random.Random, scene: Scene) -> Draft | None:
+    """Two independent damages: one to the words or the indentation, one on the way."""
+    inner = rng.choice(
+        (damages.dedented, damages.overindented, damages.trailing_lost, damages.typo_kept, damages.blank_extra, damages.tabs_to_spaces, damages.quote_style)
+    )
+    first = inner(rng, scene)
+    if first is None or not isinstance(first.content, str):
+        return None
+    way = rng.choice(("fence", "crlf", "numbers", "json", "trailing", "bom"))
+    if way == "fence":
+        return replace(first, old=f"```\n{first.old}\n```", new=f"```\n{first.new}\n```")
+    if way == "crlf":
+        return _mapped(first, lambda text: text.replace("\n", "\r\n"))
+    if way == "bom":
+        return _mapped(first, lambda text: "\ufeff" + text)
+    if way == "json":
+        old, new = (json.dumps(text, ensure_ascii=False)[1:-1] for text in (first.old, first.new))
+        return replace(first, old=old, new=new) if old != first.old else None
+    if way == "trailing":
+        shown = lambda text: "\n".join(line + "  " if line and len(line) % 2 else line for line in text.split("\n"))  # noqa: E731
+        if inner in {damages.trailing_lost, damages.quote_style} or scene.shape not in {"insert", "delete"}:
+            return None
+        added = tuple(s.text if s.kept else s.text + "  " if len(s.text) % 2 else s.text for s in scene.script)
+        return replace(first, old=shown(first.old), new=shown(first.new), accept=(*first.accept, scene.result(added))) if inner is not damages.tabs_to_spaces else None
+    numbered = lambda text: "\n".join(f"{scene.start + 1 + i:>6}\t{line}" for i, line in enumerate(text.split("\n")))  # noqa: E731
+    return replace(first, old=numbered(first.old), new=numbered(first.new))
+
+
+def _mapped(first: Draft, change: Line) -> Draft:
+    assert isinstance(first.content, str)
+    return replace(first, content=change(first.content), accept=tuple(change(text) for text in first.accept if isinstance(text, str)))
+
+
+def near_twin(rng: random.Random, scene: Scene) -> Draft | None:
+    """A sibling block that differs in one word stands before or after; the arguments are slightly off."""
+    twin = _renamed(rng, scene.old)
+    if twin is None:
+        return None
+    lines = (*scene.before, *twin, "", *scene.old, *scene.after) if rng.random() < 0.5 else (*scene.before, *scene.old, "", *twin, *scene.after)
+    start = scene.start + (len(twin) + 1 if lines[scene.start : scene.start + len(twin)] == twin else 0)
+    over = Scene(scene.lang, lines, start, scene.old, scene.script, scene.shape)
+    return rng.choice((damages.dedented, damages.trailing_lost, damages.overindented, damages.exact))(rng, over)
+
+
+def hinted(rng: random.Random, scene: Scene) -> Draft | None:
+    """The span occurs twice; a line number says which."""
+    lines = (*scene.before, *scene.old, *scene.after, "", *scene.old, "")
+    first, second = scene.start, len(scene.lines) + 1
+    start = rng.choice((first, second))
+    over = Scene(scene.lang, lines, start, scene.old, scene.script, scene.shape)
+    if abs(first - second) < 10:
+        return None
+    old, new = "\n".join(scene.old), "\n".join(scene.new)
+    return Draft(over.content(), old, new, (over.result(),), meant=(old, new), line=start + 1)
+
+
+def drift_small(rng: random.Random, scene: Scene) -> Draft | None:
+    """Found up to three lines from where it was said to be."""
+    plain = damages.exact(rng, scene)
+    assert plain is not None
+    line = scene.start + 1 + rng.randrange(-3, 4)
+    return replace(plain, line=line) if line > 0 else None
+
+
+def stale_context(rng: random.Random, scene: Scene) -> Draft | None:
+    """A line of the span that the edit leaves alone, and not next to it, was changed after it was read."""
+    kept = {s.of for s in scene.script if s.kept and s.of is not None}
+    gone = set(range(len(scene.old))) - kept
+    added = {i for at, s in enumerate(scene.script) if s.of is None for i in _edge(scene.script, at)}
+    free = [i for i in sorted(kept) if scene.old[i].strip() and not {i - 1, i, i + 1} & (gone | added)]
+    if not free:
+        return None
+    index = rng.choice(free)
+    other = _one_word(rng, scene.old[index])
+    if other is None:
+        return None
+    now = scene.with_old((*scene.old[:index], other, *scene.old[index + 1 :]))
+    old, new = "\n".join(scene.old), "\n".join(scene.new)
+    return Draft(now.content(), old, new, (now.result(),), seen=scene.content(), meant=("\n".join(now.old), "\n".join(now.new)))
+
+
+def _edge(script: tuple[Step, ...], at: int) -> list[int]:
+    """Old lines on both sides of an added one."""
+    left = next((s.of for s in reversed(script[:at]) if s.of is not None), -1)
+    right = next((s.of for s in script[at:] if s.of is not None), left + 1)
+    return [left, right]
+
+
+# --- to be refused -------------------------------------------------------------------------------
+
+
+def _refuse(scene: Scene, content: str, old: str | None = None, new: str | None = None) -> Draft | None:
+    """A must-refuse case, unless the words of `old` still stand somewhere after all."""
+    told = "\n".join(scene.old) if old is None else old
+    wanted = "\n".join(scene.new) if new is None else new
+    if loose(told.split("\n")) in loose(content.split("\n")) or told in content or told == wanted:
+        return None
+    return Draft(content, told, wanted, ())
+
+
+def _substantial(scene: Scene) -> bool:
+    return sum(map(str.isalnum, "".join(scene.old))) >= 16
+
+
+def deleted(rng: random.Random, scene: Scene) -> Draft | None:
+    return _refuse(scene, "\n".join((*scene.before, *scene.after)))
+
+
+def _one_word(rng: random.Random, line: str) -> str | None:
+    words = list(_WORD.finditer(line))
+    if not words:
+        return None
+    word = rng.choice(words)
+    other = rng.choice([w for w in WORDS if w != word[0]])
+    fresh = rng.choice((other, f"{word[0]}_{other}", f"{other}_{word[0]}", f"{word[0]}2", f"my{word[0]}"))
+    return line[: word.start()] + fresh + line[word.end() :]
+
+
+def _renamed(rng: random.Random, old: tuple[str, ...]) -> tuple[str, ...] | None:
+    words = sorted({word for line in old for word in _WORD.findall(line)})
+    if not words:
+        return None
+    word, other = rng.choice(words), rng.choice(WORDS)
+    twin = tuple(re.sub(rf"(?<!\w){word}(?!\w)", other, line) for line in old)
+    return twin if twin != old else None
+
+
+def deleted_decoy(rng: random.Random, scene: Scene) -> Draft | None:
+    """The block is gone; a sibling with one name changed is still there."""
+    twin = _renamed(rng, scene.old)
+    return _refuse(scene, scene.content(twin)) if twin else None
+
+
+def _swapped_in_file(scene: Scene, index: int, line: str) -> Draft | None:
+    return _refuse(scene, scene.content((*scene.old[:index], line, *scene.old[index + 1 :])))
+
+
+def literal_changed(rng: random.Random, scene: Scene) -> Draft | None:
+    """A number in the span is another one now."""
+    spots = [(i, m) for i, line in enumerate(scene.old) for m in _NUMBER.finditer(line)]
+    if not spots:
+        return None
+    index, number = rng.choice(spots)
+    other = rng.choice((str(int(number[0][:15]) + 1), number[0] + "0", "99", number[0] + number[0][-1]))
+    line = scene.old[index]
+    return _swapped_in_file(scene, index, line[: number.start()] + other + line[number.end() :])
+
+
+def word_changed(rng: random.Random, scene: Scene) -> Draft | None:
+    index = rng.randrange(len(scene.old))
+    line = _one_word(rng, scene.old[index])
+    return _swapped_in_file(scene, index, line) if line else None
+
+
+def operator_changed(rng: random.Random, scene: Scene) -> Draft | None:
+    spots = [(i, m) for i, line in enumerate(scene.old) for m in _SIGN.finditer(line)]
+    if not spots:
+        return None
+    index, sign = rng.choice(spots)
+    line = scene.old[index]
+    return _swapped_in_file(scene, index, line[: sign.start()] + _OTHER_SIGN[sign[0]] + line[sign.end() :])
+
+
+def twin_exact(rng: random.Random, scene: Scene) -> Draft | None:
+    content = "\n".join((*scene.before, *scene.old, *scene.after, *scene.old, ""))
+    return Draft(content, "\n".join(scene.old), "\n".join(scene.new), ())
+
+
+def twin_indent(rng: random.Random, scene: Scene) -> Draft | None:
+    """The block twice at different depths, the argument at neither."""
+    if len(scene.old) < 2 or any(not line.strip() for line in scene.old[:1]):
+        return None
+    deeper = tuple("    " + line if line.strip() else line for line in scene.old)
+    told = tuple("  " + line if line.strip() else line for line in scene.old)
+    wanted = tuple("  " + line if line.strip() else line for line in scene.new)
+    content = "\n".join((*scene.before, *scene.old, *scene.after, *deeper, ""))
+    old = "\n".join(told)
+    return Draft(content, old, "\n".join(wanted), ()) if old not in content else None
+
+
+def twin_quotes(rng: random.Random, scene: Scene) -> Draft | None:
+    """Two candidates that differ from the argument each in its own quotes or blanks."""
+    if not any('"' in line for line in scene.old) or any("'" in line for line in scene.old):
+        return None
+    one = tuple(line.replace('"', "'") for line in scene.old)
+    two = tuple(line.replace('"', "`") for line in scene.old)
+    content = "\n".join((*scene.before, *one, *scene.after, *two, ""))
+    old = "\n".join(scene.old)
+    return Draft(content, old, "\n".join(scene.new), ()) if old not in content else None
+
+
+def sibling(rng: random.Random, scene: Scene) -> Draft | None:
+    """Same first and last line, other lines between."""
+    if len(scene.old) < 3:
+        return None
+    indent = indent_of(scene.old[1])
+    middle = [f"{indent}{rng.choice(WORDS)}({rng.choice(WORDS)})" for _ in scene.old[1:-1]]
+    content = scene.content((scene.old[0], *middle, scene.old[-1]))
+    touched = [s for s in scene.script if s.of not in {0, len(scene.old) - 1} and not s.kept]
+    return _refuse(scene, content) if touched else None
+
+
+def inside_word(rng: random.Random, scene: Scene) -> Draft | None:
+    """The only hit lies inside a longer name, and the edit would change that name."""
+    words = [w for line in scene.old for w in re.findall(r"(?<!\w)[a-z]{4,}(?!\w)", line)]
+    if not words:
+        return None
+    word, other = rng.choice(words), rng.choice(WORDS)
+    longer = rng.choice((f"{word}{other}", f"{other}_{word}", f"do_{word}", f"{word}2"))
+    content = re.sub(rf"\w*{word}\w*", "x", scene.content())
+    spot = scene.start
+    lines = content.split("\n")
+    content = "\n".join((*lines[:spot], f"{longer}(1)", *lines[spot:]))
+    return Draft(content, word, rng.choice((other, f"{other}_{word}")), ()) if content.count(word) == 1 else None
+
+
+def drift_far(rng: random.Random, scene: Scene) -> Draft | None:
+    """Right text, more than three lines from where the patch says."""
+    line = scene.start + 1 + rng.choice((-1, 1)) * rng.randrange(4, 12)
+    plain = damages.exact(rng, scene)
+    assert plain is not None
+    return Draft(plain.content, plain.old, plain.new, (), line=line) if line > 0 else None
+
+
+def other_file(rng: random.Random, scene: Scene) -> Draft | None:
+    """The file here is made of every other line: the text belongs to another one."""
+    half = [line for i, line in enumerate((*scene.before, *scene.after)) if i % 2]
+    return _refuse(scene, "\n".join((*half, ""))) if _substantial(scene) else None
+
+
+def line_missing(rng: random.Random, scene: Scene) -> Draft | None:
+    """Old leaves out a line that says something, and does not mark it."""
+    kept = [s.of for s in scene.script if s.kept and s.of is not None and 0 < s.of < len(scene.old) - 1]
+    picks = [i for i in kept if any(map(str.isalnum, scene.old[i]))]
+    if not picks:
+        return None
+    index = rng.choice(picks)
+    old = "\n".join(line for i, line in enumerate(scene.old) if i != index)
+    new = "\n".join(s.text for s in scene.script if s.of != index)
+    return _refuse(scene, scene.content(), old, new)
+
+
+def line_extra(rng: random.Random, scene: Scene) -> Draft | None:
+    """Old has a line that the file has not."""
+    index = rng.randrange(1, len(scene.old) + 1)
+    line = f"{indent_of(scene.old[index - 1])}{rng.choice(WORDS)} = {rng.choice(WORDS)}"
+    old = "\n".join((*scene.old[:index], line, *scene.old[index:]))
+    return _refuse(scene, scene.content(), old)
+
+
+def lines_swapped(rng: random.Random, scene: Scene) -> Draft | None:
+    if len(scene.old) < 3:
+        return None
+    at = rng.randrange(len(scene.old) - 1)
+    told = [*scene.old]
+    told[at], told[at + 1] = told[at + 1], told[at]
+    return _refuse(scene, scene.content(), "\n".join(told))
+
+
+def _with_word(scene: Scene, index: int, word: re.Match[str], other: str, *, extra: str = "") -> Draft | None:
+    line = scene.old[index]
+    told = line[: word.start()] + other + line[word.end() :]
+    old = "\n".join((*scene.old[:index], told, *scene.old[index + 1 :]))
+    new = "\n".join(told if s.kept and s.of == index else s.text for s in scene.script)
+    return _refuse(scene, scene.content() + extra, old, new)
+
+
+def _a_word(rng: random.Random, scene: Scene, shape: str = r"(?<!\w)[A-Za-z]{6,}(?!\w)") -> tuple[int, re.Match[str]] | None:
+    kept = {s.of for s in scene.script if s.kept}
+    spots = [(i, m) for i, line in enumerate(scene.old) if i in kept for m in re.finditer(shape, line)]
+    return rng.choice(spots) if spots else None
+
+
+def symbol_misspelt(rng: random.Random, scene: Scene) -> Draft | None:
+    """One letter off, and the file knows that spelling as another name."""
+    if (spot := _a_word(rng, scene)) is None:
+        return None
+    index, word = spot
+    other = damages.misspell(rng, word[0])
+    return _with_word(scene, index, word, other, extra=f"{other} = 0\n") if other != word[0] else None
+
+
+def number_misspelt(rng: random.Random, scene: Scene) -> Draft | None:
+    """A digit off, alone or in a name."""
+    if (spot := _a_word(rng, scene, r"(?<!\w)[A-Za-z_]*\d+(?!\w)")) is None:
+        return None
+    index, word = spot
+    other = word[0][:-1] + str((int(word[0][-1]) + rng.randrange(1, 9)) % 10)
+    return _with_word(scene, index, word, other)
+
+
+def plural(rng: random.Random, scene: Scene) -> Draft | None:
+    """Singular for plural, or a letter at the end that makes another word."""
+    if (spot := _a_word(rng, scene)) is None:
+        return None
+    index, word = spot
+    other = word[0][:-1] if word[0].endswith("s") else word[0] + rng.choice("ssrd")
+    return _with_word(scene, index, word, other)
+
+
+def case_changed(rng: random.Random, scene: Scene) -> Draft | None:
+    """Same letters, other case: in most languages another name."""
+    if (spot := _a_word(rng, scene)) is None:
+        return None
+    index, word = spot
+    other = rng.choice((word[0].upper(), word[0].swapcase(), word[0][0].swapcase() + word[0][1:]))
+    old_line = scene.old[index]
+    told = old_line[: word.start()] + other + old_line[word.end() :]
+    if told in scene.content():
+        return None
+    return _with_word(scene, index, word, other)
+
+
+OMISSIONS = ("// ... rest of code unchanged ...", "# ... existing code ...", "# rest of the function remains the same", "/* ... rest of file ... */", "// (unchanged)")
+
+
+def omission(rng: random.Random, scene: Scene) -> Draft | None:
+    """The new text leaves code out with a note that the old text does not have."""
+    if len(scene.old) < 3:
+        return None
+    indent = indent_of(scene.old[1])
+    new = "\n".join((scene.new[0] if scene.new else "", indent + rng.choice(OMISSIONS)))
+    return Draft(scene.content(), "\n".join(scene.old), new, ())
+
+
+def same(rng: random.Random, scene: Scene) -> Draft | None:
+    old = "\n".join(scene.old)
+    return Draft(scene.content(), old, old, ())
+
+
+def elision_one_sided(rng: random.Random, scene: Scene) -> Draft | None:
+    """Old leaves lines out, new does not say where they go."""
+    if len(scene.old) < 4:
+        return None
+    mark = indent_of(scene.old[1]) + rng.choice(damages.ELISIONS)
+    old = "\n".join((scene.old[0], mark, scene.old[-1]))
+    new = "\n".join((scene.old[0], f"{indent_of(scene.old[1])}{rng.choice(WORDS)}()", scene.old[-1]))
+    return Draft(scene.content(), old, new, ()) if old not in scene.content() else None
+
+
+def stale_conflict(rng: random.Random, scene: Scene) -> Draft | None:
+    """The very line that is to change was changed by someone else since it was read."""
+    changed = [s.of for s in scene.script if not s.kept and s.of is not None]
+    if not changed:
+        return None
+    index = rng.choice(changed)
+    line = _one_word(rng, scene.old[index])
+    case = _swapped_in_file(scene, index, line) if line else None
+    return replace(case, seen=scene.content()) if case else None
+
+
+def nesting_changed(rng: random.Random, scene: Scene) -> Draft | None:
+    """The same lines at other relative depths are other code."""
+    picks = [i for i in range(1, len(scene.old)) if scene.old[i].strip() and indent_of(scene.old[i]) == indent_of(scene.old[0])]
+    if not picks or len(scene.old) < 3 or not {s.of for s in scene.script if s.of is None or not s.kept}:
+        return None
+    index = rng.choice(picks)
+    old = list(scene.old)
+    old[index] = "    " + old[index]
+    if any(s.of == index for s in scene.script if not s.kept):
+        return None
+    new = [old[index] if s.of == index else s.text for s in scene.script]
+    return Draft(scene.content(), "\n".join(old), "\n".join(new), ())

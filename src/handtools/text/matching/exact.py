@@ -1,0 +1,126 @@
+"""Exact: the old text letter for letter, once and only once."""
+
+import re
+
+from handtools.text import lines
+from handtools.text.matching import refusing
+from handtools.text.matching.folding import Loss, indent
+from handtools.text.matching.hinting import narrowed
+from handtools.text.matching.outcomes import Applied, Hint, Refused, Span
+from handtools.text.matching.pages import Page, offsets
+from handtools.text.matching.replaying import replay
+from handtools.text.matching.tiers import Match
+
+MOST_PLACES = 20
+_HEAD = re.compile(r"[A-Za-z0-9_]+")
+_TAIL = re.compile(r"[A-Za-z0-9_]+\Z")
+_OPENERS = (":", "{", "(", "[", "do", "then", "=>")
+
+
+def replace_exact(page: Page, old: str, new: str, hint: Hint | None) -> Applied | Refused | None:
+    """Replace the only occurrence; None when there is none at all."""
+    body = page.text
+    end = uniform_ending(body)
+    if ("\r" in old or "\r" in new) and lines.adopt(old, "\n") == lines.adopt(new, "\n"):
+        text, needle, wanted = body, old, new
+    elif end is None:
+        text, needle, wanted = page.view, lines.adopt(old, "\n"), lines.adopt(new, "\n")
+    else:
+        text, needle, wanted = body, lines.adopt(old, end), lines.adopt(new, end)
+    found = offsets(text, needle, most=MOST_PLACES if hint is None else MOST_PLACES * 50)
+    if not found:
+        return None
+    left = narrowed(page, [lines.line_at(text, at) for at in found], hint) if hint else list(range(len(found)))
+    if not left:
+        return refusing.elsewhere(page, [lines.line_at(text, at) for at in found], hint)
+    if len(left) > 1:
+        return refusing.ambiguous(page, [lines.line_at(text, found[i]) for i in left], needle)
+    at = found[left[0]]
+    if refusal := _cut_word(page, text, at, needle, wanted) or _lost_depth(page, text, at, needle, wanted):
+        return refusal
+    if text is body:
+        span = Span(at, at + len(needle))
+        return Applied(text=body[:at] + wanted + body[span.end :], tier="exact", spans=(span,))
+    return _replace_lines(page, at, needle, wanted)
+
+
+def replace_every(page: Page, old: str, new: str) -> Applied | None:
+    """Replace all occurrences, letter for letter."""
+    body = page.text
+    end = uniform_ending(body) or page.ending
+    needle, wanted = lines.adopt(old, end), lines.adopt(new, end)
+    spans = []
+    at = body.find(needle)
+    while at >= 0:
+        spans.append(Span(at, at + len(needle)))
+        at = body.find(needle, at + len(needle))
+    if not spans:
+        return None
+    return Applied(text=body.replace(needle, wanted), tier="exact", spans=tuple(spans), notes=tuple(_inside_words(body, spans)))
+
+
+def uniform_ending(text: str) -> str | None:
+    """The one line end the text has; None when it mixes them."""
+    if "\r" not in text:
+        return "\n"
+    returns, feeds, pairs = text.count("\r"), text.count("\n"), text.count("\r\n")
+    if pairs == returns == feeds:
+        return "\r\n"
+    return "\r" if not feeds else None
+
+
+def _inside_words(body: str, spans: list[Span]) -> list[str]:
+    inside = sum(_joins(body, span.start) or _joins(body, span.end) for span in spans)
+    return [f"{inside} of them inside a longer word"] if inside else []
+
+
+def _joins(text: str, at: int) -> bool:
+    """Whether a word goes on across this offset."""
+    return 0 < at < len(text) and all(c.isascii() and (c.isalnum() or c == "_") for c in text[at - 1 : at + 1])
+
+
+def _cut_word(page: Page, text: str, at: int, old: str, new: str) -> Refused | None:
+    """An edit may start or stop inside a word only if it leaves that word alone."""
+    for edge, part in ((at, _HEAD.match), (at + len(old), _TAIL.search)):
+        if not _joins(text, edge):
+            continue
+        mine, theirs = part(old), part(new)
+        if mine and (theirs is None or mine[0] != theirs[0] or mine[0] == old == theirs[0]):
+            return refusing.inside_word(page, text, at, old)
+    return None
+
+
+def _lost_depth(page: Page, text: str, at: int, old: str, new: str) -> Refused | None:
+    """One line quoted without its indentation, lines added: their depth may be counted from either."""
+    start = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
+    depth = text[start:at]
+    if not depth or depth.strip(" \t") or "\n" in old or "\n" not in new:
+        return None
+    added = [indent(line.rstrip("\r")) for line in new.split("\n")[1:] if line.strip()]
+    shallowest = min(map(len, added), default=len(depth) + 1)
+    opens = old.rstrip().endswith(_OPENERS)
+    if shallowest > len(depth) or (shallowest == len(depth) and not opens):
+        return None
+    return refusing.lost_depth(page, text, at, old)
+
+
+def _replace_lines(page: Page, at: int, old: str, new: str) -> Applied:
+    """In a file of mixed line ends every line keeps its own: replace by lines."""
+    view = page.view
+    start = view.rfind("\n", 0, at) + 1
+    stop = at + len(old)
+    wanted = view[start:at] + new
+    if not (view[start:stop].endswith("\n") and (wanted.endswith("\n") or not wanted)):
+        end = view.find("\n", stop)
+        end = len(view) if end < 0 else end
+        wanted += view[stop:end]
+        stop = end
+    mine, theirs = view[start:stop].split("\n"), wanted.split("\n")
+    if view[start:stop].endswith("\n") and (wanted.endswith("\n") or not wanted):
+        mine.pop()
+        theirs.pop()
+    first = view.count("\n", 0, start)
+    match = Match(tuple(range(first, first + len(mine))), first, first + len(mine), Loss.NOTHING)
+    span = page.span(first, match.last)
+    text = page.text[: span.start] + replay(page, match, mine, theirs) + page.text[span.end :]
+    return Applied(text=text, tier="exact", spans=(span,))

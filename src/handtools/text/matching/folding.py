@@ -1,0 +1,93 @@
+"""Folding: what two lines still have in common when one named kind of information is lost."""
+
+import re
+import unicodedata
+from enum import IntEnum
+
+BLANKS = " \t\f\v"
+_SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+_INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad"
+_SINGLE_QUOTES = "\u2018\u2019\u201a\u201b\u2032\u00b4\uff07"
+_DOUBLE_QUOTES = "\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\uff02"
+_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
+_FULL_WIDTH = {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
+
+LOOK_ALIKES: dict[int, str | None] = {
+    **_FULL_WIDTH,
+    **dict.fromkeys(map(ord, _SPACES), " "),
+    **dict.fromkeys(map(ord, _INVISIBLE), None),
+    **dict.fromkeys(map(ord, _SINGLE_QUOTES), "'"),
+    **dict.fromkeys(map(ord, _DOUBLE_QUOTES), '"'),
+    **dict.fromkeys(map(ord, _DASHES), "-"),
+    ord("\u2026"): "...",
+}
+_QUOTES = str.maketrans({"'": '"', "`": '"'})
+_SQUASH = str.maketrans({**LOOK_ALIKES, **dict.fromkeys(" \t\f\v\r" + _SPACES), "'": '"', "`": '"'})
+# Between words one blank stays; elsewhere blanks carry no meaning that a language would keep.
+_NEEDLESS_BLANK = re.compile(r"(?<!\w) | (?!\w)")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|(?<!\w)\'(?:[^\'\\]|\\.)*\'')
+
+
+class Loss(IntEnum):
+    """What must be forgotten for two lines to be equal, from nothing to most."""
+
+    NOTHING = 0
+    TRAILING = 1
+    INDENTATION = 2
+    INNER = 3
+    LOOK = 4
+    QUOTES = 5
+
+
+def squashed(text: str) -> str:
+    """Forget all of it at once; equal lines under any loss are equal here, the reverse needs `loss`."""
+    return _composed(text).translate(_SQUASH)
+
+
+def loss(one: str, other: str) -> Loss | None:
+    """The least that must be forgotten for the two lines to be equal; None when they say different things."""
+    if one == other:
+        return Loss.NOTHING
+    if one.rstrip(BLANKS) == other.rstrip(BLANKS):
+        return Loss.TRAILING
+    if one.strip(BLANKS) == other.strip(BLANKS):
+        return Loss.INDENTATION
+    if tight(one) == tight(other):
+        return Loss.INNER
+    one, other = plain(one), plain(other)
+    if tight(one) == tight(other):
+        return Loss.LOOK
+    if tight(one.translate(_QUOTES)) == tight(other.translate(_QUOTES)):
+        return Loss.QUOTES
+    return None
+
+
+def plain(text: str) -> str:
+    """Typographic characters as those on a keyboard, invisible ones gone."""
+    return text if text.isascii() else _composed(text).translate(LOOK_ALIKES)
+
+
+def tight(line: str) -> str:
+    """Without needless blanks; those inside quotes are content and stay part of the key."""
+    quoted = [piece for piece in _QUOTED.findall(line) if " " in piece or "\t" in piece]
+    bare = _NEEDLESS_BLANK.sub("", " ".join(line.split()))
+    return "\0".join([bare, *quoted]) if quoted else bare
+
+
+def same_word(one: str, other: str) -> bool:
+    """Whether two tokens are one but for look and quotes."""
+    return one == other or plain(one).translate(_QUOTES) == plain(other).translate(_QUOTES)
+
+
+def is_blank(line: str) -> bool:
+    """Whether nothing is to be seen on the line."""
+    return not line or not squashed(line)
+
+
+def indent(line: str) -> str:
+    """The blanks a line begins with."""
+    return line[: len(line) - len(line.lstrip(BLANKS))]
+
+
+def _composed(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFC", text)

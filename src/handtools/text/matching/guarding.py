@@ -1,0 +1,51 @@
+"""Guarding: edits that are refused before anything is looked for."""
+
+import re
+
+from handtools.text.matching.outcomes import Refused
+
+LARGEST_CHARS = 64 * 1024 * 1024
+_DOTS = r"(?:\.{3,}|…)"
+_OPENING = r"(?://+|#+|/\*+|<!--|--|;+|%+|\"|\*|\(\*|\{\*|\{/\*)"
+_CLOSING = r"(?:\*/|-->|\*\)|\*/\})"
+_WHAT = r"[\w ,'’()-]{0,80}"
+_SAYS = r"\b(?:unchanged|remain\w*|existing|rest of|previous code|same as before|omitted|other \w+ here|more \w+ here|goes here)\b"
+_ELISION = re.compile(rf"{_OPENING}?\s*\(?\[?{_DOTS}{_WHAT}{_DOTS}?\]?\)?\s*{_CLOSING}?")
+_OMISSION = re.compile(
+    rf"{_OPENING}\s*(?:[(\[]?\s*{_DOTS}.{{0,80}}{_SAYS}.{{0,80}}|.{{0,80}}{_SAYS}.{{0,80}}{_DOTS}.{{0,10}}"
+    rf"|[(\[]?\s*(?:the )?(?:rest of|remaining|other|existing)?[\w ]{{0,40}}\b(?:unchanged|remains? (?:the same|unchanged|as is))\b[)\]]?\.?)\s*{_CLOSING}?"
+    rf"|{_DOTS}.{{0,80}}{_SAYS}.{{0,80}}",
+    re.IGNORECASE,
+)
+_LONGEST_NOTE = 200
+
+
+def check(old: str, new: str) -> Refused | None:
+    """Refuse what can't be meant."""
+    if not old:
+        return Refused(code="empty", message="old_string is empty.", hint="To create a file, write it.")
+    if old == new:
+        return Refused(code="no_change", message="old_string and new_string are the same text.")
+    if (note := omission(old, new)) is not None:
+        return Refused(
+            code="omission",
+            message=f"new_string leaves code out ({note!r}); that note would be written into the file.",
+            hint="Send the whole new text, or a smaller old_string.",
+        )
+    return None
+
+
+def omission(old: str, new: str) -> str | None:
+    """A line of `new` that stands for code left out and that `old` does not have."""
+    known = {line.strip() for line in old.split("\n")}
+    for line in new.split("\n"):
+        text = line.strip()
+        if text and text not in known and len(text) <= _LONGEST_NOTE and _OMISSION.fullmatch(text):
+            return text
+    return None
+
+
+def is_elision(line: str) -> bool:
+    """Whether a line only says that lines were left out."""
+    text = line.strip()
+    return 0 < len(text) <= _LONGEST_NOTE and bool(_ELISION.fullmatch(text) or _OMISSION.fullmatch(text))

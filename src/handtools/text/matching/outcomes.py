@@ -1,0 +1,107 @@
+"""What a replacement comes to: applied, or refused with what the next call needs."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Tier: TypeAlias = Literal[
+    "exact",
+    "trailing white space",
+    "indentation",
+    "inner white space",
+    "look-alike characters",
+    "quote style",
+    "blank lines",
+    "spelling",
+    "omitted lines",
+    "text as last read",
+]
+
+Code: TypeAlias = Literal[
+    "not_found",
+    "ambiguous",
+    "stale",
+    "already_applied",
+    "no_change",
+    "empty",
+    "omission",
+    "too_large",
+    "inside_word",
+    "indent_conflict",
+    "unclear",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of the body, by character offsets."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hint:
+    """What the caller knows besides the text: it narrows the candidates and never widens them."""
+
+    line: int | None = None
+    within: int = 3
+    scope: str | None = None
+    occurrence: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """The new body, and how the old text was found."""
+
+    text: str
+    tier: Tier
+    spans: tuple[Span, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many places were replaced."""
+        return len(self.spans)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One candidate: its first line, and an `old_string` that means this one alone (or None)."""
+
+    line: int
+    text: str
+    old: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Consecutive lines of the file, as they really are."""
+
+    line: int
+    lines: tuple[str, ...]
+
+    @property
+    def end_line(self) -> int:
+        """The number of the last line."""
+        return self.line + len(self.lines) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """Why nothing was changed, and what to send instead."""
+
+    code: Code
+    message: str
+    hint: str = ""
+    nearest: Window | None = None
+    differences: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
+    suggestion: str | None = None
+
+
+class Unclear(Exception):  # noqa: N818 - it says what happened
+    """Raised where the right place is known but not what the new text means there."""
+
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(message)
+        self.code: Code = code

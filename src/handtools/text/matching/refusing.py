@@ -1,0 +1,242 @@
+"""Refusing: what is so, where, and the `old_string` to send instead."""
+
+from collections import Counter, defaultdict
+
+from rapidfuzz import fuzz, process
+
+from handtools.text import lines
+from handtools.text.diffing import opcodes
+from handtools.text.matching.folding import is_blank, squashed
+from handtools.text.matching.outcomes import Hint, Place, Refused, Window
+from handtools.text.matching.pages import Page
+
+_MOST_SHOWN = 5
+_MOST_AROUND = 8
+_ALIKE = 55
+_MOST_COMPARED = 20_000
+_FEWEST_LETTERS_PRESENT = 16
+
+
+def not_found(page: Page, old: str, new: str) -> Refused:
+    """Nothing in the file says this; show what comes nearest."""
+    window = nearest(page, old)
+    if window is None:
+        return _present(page, old, new) or Refused(
+            code="not_found",
+            message="old_string does not occur in the file, nor does anything like it.",
+            hint="Read the file again; is it the right one?",
+        )
+    return _present(page, old, new) or Refused(
+        code="not_found",
+        message=f"old_string does not occur in the file. Nearest: lines {window.line}-{window.end_line}.",
+        hint="If those lines are meant, send the old_string below.",
+        nearest=window,
+        differences=differences(old, window),
+        suggestion=_unique(page, window.line - 1, window.end_line),
+    )
+
+
+def unclear(page: Page, code: "Refused | None", first: int, last: int, old: str, *, why: str, name: str) -> Refused:
+    """The place is known, what to write there is not."""
+    window = page.window(first, last)
+    return Refused(
+        code=name,  # type: ignore[arg-type]
+        message=f"{why} (lines {window.line}-{window.end_line})",
+        hint="Send the old_string below, and new_string in the same form.",
+        nearest=window,
+        differences=differences(old, window),
+        suggestion=_unique(page, first, last),
+    )
+
+
+def ambiguous(page: Page, found: list[int], old: str) -> Refused:
+    """More than one place; name each with an `old_string` that means it alone."""
+    height = lines.count(old.rstrip("\r\n"))
+    places = tuple(
+        Place(line, page.bare[line - 1].strip() if line <= len(page.bare) else "", _unique(page, line - 1, line - 1 + height, widen=True))
+        for line in found[:_MOST_SHOWN]
+    )
+    where = ", ".join(map(str, found[:_MOST_SHOWN])) + (" ..." if len(found) > _MOST_SHOWN else "")
+    return Refused(
+        code="ambiguous",
+        message=f"old_string fits {len(found)} places: lines {where}.",
+        hint="Add lines around it so that only one fits, or replace all.",
+        places=places,
+    )
+
+
+def elsewhere(page: Page, found: list[int], hint: Hint | None) -> Refused:
+    """It occurs, but not where it was said to be."""
+    said = f"line {hint.line}" if hint and hint.line is not None else "the place named"
+    where = ", ".join(map(str, found[:_MOST_SHOWN]))
+    return Refused(
+        code="not_found",
+        message=f"old_string is not within reach of {said}; it occurs at line {where}.",
+        places=tuple(Place(line, page.bare[line - 1].strip()) for line in found[:_MOST_SHOWN]),
+    )
+
+
+def inside_word(page: Page, text: str, at: int, old: str) -> Refused:
+    """The only hit is part of a longer word that the edit would change."""
+    return _whole_lines(page, text, at, old, "inside_word", "old_string occurs only inside a longer word")
+
+
+def lost_depth(page: Page, text: str, at: int, old: str) -> Refused:
+    """The depth of added lines depends on an indentation that old_string leaves out."""
+    return _whole_lines(
+        page, text, at, old, "indent_conflict", "old_string leaves out the line's indentation, so that of the added lines is unclear"
+    )
+
+
+def stale(page: Page, first: int, last: int) -> Refused:
+    """The lines were changed by someone since they were read."""
+    window = page.window(first, last)
+    return Refused(
+        code="stale",
+        message=f"The file changed here since you read it: lines {window.line}-{window.end_line} are now different.",
+        hint="Look at the lines below and edit them as they are now.",
+        nearest=window,
+        suggestion=_unique(page, first, last),
+    )
+
+
+def render(refusal: Refused) -> str:
+    """The refusal as the model reads it; what it can send stands between fences."""
+    parts = [refusal.message]
+    if refusal.nearest and refusal.suggestion is None:
+        parts.append(lines.number(refusal.nearest.lines, refusal.nearest.line))
+    if refusal.differences:
+        parts.append("\n".join(refusal.differences))
+    for place in refusal.places:
+        parts.append(f"line {place.line}: {place.text}" + (f"\nold_string for line {place.line}:\n{_fenced(place.old)}" if place.old else ""))
+    if refusal.suggestion is not None:
+        parts.append(f"old_string:\n{_fenced(refusal.suggestion)}")
+    if refusal.hint:
+        parts.append(refusal.hint)
+    return "\n".join(parts)
+
+
+def nearest(page: Page, old: str) -> Window | None:
+    """The lines of the file that share most with the old text."""
+    keys = [squashed(line) for line in old.split("\n") if not is_blank(line)]
+    if not keys or not page.filled:
+        return None
+    rows = page.squash[1:-1].split("\n")
+    start = _by_votes(keys, rows)
+    if start is None:
+        start = _by_likeness(keys, rows)
+    if start is None:
+        return None
+    first, last = _fitted(keys, rows, start)
+    return page.window(page.filled[first], page.filled[last - 1] + 1)
+
+
+def _by_votes(keys: list[str], rows: list[str]) -> int | None:
+    """Each line found in the file votes for the start it implies, rare and long ones more."""
+    places: dict[str, list[int]] = defaultdict(list)
+    wanted = set(keys)
+    for index, row in enumerate(rows):
+        if row in wanted:
+            places[row].append(index)
+    votes: Counter[int] = Counter()
+    for offset, key in enumerate(keys):
+        found = places.get(key, ())
+        for index in found[:50]:
+            votes[index - offset] += min(len(key), 80) / len(found)
+    if not votes or max(votes.values()) < 4:
+        return None
+    return max(votes, key=lambda start: (votes[start], -start))
+
+
+def _by_likeness(keys: list[str], rows: list[str]) -> int | None:
+    offset, key = max(enumerate(keys), key=lambda item: len(item[1]))
+    best = process.extractOne(key, rows[:_MOST_COMPARED], scorer=fuzz.ratio, score_cutoff=_ALIKE)
+    return None if best is None else best[2] - offset
+
+
+def _fitted(keys: list[str], rows: list[str], start: int) -> tuple[int, int]:
+    """Grow or shrink the window so that it begins and ends where the old text does."""
+    low = max(0, start - 4)
+    near = rows[low : max(start, 0) + len(keys) + 4]
+    at = shift = 0
+    pairs: list[tuple[int, int]] = []
+    for edit in [*opcodes(keys, near), None]:
+        stop = edit.start_a if edit else len(keys)
+        pairs += [(index, index + shift) for index in range(at, stop)]
+        if edit:
+            at, shift = edit.end_a, edit.end_b - edit.end_a
+    if not pairs:
+        first = max(start, 0)
+        return first, max(first + 1, min(start + len(keys), len(rows)))
+    (head, first), (tail, last) = pairs[0], pairs[-1]
+    return max(0, low + first - head), min(len(rows), low + last + len(keys) - tail)
+
+
+def differences(old: str, window: Window) -> tuple[str, ...]:
+    """Lines that differ, old against file, with blanks made visible where only they differ."""
+    mine, theirs = old.rstrip("\n").split("\n"), list(window.lines)
+    shown: list[str] = []
+    for edit in opcodes(mine, theirs):
+        for sign, rows in (("- ", mine[edit.start_a : edit.end_a]), ("+ ", theirs[edit.start_b : edit.end_b])):
+            shown += [sign + visible(row) for row in rows[:4]]
+        if len(shown) >= 8:
+            break
+    return ("difference (- old_string, + file; → tab, · blank at an edge):", *shown) if shown else ()
+
+
+def visible(line: str) -> str:
+    """Tabs and edge blanks as signs, other odd characters by number."""
+    body = line.strip(" \t")
+    head = line[: len(line) - len(line.lstrip(" \t"))]
+    tail = line[len(head) + len(body) :]
+    signs = str.maketrans({"\t": "→", " ": "·"})
+    odd = "".join(c if c.isprintable() or c == "\t" else f"\\u{ord(c):04x}" for c in body)
+    return head.translate(signs) + odd.replace("\t", "→") + tail.translate(signs)
+
+
+def _present(page: Page, old: str, new: str) -> Refused | None:
+    """Say so when the new text is already there."""
+    wanted = lines.adopt(new, "\n").strip("\n")
+    if sum(map(str.isalnum, wanted)) < _FEWEST_LETTERS_PRESENT or wanted in lines.adopt(old, "\n"):
+        return None
+    at = page.view.find(wanted)
+    if at < 0:
+        return None
+    line = lines.line_at(page.view, at)
+    return Refused(
+        code="already_applied",
+        message=f"old_string does not occur in the file; new_string is already there, at line {line}.",
+        hint="Nothing needs to be done if that is what you wanted.",
+        nearest=page.window(line - 1, line - 1 + lines.count(wanted)),
+    )
+
+
+def _whole_lines(page: Page, text: str, at: int, old: str, code: str, why: str) -> Refused:
+    first = lines.line_at(text, at) - 1
+    last = first + max(1, lines.count(old))
+    window = page.window(first, last)
+    return Refused(
+        code=code,  # type: ignore[arg-type]
+        message=f"{why} (line {first + 1}).",
+        hint="Send whole lines, as below.",
+        nearest=window,
+        suggestion=_unique(page, first, last),
+    )
+
+
+def _unique(page: Page, first: int, last: int, *, widen: bool = False) -> str | None:
+    """Those lines, with as many around them as make them the only ones; None when none do."""
+    for around in range(1 if widen else 0, _MOST_AROUND + 1):
+        for low, high in ((first - around, last), (first - around, last + around)):
+            text = "\n".join(page.bare[max(0, low) : high])
+            if text.strip() and page.view.find(text, page.view.find(text) + 1) < 0:
+                return text
+    return None
+
+
+def _fenced(text: str | None) -> str:
+    body = text or ""
+    fence = "```"
+    while fence in body:
+        fence += "`"
+    return f"{fence}\n{body}\n{fence}"

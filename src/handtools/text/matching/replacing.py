@@ -1,0 +1,190 @@
+"""Replacing: one edit of one text, decided rule by rule; the first rule that finds anything decides."""
+
+from collections.abc import Iterable
+
+from handtools.text import lines, merging
+from handtools.text.matching import cleaning, eliding, guarding, refusing, typos
+from handtools.text.matching.cleaning import Reading
+from handtools.text.matching.exact import replace_every, replace_exact
+from handtools.text.matching.hinting import narrowed
+from handtools.text.matching.outcomes import Applied, Hint, Refused, Span, Unclear
+from handtools.text.matching.pages import Page
+from handtools.text.matching.replaying import replay
+from handtools.text.matching.tiers import Match, candidates, closest, tells_enough
+
+Outcome = Applied | Refused
+
+
+def replace(
+    body: str, old: str, new: str, *, every: bool = False, hint: Hint | None = None, seen: str | None = None
+) -> Outcome:
+    """Replace `old` by `new` in the only place that can be meant, or refuse and say why.
+
+    `seen` is the text as the agent last read it, when that is known.
+    """
+    if refusal := guarding.check(old, new):
+        return refusal
+    page = Page(body)
+    outcome = _every(page, old, new) if every else _decide(page, old, new, hint, seen)
+    if isinstance(outcome, Refused):
+        return outcome
+    if outcome.text == body:
+        return Refused(code="no_change", message="The edit would leave the file as it is.")
+    if len(outcome.text) > max(guarding.LARGEST_CHARS, 2 * len(body)):
+        return Refused(code="too_large", message=f"The file would grow to {len(outcome.text)} characters.")
+    return outcome
+
+
+def _every(page: Page, old: str, new: str) -> Outcome:
+    return replace_every(page, old, new) or refusing.not_found(page, old, new)
+
+
+def _decide(page: Page, old: str, new: str, hint: Hint | None, seen: str | None) -> Outcome:
+    if (outcome := replace_exact(page, old, new, hint)) is not None:
+        return outcome
+    if seen is not None and seen != page.text and (outcome := _remembered(page, old, new, seen)) is not None:
+        return outcome
+    old, new = lines.adopt(old, "\n"), lines.adopt(new, "\n")
+    readings = list(cleaning.readings(page.view, old, new))
+    for reading in readings:
+        if (outcome := _read(page, reading, hint)) is not None:
+            return outcome
+    for reading in readings:
+        if (outcome := _elided(page, reading)) is not None:
+            return outcome
+    for reading in readings:
+        if (outcome := _respelt(page, reading, hint)) is not None:
+            return outcome
+    return refusing.not_found(page, readings[-1].old, readings[-1].new)
+
+
+def _remembered(page: Page, old: str, new: str, seen: str) -> Outcome | None:
+    """The old text is what the agent read, not what is there: merge, unless both touched the same lines."""
+    edited = replace(seen, old, new)
+    if isinstance(edited, Refused):
+        if edited.code == "ambiguous":
+            return refusing.not_found(page, old, new)
+        return None
+    merged = merging.merge(seen, page.text, edited.text)
+    if merged.conflicts:
+        first = merged.conflicts[0]
+        height = max(1, lines.count(first.ours))
+        return refusing.stale(page, first.line - 1, first.line - 1 + height)
+    if merged.text == page.text:
+        return Refused(code="already_applied", message="The file already has this change.")
+    return Applied(text=merged.text, tier="text as last read", spans=(_changed(page.text, merged.text),), notes=edited.notes)
+
+
+def _changed(before: str, after: str) -> Span:
+    """The least part of `before` outside which both are the same."""
+    start = 0
+    most = min(len(before), len(after))
+    while start < most and before[start : start + 4096] == after[start : start + 4096]:
+        start = min(start + 4096, most)
+    while start < most and before[start] == after[start]:
+        start += 1
+    tail = 0
+    while tail < most - start and before[len(before) - tail - 1] == after[len(after) - tail - 1]:
+        tail += 1
+    return Span(start, len(before) - tail)
+
+
+def _read(page: Page, reading: Reading, hint: Hint | None) -> Outcome | None:
+    """Exactly if the arguments were cleaned, then by what can be forgotten."""
+    if reading.notes and reading.line is None:
+        if refusal := guarding.check(reading.old, reading.new):
+            return refusal
+        if isinstance(outcome := replace_exact(page, reading.old, reading.new, hint), Applied):
+            return Applied(text=outcome.text, tier=outcome.tier, spans=outcome.spans, notes=reading.notes)
+        if outcome is not None:
+            return outcome
+    old, new = argument_lines(reading.old, reading.new)
+    found = _allowed(page, candidates(page, old), hint)
+    if reading.line is not None:
+        found = [match for match in found if match.first + 1 == reading.line]
+    best = closest(found)
+    if not best:
+        return None
+    if len(best) > 1:
+        return refusing.ambiguous(page, [match.first + 1 for match in best], "\n".join(old).strip("\n"))
+    if not tells_enough(old, best[0]):
+        return None
+    return _replayed(page, [(best[0], old, new)], reading)
+
+
+def _allowed(page: Page, found: list[Match], hint: Hint | None) -> list[Match]:
+    if hint is None or not found:
+        return found
+    return [found[index] for index in narrowed(page, [match.first + 1 for match in found], hint)]
+
+
+def argument_lines(old: str, new: str) -> tuple[list[str], list[str]]:
+    """Both arguments as lines; a final line end counts only where it makes a difference."""
+    mine, theirs = old.split("\n"), new.split("\n")
+    if mine[-1] == "":
+        mine.pop()
+        if theirs[-1] == "":
+            theirs.pop()
+    return mine, theirs
+
+
+def _replayed(page: Page, parts: Iterable[tuple[Match, list[str], list[str]]], reading: Reading) -> Outcome:
+    """Write the change of each part on the file's own lines."""
+    parts = list(parts)
+    text = page.text
+    spans: list[Span] = []
+    for match, old, new in reversed(parts):
+        try:
+            written = replay(page, match, old, new)
+        except Unclear as why:
+            return refusing.unclear(page, None, match.first, match.last, "\n".join(old), why=str(why), name=why.code)
+        span = page.span(match.first, match.last)
+        text = text[: span.start] + written + text[span.end :]
+        spans.insert(0, span)
+    tier = max((match for match, _, _ in parts), key=lambda match: match.rank).tier
+    return Applied(text=text, tier=tier, spans=tuple(spans), notes=reading.notes)
+
+
+def _elided(page: Page, reading: Reading) -> Outcome | None:
+    """Lines left out: what is edited must be unique, the rest must stand on its right side."""
+    if not eliding.is_elided(reading.old):
+        return None
+    pieces = eliding.pieces(reading.old, reading.new)
+    if not pieces:
+        return None
+    laid: list[tuple[Match, list[str], list[str]]] = []
+    below = 0
+    found = [closest(candidates(page, argument_lines(piece.old, piece.new)[0])) for piece in pieces]
+    for piece, places in zip(pieces, found, strict=True):
+        old, new = argument_lines(piece.old, piece.new)
+        after = [match for match in places if match.first >= below]
+        if not after:
+            return None
+        if piece.is_changed:
+            if len(places) > 1:
+                return refusing.ambiguous(page, [match.first + 1 for match in places], piece.old)
+            if not tells_enough(old, places[0]):
+                return None
+            laid.append((places[0], old, new))
+        below = after[0].last
+    outcome = _replayed(page, laid, reading)
+    if isinstance(outcome, Refused):
+        return outcome
+    return Applied(text=outcome.text, tier="omitted lines", spans=outcome.spans, notes=outcome.notes)
+
+
+def _respelt(page: Page, reading: Reading, hint: Hint | None) -> Outcome | None:
+    """One misspelt word put right; every way to do so must lead to the same place."""
+    outcomes: list[Outcome] = []
+    for spelling in typos.corrections(page.view, reading.old):
+        note = ", ".join(f"{bad} read as {word}" for bad, word in spelling.items())
+        old, new = (typos.corrected(text, spelling) for text in (reading.old, reading.new))
+        again = Reading(old, new, (*reading.notes, note), reading.line)
+        if (outcome := _read(page, again, hint)) is not None:
+            outcomes.append(outcome)
+    if len(outcomes) != 1:
+        return None
+    only = outcomes[0]
+    if isinstance(only, Refused):
+        return only
+    return Applied(text=only.text, tier="spelling", spans=only.spans, notes=only.notes)

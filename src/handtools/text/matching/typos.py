@@ -1,0 +1,72 @@
+"""Typos: the one misspelt word of an argument, put right only where it can be nothing else."""
+
+import re
+from collections.abc import Iterator
+
+from rapidfuzz.distance import OSA
+
+_WORD = re.compile(r"\w+")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
+FEWEST_LETTERS = 5
+LONG_BLOCK_LINES = 8
+# The rest of the block must be recognisable without the misspelt word.
+FEWEST_LETTERS_AROUND = 10
+
+
+def corrections(body: str, old: str) -> Iterator[dict[str, str]]:
+    """Ways to spell `old` so that every word of it occurs in the file; none when it is no typo."""
+    known = set(_WORD.findall(body))
+    words = set(_WORD.findall(old))
+    strange = sorted(words - known)
+    lines = len([line for line in old.split("\n") if line.strip()])
+    if not strange or len(strange) > (2 if lines >= LONG_BLOCK_LINES else 1):
+        return
+    around = sum(map(len, words & known))
+    if around < FEWEST_LETTERS_AROUND:
+        return
+    choices = [[word for word in sorted(known) if is_slip(bad, word)] for bad in strange]
+    if not all(choices):
+        return
+    for first in choices[0]:
+        for second in choices[1] if len(choices) > 1 else [""]:
+            yield dict(zip(strange, (first, second), strict=False))
+
+
+def corrected(text: str, spelling: dict[str, str]) -> str:
+    """`text` with those words put right."""
+    return _WORD.sub(lambda word: spelling.get(word[0], word[0]), text)
+
+
+def is_slip(bad: str, word: str) -> bool:
+    """Whether `bad` is `word` with one slip of the pen inside a part of it, and not another name."""
+    if abs(len(bad) - len(word)) > 1 or min(len(bad), len(word)) < FEWEST_LETTERS or bad[0] != word[0]:
+        return False
+    if OSA.distance(bad, word, score_cutoff=1) != 1:
+        return False
+    head = _shared(bad, word)
+    tail = _shared(bad[::-1], word[::-1])
+    changed = bad[head : len(bad) - tail] + word[head : len(word) - tail]
+    if not changed.isalpha() and changed:
+        return False
+    if bad.lower() == word.lower():
+        return False
+    return _inside(word, head, max(len(word) - tail, head))
+
+
+def _inside(word: str, start: int, end: int) -> bool:
+    """Whether the slip lies between the first and the last letter of a part of the word.
+
+    At the edge of a part it makes another word: `user` and `users`, `parse` and `parser`, `row_a` and `row_b`.
+    """
+    return any(
+        part.start() < start and end < part.end() for part in _PART.finditer(word) if len(part[0]) >= FEWEST_LETTERS - 1
+    )
+
+
+def _shared(one: str, other: str) -> int:
+    count = 0
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            break
+        count += 1
+    return count
