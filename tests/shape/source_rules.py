@@ -1,0 +1,195 @@
+"""Rules about the source: each takes a project's root and gives back its problems, none when all is well."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.shape.reading import (
+    Function,
+    assigned,
+    classes,
+    defined,
+    functions,
+    imported,
+    modules,
+    named,
+    package,
+    tree,
+)
+
+MODULE_LINES = 400
+TOOL_LINES = 200
+FUNCTION_LINES = 50
+PUBLIC_NAMES = 30
+CONTEXT_FIELDS = 10
+
+BROAD_EXCEPTS = {"core/attempting.py": "attempt", "runtime/executor.py": "_guarded"}
+"""The two places that may catch everything: other people's callbacks, and a tool with a bug."""
+
+FORBIDDEN_WORDS = {
+    "manager", "helper", "util", "base", "abstract", "impl", "service", "handler", "wrapper", "info", "data",
+}  # fmt: skip
+DRAWERS = {"common", "misc", "types", "constants", "models"}
+"""Names of modules into which anything would fit."""
+
+POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
+
+
+def long_modules(root: Path) -> list[str]:
+    """Modules over their budget."""
+    problems = []
+    for path in modules(package(root)):
+        limit = TOOL_LINES if path.parent.name == "tools" else MODULE_LINES
+        lines = len(path.read_text("utf-8").splitlines())
+        if lines > limit:
+            problems.append(f"{named(root, path)}: {lines} lines, at most {limit}")
+    return problems
+
+
+def long_functions(root: Path) -> list[str]:
+    """Functions over their budget."""
+    return [
+        f"{named(root, path)}: {node.name} has {length} lines, at most {FUNCTION_LINES}"
+        for path in modules(package(root))
+        for node in functions(path)
+        if (length := (node.end_lineno or 0) - node.lineno + 1) > FUNCTION_LINES
+    ]
+
+
+def public_names(root: Path) -> list[str]:
+    """Names of the package: few, each listed once and defined in the home it is said to have."""
+    source = package(root) / "__init__.py"
+    homes, listed = assigned(source, "_HOMES"), assigned(source, "__all__")
+    assert isinstance(homes, dict)
+    assert isinstance(listed, list)
+    problems = [f"__all__ and _HOMES differ: {name}" for name in sorted(set(homes) ^ set(listed))]
+    problems += [f"__all__ names {name} twice" for name in sorted(set(listed)) if listed.count(name) > 1]
+    if len(listed) > PUBLIC_NAMES:
+        problems.append(f"{len(listed)} public names, at most {PUBLIC_NAMES}")
+    for name, home in homes.items():
+        path = package(root) / f"{home.replace('.', '/')}.py"
+        if not path.is_file() or name not in defined(path):
+            problems.append(f"{name} is not defined in {home}")
+    return problems
+
+
+def context_fields(root: Path) -> list[str]:
+    """Fields of the context: all required, few."""
+    context = next(
+        node for node in classes(package(root) / "core" / "context.py") if node.name == "Context"
+    )
+    fields = [node for node in context.body if isinstance(node, ast.AnnAssign)]
+    problems = [f"{ast.unparse(field.target)} has a default" for field in fields if field.value is not None]
+    if len(fields) > CONTEXT_FIELDS:
+        problems.append(f"{len(fields)} fields, at most {CONTEXT_FIELDS}")
+    return problems
+
+
+def broad_excepts(root: Path) -> list[str]:
+    """`except Exception` beyond the two listed; bare ones; `except BaseException` that does not raise again."""
+    found: list[str] = []
+    problems = []
+    for path in modules(package(root)):
+        for function in functions(path):
+            for handler in _handlers(function):
+                caught = _caught(handler)
+                where = f"{named(root, path)}: {function.name}"
+                if "Exception" in caught:
+                    found.append(where)
+                elif not caught or ("BaseException" in caught and not _raises_last(handler)):
+                    problems.append(f"{where} swallows everything")
+    listed = [f"{module}: {name}" for module, name in BROAD_EXCEPTS.items()]
+    problems += [
+        f"{where} is not listed" for where in found if where not in listed or found.count(where) > 1
+    ]
+    return problems + [f"{where} is listed and not there" for where in listed if where not in found]
+
+
+def _handlers(function: Function) -> Iterator[ast.ExceptHandler]:
+    """The handlers of a function itself: nested functions answer for their own."""
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.ExceptHandler):
+            yield node
+        if not isinstance(node, Function):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _caught(handler: ast.ExceptHandler) -> set[str]:
+    if handler.type is None:
+        return set()
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return {ast.unparse(kind).rpartition(".")[2] for kind in kinds}
+
+
+def _raises_last(handler: ast.ExceptHandler) -> bool:
+    return isinstance(handler.body[-1], ast.Raise)
+
+
+def forbidden_words(root: Path) -> list[str]:
+    """Names that say nothing: of modules, classes and functions."""
+    problems = []
+    for path in modules(package(root)):
+        names = [
+            path.stem,
+            *(node.name for node in classes(path)),
+            *(node.name for node in functions(path)),
+        ]
+        empty = [path.stem] if path.stem in DRAWERS else []
+        empty += [name for name in names if FORBIDDEN_WORDS.intersection(_words(name))]
+        problems += [f"{named(root, path)}: {name} says nothing" for name in empty]
+    return problems
+
+
+def _words(name: str) -> list[str]:
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
+    return [word.lower().removesuffix("s") for word in words]
+
+
+def posix_outside_host(root: Path) -> list[str]:
+    """POSIX-only modules imported anywhere but in host."""
+    host = package(root) / "host"
+    return [
+        f"{named(root, path)} imports {name}"
+        for path in modules(package(root))
+        if not path.is_relative_to(host)
+        for name in sorted(imported(path) & POSIX_ONLY)
+    ]
+
+
+def work_on_import(root: Path) -> list[str]:
+    """Statements at the top of a module that do something when it is imported."""
+    return [
+        f"{named(root, path)}:{node.lineno} does something on import"
+        for path in modules(package(root))
+        for node in tree(path).body
+        if not _only_defines(node)
+    ]
+
+
+def _only_defines(node: ast.stmt) -> bool:
+    if isinstance(node, ast.If):
+        return "TYPE_CHECKING" in ast.unparse(node.test) or "__name__" in ast.unparse(node.test)
+    if isinstance(node, ast.Try):
+        # An optional module: `try: import fcntl`.
+        parts = [
+            *node.body,
+            *node.orelse,
+            *(statement for handler in node.handlers for statement in handler.body),
+        ]
+        return not node.finalbody and all(_only_defines(part) for part in parts)
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        return not _touches_the_machine(node)
+    return isinstance(
+        node, Function | ast.ClassDef | ast.Import | ast.ImportFrom | ast.AugAssign | ast.Pass
+    )
+
+
+def _touches_the_machine(node: ast.stmt) -> bool:
+    calls = (call for call in ast.walk(node) if isinstance(call, ast.Call))
+    names = {ast.unparse(call.func).rpartition(".")[2] for call in calls}
+    return bool(names & {"open", "read_text", "read_bytes", "connect", "getenv", "Popen", "run", "urlopen"})

@@ -1,0 +1,260 @@
+"""The project keeps its own rules, and each rule notices when it is broken."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.shape import record_rules, source_rules, tool_rules
+from tests.shape.reading import ROOT
+
+Rule = Callable[[Path], list[str]]
+
+RULES: list[Rule] = [
+    source_rules.long_modules,
+    source_rules.long_functions,
+    source_rules.public_names,
+    source_rules.context_fields,
+    source_rules.broad_excepts,
+    source_rules.forbidden_words,
+    source_rules.posix_outside_host,
+    source_rules.work_on_import,
+    tool_rules.one_stem,
+    tool_rules.prompt_tokens,
+    tool_rules.claims,
+    tool_rules.sleeps,
+    record_rules.requirements,
+    record_rules.lock,
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_project_keeps_the_rule(rule: Rule) -> None:
+    assert rule(ROOT) == []
+
+
+BREACHES: list[tuple[Rule, str, str, str]] = [
+    # rule, file, text to add at its end (or "old => new" to replace), what the rule must say
+    (
+        source_rules.long_modules,
+        "src/handtools/core/broken.py",
+        "x = 1\n" * 401,
+        "core/broken.py: 401 lines, at most 400",
+    ),
+    (
+        source_rules.long_modules,
+        "src/handtools/tools/broken.py",
+        "x = 1\n" * 201,
+        "tools/broken.py: 201 lines, at most 200",
+    ),
+    (
+        source_rules.long_functions,
+        "src/handtools/core/broken.py",
+        "def long():\n" + "    x = 1\n" * 50,
+        "core/broken.py: long has 51 lines, at most 50",
+    ),
+    (
+        source_rules.public_names,
+        "src/handtools/__init__.py",
+        '"Call": "core.call" => "Call": "core.cancel"',
+        "Call is not defined in core.cancel",
+    ),
+    (
+        source_rules.public_names,
+        "src/handtools/__init__.py",
+        '"Call": "core.call",\n => ',
+        "__all__ and _HOMES differ: Call",
+    ),
+    (
+        source_rules.public_names,
+        "src/handtools/__init__.py",
+        '"Text", "Tool", => "Text", "Text", "Tool",',
+        "__all__ names Text twice",
+    ),
+    (
+        source_rules.context_fields,
+        "src/handtools/core/context.py",
+        "    extra: int = 0\n",
+        "extra has a default",
+    ),
+    (
+        source_rules.context_fields,
+        "src/handtools/core/context.py",
+        "".join(f"    extra{n}: int\n" for n in range(10)),
+        "16 fields, at most 10",
+    ),
+    (
+        source_rules.broad_excepts,
+        "src/handtools/core/broken.py",
+        "def catch():\n    try:\n        pass\n    except Exception:\n        pass\n",
+        "core/broken.py: catch is not listed",
+    ),
+    (
+        source_rules.broad_excepts,
+        "src/handtools/core/broken.py",
+        "def catch():\n    try:\n        pass\n    except (ValueError, Exception):\n        raise\n",
+        "core/broken.py: catch is not listed",
+    ),
+    (
+        source_rules.broad_excepts,
+        "src/handtools/core/broken.py",
+        "def catch():\n    try:\n        pass\n    except BaseException:\n        pass\n",
+        "core/broken.py: catch swallows everything",
+    ),
+    (
+        source_rules.broad_excepts,
+        "src/handtools/core/attempting.py",
+        "except Exception => except ValueError",
+        "core/attempting.py: attempt is listed and not there",
+    ),
+    (source_rules.forbidden_words, "src/handtools/core/utils.py", "", "core/utils.py: utils says nothing"),
+    (
+        source_rules.forbidden_words,
+        "src/handtools/core/broken.py",
+        "class FileManager: ...\n",
+        "core/broken.py: FileManager says nothing",
+    ),
+    (
+        source_rules.forbidden_words,
+        "src/handtools/core/broken.py",
+        "def make_helper(): ...\n",
+        "core/broken.py: make_helper says nothing",
+    ),
+    (source_rules.forbidden_words, "src/handtools/core/types.py", "", "core/types.py: types says nothing"),
+    (
+        source_rules.posix_outside_host,
+        "src/handtools/runtime/broken.py",
+        "import fcntl\n",
+        "runtime/broken.py imports fcntl",
+    ),
+    (
+        source_rules.work_on_import,
+        "src/handtools/tools/broken.py",
+        "register(1)\n",
+        "tools/broken.py:1 does something on import",
+    ),
+    (
+        source_rules.work_on_import,
+        "src/handtools/tools/broken.py",
+        "x = open('y').read()\n",
+        "tools/broken.py:1 does something on import",
+    ),
+    (
+        source_rules.work_on_import,
+        "src/handtools/tools/broken.py",
+        "for x in ():\n    pass\n",
+        "tools/broken.py:1 does something on import",
+    ),
+    (
+        tool_rules.one_stem,
+        "docs/reference/tools/gone.md",
+        "gone",
+        "docs/reference/tools/gone.md has no tool",
+    ),
+    (tool_rules.one_stem, "src/handtools/tools/gone.md", "gone", "src/handtools/tools/gone.md has no tool"),
+    (
+        tool_rules.one_stem,
+        "src/handtools/tools/edit.py",
+        "class EditDetails => class Details",
+        "edit: no EditDetails",
+    ),
+    (
+        tool_rules.one_stem,
+        "src/handtools/tools/edit.py",
+        "async def edit( => async def change(",
+        "edit: no function edit",
+    ),
+    (
+        tool_rules.claims,
+        "src/handtools/tools/now.md",
+        "<!-- claim: now.never -->",
+        "now.never is promised and no test carries it",
+    ),
+    (
+        tool_rules.claims,
+        "src/handtools/tools/edit.md",
+        "<!-- claim: now.weekday -->",
+        "now.weekday is promised twice",
+    ),
+    (
+        tool_rules.claims,
+        "tests/unit/tools/test_broken.py",
+        '@pytest.mark.claim("edit.never")\ndef test_it(): ...\n',
+        "edit.never is tested and no prompt promises it",
+    ),
+    (
+        tool_rules.sleeps,
+        "tests/unit/test_broken.py",
+        "import time\ntime.sleep(1)\n",
+        "tests/unit/test_broken.py:2 sleeps",
+    ),
+    (record_rules.lock, "requirements/dev.txt", "thing==1.0\n", "dev.txt: thing==1.0 has no hash"),
+    (
+        record_rules.lock,
+        "requirements/dev.txt",
+        "# --index-url https://index.example\n",
+        "dev.txt: https://index.example names a host",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "file", "breach", "said"), BREACHES, ids=lambda v: getattr(v, "__name__", None)
+)
+def test_a_breach_of_the_rule_is_reported(
+    rule: Rule, file: str, breach: str, said: str, copy: Path
+) -> None:
+    before = rule(copy)
+    _plant(copy / file, breach)
+    assert [problem for problem in rule(copy) if problem not in before] == [said]
+
+
+def test_too_many_public_names_are_reported(copy: Path) -> None:
+    source = copy / "src/handtools/__init__.py"
+    names = [f"name{number}" for number in range(31)]
+    source.write_text(f"_HOMES = {dict.fromkeys(names, 'core.call')}\n__all__ = {names}\n", "utf-8")
+    assert "31 public names, at most 30" in source_rules.public_names(copy)
+
+
+def test_prompts_that_cost_too_much_are_reported(copy: Path) -> None:
+    for stem in ("now", "think"):
+        (copy / f"src/handtools/tools/{stem}.md").write_text("word " * 1_200, "utf-8")
+    said = tool_rules.prompt_tokens(copy)
+    assert said[:2] == ["now: 1260 tokens, at most 300", "think: 1260 tokens, at most 300"]
+    assert said[2].startswith("all prompts: ")
+
+
+def test_a_requirement_without_a_row_is_reported(copy: Path) -> None:
+    _plant(copy / record_rules.PAGE, "| R-RT-01 | => | R-RT-91 |")
+    said = record_rules.requirements(copy)
+    assert {"R-RT-01: no row", "R-RT-91: not a requirement, or twice"} <= set(said)
+
+
+def test_a_row_that_names_a_missing_test_or_module_is_reported(copy: Path) -> None:
+    page = copy / record_rules.PAGE
+    rows = [line for line in page.read_text("utf-8").splitlines() if not line.startswith("| R-MS-01")]
+    rows.append("| R-MS-01 | x | `tools/never.py` | `tests/unit/tools/test_now.py::test_never` |")
+    page.write_text("\n".join(rows), "utf-8")
+    assert {
+        "R-MS-01: no module tools/never.py",
+        "R-MS-01: no test tests/unit/tools/test_now.py::test_never",
+    } <= set(record_rules.requirements(copy))
+
+
+def test_a_built_requirement_can_not_go_back_to_planned(copy: Path) -> None:
+    page = copy / record_rules.PAGE
+    rows = [line for line in page.read_text("utf-8").splitlines() if not line.startswith("| R-MS-01")]
+    page.write_text("\n".join([*rows, "| R-MS-01 | x | — | planned (issue 7) |"]), "utf-8")
+    assert "R-MS-01: planned, but it must be there" in record_rules.requirements(copy)
+
+
+def _plant(path: Path, breach: str) -> None:
+    """Add text at the end of a file, made if need be; `old => new` replaces instead."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = path.read_text("utf-8") if path.exists() else ""
+    old, arrow, new = breach.partition(" => ")
+    if arrow:
+        assert old in text
+        path.write_text(text.replace(old, new), "utf-8")
+    else:
+        path.write_text(text + breach, "utf-8")
