@@ -57,6 +57,10 @@ class Folder:
             return Folder.at(path)
         return Folder(os.open(name, FOLDER, dir_fd=self.fd), path)
 
+    def own_stat(self) -> os.stat_result:
+        """What the folder itself is."""
+        return os.stat(self.path) if self.fd is None else os.fstat(self.fd)
+
     def stat(self, name: str) -> os.stat_result:
         """What the name itself is."""
         return os.stat(self.name(name), dir_fd=self.fd, follow_symlinks=False)
@@ -74,12 +78,25 @@ class Folder:
 
     def open_file(self, name: str) -> int:
         """Open a regular file for reading; nothing else is so much as touched."""
-        if not syscalls.reopens():
-            _refuse_others(self.stat(name), name)
-            fd = os.open(self.name(name), _READ | syscalls.NO_FOLLOW, dir_fd=self.fd)
-            return checked(fd, name)
-        flags = syscalls.PATH_ONLY | syscalls.NO_FOLLOW
-        return reopened(os.open(self.name(name), flags, dir_fd=self.fd), name)
+        found, fd = self.open_found(name)
+        if fd is None:
+            raise not_a_file(found, name)
+        return fd
+
+    def open_found(self, name: str) -> tuple[os.stat_result, int | None]:
+        """What the name is; and, if that is a regular file, open for reading."""
+        if syscalls.reopens():
+            flags = syscalls.PATH_ONLY | syscalls.NO_FOLLOW
+            return reopened(os.open(self.name(name), flags, dir_fd=self.fd))
+        found = self.stat(name)
+        if not stat.S_ISREG(found.st_mode):
+            return found, None
+        fd = os.open(self.name(name), _READ | syscalls.NO_FOLLOW, dir_fd=self.fd)
+        found = os.fstat(fd)
+        if stat.S_ISREG(found.st_mode):
+            return found, fd
+        os.close(fd)
+        return found, None
 
     def create_file(self, name: str, mode: int) -> int:
         """Make a new, empty file and open it for writing."""
@@ -188,27 +205,18 @@ def kind_of(mode: int) -> Kind | None:
     return "link" if stat.S_ISLNK(mode) else None
 
 
-def reopened(handle: int, name: str) -> int:
-    """Turn a path-only handle of a regular file into one that reads; the handle is closed."""
+def reopened(handle: int) -> tuple[os.stat_result, int | None]:
+    """What a path-only handle names; and, if that is a regular file, open for reading. Closes the handle."""
     try:
-        _refuse_others(os.fstat(handle), name)
-        return os.open(f"/proc/self/fd/{handle}", _READ)
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            return found, None
+        return found, os.open(f"/proc/self/fd/{handle}", _READ)
     finally:
         os.close(handle)
 
 
-def checked(fd: int, name: str) -> int:
-    """The descriptor, if it is a regular file's."""
-    try:
-        _refuse_others(os.fstat(fd), name)
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd
-
-
-def _refuse_others(found: os.stat_result, name: str) -> None:
-    if stat.S_ISREG(found.st_mode):
-        return
+def not_a_file(found: os.stat_result, name: str) -> WrongKind:
+    """The refusal to read anything but a regular file."""
     what = {"folder": "a folder", "link": "a link"}.get(kind_of(found.st_mode) or "")
-    raise WrongKind(f"`{name}` is {what or 'a pipe, a socket or a device'}, not a file.")
+    return WrongKind(f"`{name}` is {what or 'a pipe, a socket or a device'}, not a file.")

@@ -2,9 +2,7 @@
 
 import errno
 import os
-from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from handtools.host.folders import Folder
 
@@ -16,23 +14,22 @@ class Handles:
 
     def __init__(self, open_folder: Callable[[str], Folder]) -> None:
         self._open_folder = open_folder
-        self._open: OrderedDict[str, Folder] = OrderedDict()
+        self._open: dict[str, Folder] = {}
         self._known: dict[str, os.stat_result] = {}
 
     def folder(self, path: str) -> Folder:
         """The folder at a path."""
         folder = self._open.get(path)
         if folder is not None:
-            self._open.move_to_end(path)
             return folder
         folder = self._open_folder(path)
-        found = folder.stat(".")
+        found = folder.own_stat()
         if not os.path.samestat(self._known.setdefault(path, found), found):
             folder.close()
             raise OSError(errno.ENOENT, "another folder is there now")
         self._open[path] = folder
         if len(self._open) > OPEN_LIMIT:
-            self._open.popitem(last=False)[1].close()
+            self._open.pop(next(iter(self._open))).close()
         return folder
 
     def sync(self) -> None:
@@ -47,14 +44,15 @@ class Handles:
         self._open.clear()
 
 
-@dataclass(frozen=True, slots=True)
 class Place:
     """A target and the temporary name beside it."""
 
-    handles: Handles
-    parent: str
-    name: str
-    temporary: str
+    __slots__ = ("_handles", "name", "parent", "temporary")
+
+    def __init__(self, handles: Handles, path: str, temporary: str) -> None:
+        self._handles = handles
+        self.parent, _, self.name = path.rpartition("/")
+        self.temporary = temporary
 
     @property
     def path(self) -> str:
@@ -64,9 +62,9 @@ class Place:
     @property
     def folder(self) -> Folder:
         """The folder both names are in."""
-        return self.handles.folder(self.parent)
+        return self._handles.folder(self.parent)
 
     @property
     def parts(self) -> tuple[Folder, str, str]:
         """The folder, the name, the temporary name."""
-        return self.folder, self.name, self.temporary
+        return self._handles.folder(self.parent), self.name, self.temporary

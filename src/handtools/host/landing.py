@@ -7,16 +7,15 @@ just before it was displaced is seen as well. Any failure takes the earlier step
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from handtools.core.errors import NotFound, ToolError, UsageError
+from handtools.core.errors import NotFound, ToolError
 from handtools.core.ports import Step
 from handtools.host.faults import fault
 from handtools.host.folders import Folder
 from handtools.host.handles import Handles, Place
 from handtools.host.moves import Making, Move, Permitting, Removing, Replacing, stale
 from handtools.host.placing import Placing
-from handtools.host.staging import is_temporary
 
 WATCH_LIMIT = 64
 """Files held at once; the rest of a large transaction is compared twice instead."""
@@ -32,6 +31,8 @@ def land(steps: Sequence[Step], open_folder: Callable[[str], Folder]) -> None:
             _enter(move.place)
             begun.append(move)
             _do(move, move.begin)
+            if len(begun) > WATCH_LIMIT:
+                move.release()
         _change(moves, handles)
     except ToolError as error:
         error.hint = " ".join([error.hint, *_take_back(begun)]).strip()
@@ -59,16 +60,12 @@ def _change(moves: Sequence[Move], handles: Handles) -> None:
         _sync(moves, handles)
 
 
-def _moves(steps: Iterable[Step], handles: Handles) -> list[Move]:
+def _moves(steps: Sequence[Step], handles: Handles) -> list[Move]:
     leaving: defaultdict[str, set[str]] = defaultdict(set)
-    moves = []
-    for step in steps:
+    for step in steps if len(steps) > 1 else ():
         parent, _, name = step.change.path.rpartition("/")
-        if not name or not is_temporary(step.temporary):
-            raise UsageError("A step has a target below the workspace and a name given by `plan`.")
         leaving[parent] |= {name, step.temporary}
-        moves.append(_move(step, Place(handles, parent, name, step.temporary), leaving))
-    return moves
+    return [_move(step, Place(handles, step.change.path, step.temporary), leaving) for step in steps]
 
 
 def _move(step: Step, place: Place, leaving: dict[str, set[str]]) -> Move:

@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from handtools.core.changes import Change, Node
@@ -11,8 +12,9 @@ from handtools.core.errors import InvalidInput, TooLarge, UsageError, WrongKind
 from handtools.core.ports import FileFacts, Step
 from handtools.host import landing, sweeping
 from handtools.host.faults import fault
-from handtools.host.folders import kind_of, reopened
+from handtools.host.folders import kind_of, not_a_file, reopened
 from handtools.host.handles import Handles, Place
+from handtools.host.mounts import is_near
 from handtools.host.resolving import Root, Spot
 from handtools.host.staging import is_temporary, temporary_name
 from handtools.host.syscalls import reopens
@@ -38,12 +40,19 @@ class LocalFiles:
         """The workspace's folder, links resolved."""
         return Path(self._root.real)
 
+    @cached_property
+    def quick(self) -> bool:
+        """Whether the folder is on this machine: a small look is then answered from memory."""
+        return is_near(self._root.real)
+
     def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
         """The bytes of a regular file, or a part of them."""
         try:
-            fd = self._open_file(self._root.exact(path), path)
+            found, fd = self._open(self._root.exact(path))
+            if fd is None:
+                raise not_a_file(found, path)
             try:
-                return _read(fd, path, start, size)
+                return _read(fd, found.st_size, path, start, size)
             finally:
                 os.close(fd)
         except OSError as error:
@@ -105,10 +114,9 @@ class LocalFiles:
     def sweep(self, step: Step) -> None:
         """After a crash: put away what a step left beside its target, losing no bytes that are not ours."""
         change = self._exact(step).change
-        parent, _, name = change.path.rpartition("/")
         handles = Handles(self._root.folder)
         try:
-            place = Place(handles, parent, name, step.temporary)
+            place = Place(handles, change.path, step.temporary)
             sweeping.sweep(place, change.before, change.after)
         except OSError as error:
             if error.errno not in _MISSING:
@@ -118,19 +126,21 @@ class LocalFiles:
 
     def _exact(self, step: Step) -> Step:
         path = self._root.exact(step.change.path)
+        if path == step.change.path and is_temporary(step.temporary):
+            return step
         if not path or not is_temporary(step.temporary):
             raise UsageError("A step has a path below the workspace and a name given by `plan`.")
         return Step(Change(path, step.change.before, step.change.after), step.temporary)
 
-    def _open_file(self, inside: str, path: str) -> int:
+    def _open(self, inside: str) -> tuple[os.stat_result, int | None]:
         handle = self._root.enter(inside)
         if handle is not None and reopens():
-            return reopened(handle, path)
+            return reopened(handle)
         if handle is not None:
             os.close(handle)
         spot = self._root.spot(inside, follow=True)
         with spot.folder:
-            return spot.folder.open_file(spot.name)
+            return spot.folder.open_found(spot.name)
 
     def _find(self, inside: str) -> os.stat_result | None:
         handle = self._root.enter(inside)
@@ -166,17 +176,19 @@ def _node(spot: Spot, path: str) -> Node | None:
         return Node("folder", mode=mode)
     if kind == "link":
         return Node("link", spot.folder.link_target(spot.name))
-    fd = spot.folder.open_file(spot.name)
+    found, fd = spot.folder.open_found(spot.name)
+    if fd is None:
+        raise not_a_file(found, path)
     try:
-        return Node("file", _read(fd, path, 0, None), stat.S_IMODE(os.fstat(fd).st_mode))
+        data = _read(fd, found.st_size, path, 0, None)
+        return Node("file", data, stat.S_IMODE(found.st_mode))
     finally:
         os.close(fd)
 
 
-def _read(fd: int, path: str, start: int, size: int | None) -> bytes:
+def _read(fd: int, known: int, path: str, start: int, size: int | None) -> bytes:
     if start < 0 or (size is not None and size < 0):
         raise InvalidInput("`start` and `size` can't be negative.")
-    known = os.fstat(fd).st_size
     # A size of 0 may be a file that the system makes up as it is read.
     wanted = max(known - start, 0) if known else _MADE_UP_BYTES
     if size is not None:

@@ -41,6 +41,11 @@ class MemoryFiles:
             self._put("/".join(parts), node)
 
     @property
+    def quick(self) -> bool:
+        """Memory needs no thread."""
+        return True
+
+    @property
     def files(self) -> dict[str, bytes]:
         """The bytes of every regular file."""
         with self._lock:

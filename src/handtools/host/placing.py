@@ -11,7 +11,7 @@ from typing import Literal
 from handtools.core.changes import Node
 from handtools.core.errors import Busy
 from handtools.host import staging
-from handtools.host.folders import kind_of
+from handtools.host.folders import Folder, kind_of
 from handtools.host.handles import Place
 from handtools.host.moves import Move, stale
 from handtools.host.syscalls import Unsupported
@@ -32,32 +32,38 @@ class Placing(Move):
         self._old: Watched | None = None
 
     def begin(self) -> None:
+        folder, name, temporary = self.place.parts
+        self._find(folder, name)
         if self._after is None:
             return
-        found = self.place.folder.find(self.place.name)
-        kind = found and kind_of(found.st_mode)
-        if kind != (self._before and self._before.kind):
-            raise stale(self.place)
-        alike = kind == self._after.kind == "file"
         self._state = "staged"
-        old = self.place.name if alike else None
-        staging.stage(self.place.folder, self.place.temporary, self._after, old)
+        like = self._old.fd if self._old and self._after.kind == "file" else None
+        staging.stage(folder, temporary, self._after, like)
         if self._after.kind == "folder":
             self.land()  # what comes next may go into it
 
+    def _find(self, folder: Folder, name: str) -> None:
+        if self._before is not None:
+            self._old = Watched.find(folder, name, self._before)
+        if self._old is None and (self._before is not None or folder.find(name) is not None):
+            raise stale(self.place)
+
     def watch(self) -> None:
-        if self._before is None or self._old is not None or self._state == "landed":
+        if self._before is None or self._state == "landed":
             return
-        self._old = Watched.take(self.place.folder, self.place.name, self._before)
         if self._old is None:
+            self._find(self.place.folder, self.place.name)
+        if self._old is None or not self._old.hold():
+            self._old = None
             raise stale(self.place)
 
     def land(self) -> None:
         if self._state == "landed":
             return
         folder, name, temporary = self.place.parts
-        self.watch()
-        if self._old is not None and not (self._old.intact() and self._old.is_at(folder, name)):
+        if self._old is None or not self._old.held:
+            self.watch()
+        if self._old is not None and not self._old.is_at(folder, name):
             raise stale(self.place)
         if self._after is None:
             folder.move_new(name, temporary)
@@ -87,7 +93,7 @@ class Placing(Move):
 
     def settle(self) -> None:
         if self._displaced:
-            discard(self.place)
+            self.place.folder.unlink(self.place.temporary)
         self._state, self._displaced = "settled", False
         self.release()
 
@@ -106,9 +112,8 @@ class Placing(Move):
 
     def _make_old_again(self) -> None:
         assert self._before is not None
-        folder, name, temporary = self.place.parts
-        alike = self._after is not None and self._after.kind == self._before.kind == "file"
-        staging.stage(folder, temporary, self._before, name if alike else None)
+        like = self._old.fd if self._old else None
+        staging.stage(self.place.folder, self.place.temporary, self._before, like)
 
 
 def give_back(place: Place, before: Node | None, after: Node | None) -> str | None:

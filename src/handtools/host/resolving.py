@@ -56,23 +56,22 @@ class Root:
         parts = path.split("/")
         return path if "\0" not in path and _ODD_PARTS.isdisjoint(parts) else self.relative(path)
 
-    def enter(self, path: str) -> int | None:
+    def enter(self, path: str, *, flags: int = syscalls.PATH_ONLY) -> int | None:
         """A path-only handle of what is there, links followed; None where the kernel can't confine it."""
         if not (self._kernel and syscalls.confines()):
             return None
         with Folder.at(self.real) as root:
-            return _beneath(root, path or ".", syscalls.PATH_ONLY, _CONFINED)
+            return _beneath(root, path or ".", flags, _CONFINED)
 
     def folder(self, path: str) -> Folder:
         """Open a folder, links followed."""
-        handle = self.enter(path)
+        if not path:
+            return Folder.at(self.real)
+        handle = self.enter(path, flags=syscalls.PATH_ONLY | syscalls.DIRECTORY)
         if handle is None:
             spot = self.spot(path, follow=True)
             with spot.folder:
                 return spot.folder.child(spot.name)
-        if not stat.S_ISDIR(os.fstat(handle).st_mode):
-            os.close(handle)
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         return Folder(handle, os.path.join(self.real, path))
 
     def locate(self, path: str) -> str:

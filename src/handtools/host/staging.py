@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import secrets
 import stat
 
@@ -10,6 +11,7 @@ from handtools.host.folders import Folder
 
 PREFIX = ".handtools-"
 _TOKEN_BYTES = 12
+_TEMPORARY = re.compile(rf"{re.escape(PREFIX)}[0-9a-f]{{{2 * _TOKEN_BYTES}}}")
 _NAME_BYTES = 255
 _PRIVILEGE = stat.S_ISUID | stat.S_ISGID
 _UNCOPIED = {"security.capability"}  # a privilege given to the old bytes, not to ours
@@ -22,12 +24,7 @@ def temporary_name() -> str:
 
 def is_temporary(name: str) -> bool:
     """Whether a name is of our making."""
-    token = name.removeprefix(PREFIX)
-    return (
-        len(name) == len(PREFIX) + 2 * _TOKEN_BYTES
-        and token != name
-        and set(token) <= set("0123456789abcdef")
-    )
+    return _TEMPORARY.fullmatch(name) is not None
 
 
 def recovered_name(name: str) -> str:
@@ -38,53 +35,46 @@ def recovered_name(name: str) -> str:
     return name + ending
 
 
-def stage(folder: Folder, name: str, node: Node, old: str | None) -> os.stat_result:
-    """Make `node` under a temporary name, like `old` in all but the bytes; say what was made."""
+def stage(folder: Folder, name: str, node: Node, like: int | None = None) -> None:
+    """Make `node` under a temporary name; a file is like the open file `like` in all but the bytes."""
     if node.kind == "link":
         folder.create_link(name, node.data)
-        return folder.stat(name)
-    if node.kind == "folder":
+    elif node.kind == "file":
+        _stage_file(folder, name, node, like)
+    else:
         folder.create_folder(name)
         if node.mode is not None:
             folder.set_mode(name, node.mode)
-        return folder.stat(name)
-    return _stage_file(folder, name, node, old)
 
 
-def _stage_file(folder: Folder, name: str, node: Node, old: str | None) -> os.stat_result:
+def _stage_file(folder: Folder, name: str, node: Node, like: int | None) -> None:
     # A new file takes the user's mask, as with any editor; one that replaces is private until it is alike.
-    fd = folder.create_file(name, 0o666 if old is None else 0o600)
+    fd = folder.create_file(name, 0o666 if like is None else 0o600)
     try:
         _write(fd, node.data)
-        if old is not None:
-            _copy_facts(folder, old, fd, node.mode)
+        if like is not None:
+            _copy_facts(like, fd, node.mode)
         elif node.mode is not None:
             _set_mode(fd, node.mode & ~_PRIVILEGE)
         os.fsync(fd)
-        return os.fstat(fd)
     finally:
         os.close(fd)
 
 
 def _write(fd: int, data: bytes) -> None:
     done = os.write(fd, data)
-    view = memoryview(data)
     while done < len(data):
-        done += os.write(fd, view[done:])
+        done += os.write(fd, memoryview(data)[done:])
 
 
-def _copy_facts(folder: Folder, old: str, fd: int, mode: int | None) -> None:
-    source = folder.open_file(old)
-    try:
-        was, now = os.fstat(source), os.fstat(fd)
-        kept = _copy_owner(was, now, fd)
-        _copy_attributes(source, fd)
-        privilege = was.st_mode & _PRIVILEGE if kept else 0
-        wanted = stat.S_IMODE(was.st_mode) if mode is None else mode
-        # Last, for a change of owner clears the privilege bits; and never more of them than were there.
-        _set_mode(fd, wanted & ~_PRIVILEGE | wanted & privilege)
-    finally:
-        os.close(source)
+def _copy_facts(source: int, fd: int, mode: int | None) -> None:
+    was, now = os.fstat(source), os.fstat(fd)
+    kept = _copy_owner(was, now, fd)
+    _copy_attributes(source, fd)
+    privilege = was.st_mode & _PRIVILEGE if kept else 0
+    wanted = stat.S_IMODE(was.st_mode) if mode is None else mode
+    # Last, for a change of owner clears the privilege bits; and never more of them than were there.
+    _set_mode(fd, wanted & ~_PRIVILEGE | wanted & privilege)
 
 
 def _copy_owner(was: os.stat_result, now: os.stat_result, fd: int) -> bool:
@@ -104,11 +94,14 @@ def _copy_owner(was: os.stat_result, now: os.stat_result, fd: int) -> bool:
 def _copy_attributes(source: int, fd: int) -> None:
     if not hasattr(os, "listxattr"):
         return
-    with contextlib.suppress(OSError):
-        for name in os.listxattr(source):
-            if name not in _UNCOPIED:
-                with contextlib.suppress(OSError):
-                    os.setxattr(fd, name, os.getxattr(source, name))
+    try:
+        names = os.listxattr(source)
+    except OSError:
+        return
+    for name in names:
+        if name not in _UNCOPIED:
+            with contextlib.suppress(OSError):
+                os.setxattr(fd, name, os.getxattr(source, name))
 
 
 def _set_mode(fd: int, mode: int) -> None:

@@ -23,42 +23,58 @@ _CHUNK_BYTES = 1 << 20
 class Watched:
     """A file or a link as it was found; `intact` says whether it is still so."""
 
-    __slots__ = ("_fd", "_leased", "found", "node")
+    __slots__ = ("_leased", "_name", "fd", "found", "held", "node")
 
-    def __init__(self, found: os.stat_result, node: Node, fd: int | None, *, leased: bool) -> None:
-        self.found = found
+    def __init__(self, name: str, node: Node, found: os.stat_result, fd: int | None) -> None:
+        self._name = name
+        self._leased = False
+        self.held = False
         self.node = node
-        self._fd = fd
-        self._leased = leased
+        self.found = found
+        self.fd = fd
+
+    @classmethod
+    def find(cls, folder: Folder, name: str, node: Node) -> Self | None:
+        """Open a name if it can hold this node, going by kind, size and mode; else None."""
+        try:
+            found, fd = folder.open_found(name)
+        except FileNotFoundError:
+            return None
+        watched = cls(name, node, found, fd)
+        alike = kind_of(found.st_mode) == node.kind and watched._fits(found)
+        if alike and (node.kind != "link" or folder.link_target(name) == node.data):
+            return watched
+        watched.close()
+        return None
 
     @classmethod
     def take(cls, folder: Folder, name: str, node: Node) -> Self | None:
-        """Watch a name if it holds just this node; None if it holds anything else. `Busy` while it is written."""
-        found = folder.find(name)
-        if found is None or kind_of(found.st_mode) != node.kind:
-            return None
-        if node.kind == "link":
-            same = folder.link_target(name) == node.data
-            return cls(found, node, None, leased=False) if same else None
-        if node.kind == "folder":
-            return cls(found, node, None, leased=False) if _mode_fits(found, node) else None
-        if found.st_size != len(node.data):
-            return None
-        return cls._take_file(folder, name, node)
+        """Open and hold a name if it holds just this node; else None. `Busy` while it is being written."""
+        watched = cls.find(folder, name, node)
+        return watched if watched and watched.hold() else None
 
-    @classmethod
-    def _take_file(cls, folder: Folder, name: str, node: Node) -> Self | None:
-        fd = folder.open_file(name)
+    def hold(self) -> bool:
+        """Hold writers back and compare; lets go and answers no when anything differs."""
+        self.held = True
+        if self.fd is None:
+            return True
         try:
-            leased = _lease(fd, name)
-            watched = cls(os.fstat(fd), node, fd, leased=leased)
-            if _mode_fits(watched.found, node) and watched._holds_bytes():
-                return watched
+            self._leased = _lease(self.fd, self._name)
+            now = os.fstat(self.fd)
+            # The mode is copied to the new file: one that changed since must not be lost.
+            same = now.st_mode == self.found.st_mode and self._fits(now) and self._holds_bytes()
         except BaseException:
-            os.close(fd)
+            self.close()
             raise
-        watched.close()
-        return None
+        if not same:
+            self.close()
+        return same
+
+    def _fits(self, found: os.stat_result) -> bool:
+        node = self.node
+        return (node.mode is None or node.mode == stat.S_IMODE(found.st_mode)) and (
+            node.kind != "file" or found.st_size == len(node.data)
+        )
 
     def is_at(self, folder: Folder, name: str) -> bool:
         """Whether the name stands for the very thing that was watched."""
@@ -67,15 +83,15 @@ class Watched:
 
     def intact(self) -> bool:
         """Whether nobody wrote, or waits to write."""
-        if self._fd is None:
+        if self.fd is None:
             return True  # a link can't be changed in place, a folder is checked when it is removed
-        return syscalls.lease_holds(self._fd) if self._leased else self._holds_bytes()
+        return syscalls.lease_holds(self.fd) if self._leased else self._holds_bytes()
 
     def close(self) -> None:
         """Let go."""
-        if self._fd is None:
+        if self.fd is None:
             return
-        fd, self._fd = self._fd, None
+        fd, self.fd = self.fd, None
         try:
             if self._leased:
                 syscalls.end_lease(fd)
@@ -83,7 +99,7 @@ class Watched:
             os.close(fd)
 
     def _holds_bytes(self) -> bool:
-        return self._fd is not None and holds(self._fd, self.node.data)
+        return self.fd is not None and holds(self.fd, self.node.data)
 
 
 def holds(fd: int, data: bytes) -> bool:
@@ -104,10 +120,6 @@ def read_at(fd: int, size: int, start: int) -> bytes:
         return os.pread(fd, size, start)
     os.lseek(fd, start, os.SEEK_SET)
     return os.read(fd, size)
-
-
-def _mode_fits(found: os.stat_result, node: Node) -> bool:
-    return node.mode is None or node.mode == stat.S_IMODE(found.st_mode)
 
 
 def _lease(fd: int, name: str) -> bool:
