@@ -1,0 +1,151 @@
+"""What importing the package costs, and what it does without."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from tests.shape.reading import ROOT
+
+PAIRS = 15
+TIMES_ASYNCIO = 1.5
+
+STRANGERS = """
+import json, sys
+before = set(sys.modules)
+import handtools
+tops = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(json.dumps(sorted(tops - sys.stdlib_module_names - {"handtools"})))
+"""
+
+HELP = """
+import sys
+sys.argv = ["handtools", "--help"]
+from handtools.cli.main import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+print("pydantic" in sys.modules, file=sys.stderr)
+"""
+
+WITHOUT_POSIX = """
+import sys
+
+class Hidden:
+    names = {"fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty"}
+
+    def find_spec(self, name, path=None, target=None):
+        if name in self.names:
+            raise ModuleNotFoundError(f"{name} is hidden", name=name)
+
+for name in Hidden.names:
+    sys.modules.pop(name, None)
+sys.meta_path.insert(0, Hidden())
+
+import pkgutil
+import handtools
+from importlib import import_module
+from pathlib import Path
+
+for module in pkgutil.walk_packages(handtools.__path__, "handtools."):
+    if not module.name.endswith("__main__"):
+        import_module(module.name)
+
+from handtools import BlockingToolbox, coding
+from handtools.testing.fakes import memory_toolbox
+
+def use(box):
+    tools = BlockingToolbox(box)
+    made = tools.call("write", {"path": "a/b.txt", "content": "one\\n"})
+    assert made.ok, made.text
+    changed = tools.call("edit", {"path": "a/b.txt", "old_string": "one", "new_string": "two"})
+    assert changed.ok, changed.text
+    assert "two" in tools.call("read", {"path": "a/b.txt"}).text
+    undone = tools.call("undo", {"name": "a/b.txt"})
+    assert undone.ok, undone.text
+    assert "one" in tools.call("read", {"path": "a/b.txt"}).text
+    tools.close()
+
+use(memory_toolbox({}))
+use(coding(sys.argv[1]))
+assert Path(sys.argv[1], "a/b.txt").read_bytes() == b"one\\n"
+assert not Hidden.names & set(sys.modules)
+print("used")
+"""
+
+
+def python(
+    program: str, *arguments: str, source: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a program in a Python of its own, over the project's source or a copy of it."""
+    variables = os.environ | environment | ({"PYTHONPATH": str(source)} if source else {})
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+def strangers(source: Path | None = None) -> list[str]:
+    """Third-party modules that `import handtools` loads."""
+    return list(json.loads(python(STRANGERS, source=source).stdout))
+
+
+def times_asyncio(source: Path, pairs: int = PAIRS) -> float:
+    """How long `import handtools` takes, compared with `import asyncio`: medians of interleaved runs."""
+    seconds: dict[str, list[float]] = {"asyncio": [], "handtools": []}
+    for _ in range(pairs):
+        for name, taken in seconds.items():
+            began = time.perf_counter()
+            python(f"import {name}", source=source)
+            taken.append(time.perf_counter() - began)
+    return median(seconds["handtools"]) / median(seconds["asyncio"])
+
+
+def test_importing_the_package_loads_no_third_party_module() -> None:
+    assert strangers() == []
+
+
+def test_a_third_party_import_is_noticed(copy: Path) -> None:
+    with (copy / "src/handtools/__init__.py").open("a") as source:
+        source.write("import stranger\n")
+    (copy / "src/stranger.py").touch()
+    assert strangers(copy / "src") == ["stranger"]
+
+
+def test_importing_the_package_costs_little_more_than_python_itself() -> None:
+    assert times_asyncio(ROOT / "src") <= TIMES_ASYNCIO
+
+
+def test_a_slow_import_is_noticed(copy: Path) -> None:
+    with (copy / "src/handtools/__init__.py").open("a") as source:
+        source.write("sum(range(10_000_000))\n")
+    assert times_asyncio(copy / "src", pairs=5) > TIMES_ASYNCIO
+
+
+def test_help_is_given_without_loading_pydantic() -> None:
+    shown = python(HELP)
+    assert "undo" in shown.stdout
+    assert shown.stderr.strip() == "False"
+
+
+def test_the_package_imports_and_works_where_posix_modules_are_missing(tmp_path: Path) -> None:
+    root, state = tmp_path / "work", tmp_path / "state"
+    root.mkdir()
+    assert python(WITHOUT_POSIX, str(root), XDG_STATE_HOME=str(state)).stdout == "used\n"
+
+
+def test_a_posix_import_outside_host_is_noticed(copy: Path, tmp_path: Path) -> None:
+    with (copy / "src/handtools/core/call.py").open("a") as source:
+        source.write("import pwd\n")
+    with pytest.raises(subprocess.CalledProcessError) as failure:
+        python(WITHOUT_POSIX, str(tmp_path), source=copy / "src")
+    assert "pwd is hidden" in failure.value.stderr
