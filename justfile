@@ -1,0 +1,57 @@
+# What people type while they work; `.ci/run` is the same, on a bare machine.
+set shell := ["bash", "-euo", "pipefail", "-c"]
+bin := ".venv/bin"
+
+# List the recipes.
+default:
+    @just --list
+
+# Make the environment from the lock.
+install:
+    [ -x {{bin}}/python ] || uv venv --quiet .venv
+    uv pip install --python {{bin}}/python --require-hashes -r requirements/dev.txt
+    uv pip install --python {{bin}}/python --no-deps -e . -e packages/full
+
+# Style, types and import contracts.
+check:
+    {{bin}}/ruff check .
+    {{bin}}/ruff format --check .
+    {{bin}}/mypy
+    {{bin}}/pyright
+    {{bin}}/lint-imports
+
+# Repair what can be repaired by machine.
+fix:
+    {{bin}}/ruff check --fix .
+    {{bin}}/ruff format .
+
+# Tests, or some of them: `just test tests/shape -x`.
+test *options:
+    {{bin}}/pytest {{options}}
+
+# Property tests with 10,000 examples each.
+nightly:
+    HYPOTHESIS_PROFILE=nightly {{bin}}/pytest tests/property -n 2 --timeout 3600
+
+# One bench: `just bench core --quick`.
+bench name *options:
+    {{bin}}/python -m bench {{name}} {{options}}
+
+# Write the pages and snapshots that are made from the code.
+docs:
+    {{bin}}/python -m tests.docs.tool_pages
+    {{bin}}/pytest tests/snapshot -q --update-snapshots
+
+# Resolve dependencies anew and export the lock: hashes, no hosts (docs/adr/0003-slim-and-full.md).
+lock:
+    uv lock --upgrade
+    uv export -q --no-emit-workspace --all-extras --format requirements-txt > requirements/dev.txt
+    echo uv | uv pip compile -q --generate-hashes --no-header --no-annotate - > requirements/uv.txt
+
+# Gather changelog.d/ into CHANGELOG.md.
+changelog version:
+    {{bin}}/towncrier build --yes --version {{version}}
+
+# Everything, as CI runs it.
+ci:
+    .ci/run
