@@ -26,9 +26,7 @@ def main(argv: list[str] | None = None) -> int:
         )
         return 2
     bench = importlib.import_module(f"bench.{arguments[0]}")
-    parser = argparse.ArgumentParser(
-        prog=f"python -m bench {arguments[0]}", description=bench.__doc__
-    )
+    parser = argparse.ArgumentParser(prog=f"python -m bench {arguments[0]}", description=bench.__doc__)
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     parser.add_argument("--quick", action="store_true", help="the reduced run of CI, under 40 s")
     bench.add_arguments(parser)

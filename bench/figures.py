@@ -1,12 +1,16 @@
 """What every bench prints, and how a ratio is taken on a noisy machine."""
 
+import asyncio
 import gc
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
+
+Action = Callable[[], object]
+"""Something to time; what it returns is awaited where it can be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,34 +54,45 @@ class Figure:
     def as_text(self) -> str:
         """One line for a person."""
         ratio = "" if self.ratio is None else f"  {self.ratio:.2f}x of {self.baseline:g}"
-        goal = (
-            "" if self.goal is None else f"  (goal {self.goal:g}: {'ok' if self.ok else 'MISSED'})"
-        )
+        goal = "" if self.goal is None else f"  (goal {self.goal:g}: {'ok' if self.ok else 'MISSED'})"
         return f"{self.name:<44} {self.value:g} {self.unit}{ratio}{goal}"
 
 
-def paired(
+async def paired(
     name: str,
-    ours: Callable[[], object],
-    bare: Callable[[], object],
+    ours: Action,
+    bare: Action,
     *,
     rounds: int,
     goal: float | None,
 ) -> Figure:
-    """Time both in turn, `rounds` times; the ratio is the median over pairs, so drift hits both sides alike."""
-    ours(), bare()
+    """Time both in turn, `rounds` times; the ratio is the median over pairs: drift hits both sides alike."""
     pairs = []
+    await _seconds(ours), await _seconds(bare)
     gc.collect()
     for index in range(rounds):
-        first, second = (ours, bare) if index % 2 else (bare, ours)
-        timed = {first: _seconds(first), second: _seconds(second)}
-        pairs.append((timed[ours], timed[bare]))
+        if index % 2:
+            mine, theirs = await _seconds(ours), await _seconds(bare)
+        else:
+            theirs, mine = await _seconds(bare), await _seconds(ours)
+        pairs.append((mine, theirs))
     ratio = statistics.median(mine / theirs for mine, theirs in pairs)
     baseline = statistics.median(theirs for _, theirs in pairs) * 1000
     return Figure(name=name, value=baseline * ratio, unit="ms", baseline=baseline, goal=goal)
 
 
-def _seconds(action: Callable[[], object]) -> float:
+async def _seconds(action: Action) -> float:
     start = time.perf_counter()
-    action()
+    waited = action()
+    if isinstance(waited, Awaitable):
+        await waited
     return time.perf_counter() - start
+
+
+def gathered(figures: Callable[[], AsyncIterator[Figure]]) -> list[Figure]:
+    """All figures of an async bench, taken within one event loop."""
+
+    async def gather() -> list[Figure]:
+        return [figure async for figure in figures()]
+
+    return asyncio.run(gather())

@@ -55,6 +55,11 @@ class Step:
 class HostFiles(Protocol):
     """A workspace's files as a machine offers them: blocking, confined, without policy or memory."""
 
+    @property
+    def quick(self) -> bool:
+        """Whether a small look is answered from memory, so that a thread would cost more than it saves."""
+        ...
+
     def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
         """The bytes of a regular file."""
         ...

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -89,7 +89,7 @@ class Executor:
         try:
             settle(self.workspace.journal, approval, reply)
         except Denied as no:
-            return await self._settle(call, _failed(no), time.time(), 0.0)
+            return await self._settle(call, _failed(no), None, time.time(), 0.0)
         return await self._first(call, cancel or CancelToken(), frozenset({approval.fingerprint}))
 
     async def rehearse(self, call: Call, files: GuardedFiles, cancel: CancelToken) -> Decision:
@@ -108,6 +108,8 @@ class Executor:
             else:
                 running.result = await self._run(call, cancel, granted)
             return running.result
+        except HostError as failure:
+            return _host_fault(failure)
         finally:
             running.done.set()
             del self._running[call.id]
@@ -134,9 +136,9 @@ class Executor:
             except anyio.get_cancelled_exc_class():
                 with anyio.CancelScope(shield=True):
                     result = _failed(Cancelled("The call was cancelled."))
-                    await self._settle(call, _with_changes(result, files), started, clock)
+                    await self._settle(call, result, files, started, clock)
                 raise
-            settled = await self._settle(call, _with_changes(result, files), started, clock)
+            settled = await self._settle(call, result, files, started, clock)
             span.settle(settled)
         return settled
 
@@ -211,6 +213,12 @@ class Executor:
                 files.held = frozenset(located)
             yield
 
+    async def _located(self, paths: list[str]) -> set[str]:
+        locate = self.workspace.files.locate
+        if self.workspace.files.quick:
+            return {locate(path) for path in paths}
+        return await to_thread.run_sync(lambda: {locate(path) for path in paths})
+
     def _context(self, call: Call, files: GuardedFiles, cancel: CancelToken) -> Context:
         def progress(text: str) -> None:
             self.announcer.announce(Progressed(call.id, text, len(text.encode())))
@@ -220,23 +228,32 @@ class Executor:
             call=call, files=files, history=history, progress=progress, clock=self.clock, cancel=cancel
         )
 
-    async def _settle(self, call: Call, result: Result[Any], started: float, clock: float) -> Result[Any]:
+    async def _settle(
+        self, call: Call, result: Result[Any], files: GuardedFiles | None, started: float, clock: float
+    ) -> Result[Any]:
         if result.status != "pending":
             note = self._repeats.settle(call, ok=result.ok)
             if note:
                 result = result.settled(content=(*result.content, Text(note)))
+        if files and files.landed:
+            result = result.settled(changes=together(files.landed))
         seconds = time.perf_counter() - clock if clock else 0.0
-        settled = await to_thread.run_sync(self._record, call, result, started, seconds)
+        settled = await to_thread.run_sync(self._record, call, result, files, started, seconds)
         self.announcer.announce(Settled(call, settled))
         return settled
 
-    def _record(self, call: Call, result: Result[Any], started: float, seconds: float) -> Result[Any]:
+    def _record(
+        self, call: Call, result: Result[Any], files: GuardedFiles | None, started: float, seconds: float
+    ) -> Result[Any]:
         bounded = bound(result, call, self.workspace.outputs)
         text = bounded.text
         usage = Usage(seconds, estimate(text), len(text))
         settled = bounded.settled(usage=usage)
         try:
-            self.workspace.journal.calls.record(call, settled, started)
+            with self.workspace.journal.together():
+                self.workspace.journal.calls.record(call, settled, started)
+                if files:
+                    files.remember()
         except HostError as failure:
             log.warning("Call %s is not in the log: %s", call.id, failure)
         return settled
@@ -252,8 +269,9 @@ def _fault(code: str, message: str, hint: str) -> Result[Any]:
     return Result(f"{message} {hint}", None, status="error", fault=Fault(code, message, hint))
 
 
-def _with_changes(result: Result[Any], files: GuardedFiles) -> Result[Any]:
-    return replace(result, changes=together(files.landed)) if files.landed else result
+def _host_fault(failure: HostError) -> Result[Any]:
+    log.warning("%s", failure)
+    return _fault("host", str(failure), "Tell the person: this machine needs a look (`handtools doctor`).")
 
 
 @contextmanager

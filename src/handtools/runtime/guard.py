@@ -14,12 +14,14 @@ from handtools.core.events import Changed, Event
 from handtools.core.ports import FileFacts
 from handtools.runtime.approval import Gate
 from handtools.runtime.journal.entries import EntryKind
-from handtools.runtime.landing import land, recover, refuse_second_landing
+from handtools.runtime.landing import land, recover
 from handtools.runtime.workspace import Workspace
 
 OUTPUT = "output:"
 """Paths with this prefix name kept outputs: readable, never written."""
 LOCK_SECONDS = 30.0
+QUICK_BYTES = 256 << 10
+"""Files up to this size are read without a thread where the machine is quick."""
 SEEN_BYTES = 1 << 20
 """Files up to this size are kept as the agent saw them, so that a stale edit can be merged."""
 
@@ -34,15 +36,19 @@ class GuardedFiles:
     announce: Callable[[Event], None]
     held: frozenset[str] = frozenset()
     """Located paths whose locks the call holds from its start."""
-    remembers: bool = True
-    """Whether what the agent sees is kept, for merging stale edits."""
     landed: list[Changes] = field(default_factory=list)
+    sights: dict[str, Node] = field(default_factory=dict)
+    """What the agent has seen in this call, by located path; recorded when the call settles."""
 
     async def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
         """The bytes of a regular file, or a part of them."""
         if path.startswith(OUTPUT):
             return await to_thread.run_sync(self._kept, path, start, size)
-        found = await to_thread.run_sync(self._read_if_allowed, path, start, size)
+        found: bytes | str | None = None
+        if self.workspace.files.quick and start == 0 and size is None:
+            found = self._read_if_allowed(path, 0, QUICK_BYTES + 1)
+        if found is None or len(found) > QUICK_BYTES:
+            found = await to_thread.run_sync(self._read_if_allowed, path, start, size)
         if isinstance(found, bytes):
             return found
         await self.gate.admit(Read((found,)))
@@ -70,7 +76,10 @@ class GuardedFiles:
 
     async def apply(self, changes: ChangeSet) -> Changes:
         """Ask, compare with what was read, write, record, announce."""
-        return await self.land(await to_thread.run_sync(self._complete, changes))
+        done = await to_thread.run_sync(self._apply_if_plain, changes)
+        if isinstance(done, ChangeSet):
+            return await self.land(done)
+        return self._announced(done)
 
     async def land(
         self, changes: ChangeSet, *, kind: EntryKind = "change", reverts: tuple[int, ...] = ()
@@ -85,16 +94,30 @@ class GuardedFiles:
                 await recover(self.workspace, held={*self.held, *changes.paths}, only_held=True)
             # A thread that has begun is never abandoned: a cancelled call still ends with the entry closed.
             done = await to_thread.run_sync(self._land, changes, kind, reverts)
-        self.landed.append(done)
+        return self._announced(done)
+
+    def _announced(self, done: Changes) -> Changes:
         self.announce(Changed(self.call.id, done))
         return done
 
+    def _apply_if_plain(self, changes: ChangeSet) -> Changes | ChangeSet:
+        """Land at once what is allowed and locked; hand back, completed, what needs a question or a wait."""
+        full = self._complete(changes)
+        plain = (
+            self.held.issuperset(full.paths)
+            and self.gate.policy.decide(full, self.call.tool).verdict == "allow"
+            and not self.workspace.journal.entries.open()
+        )
+        return self._land(full, "change", ()) if plain else full
+
     def _land(self, changes: ChangeSet, kind: EntryKind, reverts: tuple[int, ...]) -> Changes:
-        refuse_second_landing(self.workspace, self.call, len(self.landed))
-        done = land(self.workspace, self.call, changes, kind=kind, reverts=reverts)
+        done = land(
+            self.workspace, self.call, changes, ordinal=len(self.landed), kind=kind, reverts=reverts
+        )
+        self.landed.append(done)
         for change in changes:
             if change.after is not None and change.after.kind == "file":
-                self._remember(change.path, change.after)
+                self.sights[change.path] = change.after
         return done
 
     def _read_if_allowed(self, path: str, start: int, size: int | None) -> bytes | str:
@@ -107,14 +130,14 @@ class GuardedFiles:
     def _read(self, located: str, start: int, size: int | None) -> bytes:
         data = self.workspace.files.read(located, start=start, size=size)
         if start == 0 and (size is None or len(data) < size):
-            self._remember(located, Node("file", data))
+            self.sights[located] = Node("file", data)
         return data
 
-    def _remember(self, located: str, node: Node) -> None:
-        if not self.remembers:
-            return
-        keep = len(node.data) <= SEEN_BYTES
-        self.workspace.journal.entries.saw(self.call, located, node, keep=keep)
+    def remember(self) -> None:
+        """Record what was seen."""
+        for located, node in self.sights.items():
+            keep = len(node.data) <= SEEN_BYTES
+            self.workspace.journal.entries.saw(self.call, located, node, keep=keep)
 
     def _seen(self, path: str) -> bytes | None:
         entries = self.workspace.journal.entries

@@ -17,14 +17,26 @@ def land(
     call: Call,
     changes: ChangeSet,
     *,
+    ordinal: int = 0,
     kind: EntryKind = "change",
     reverts: Iterable[int] = (),
 ) -> Changes:
-    """Do it, recorded; blocking. The caller holds the locks of every path."""
+    """Do it, recorded; blocking. The caller holds the locks of every path.
+
+    `ordinal` counts the landings of this run of the call: one that is recorded already, by another process
+    or before a restart, must not happen again.
+    """
     entries = workspace.journal.entries
     steps = workspace.files.plan(changes)
     mark = fingerprint(changes)
-    entry = entries.intend(call, steps, kind=kind, fingerprint=mark, note=changes.note, reverts=reverts)
+    entry = entries.intend(
+        call, steps, ordinal=ordinal, kind=kind, fingerprint=mark, note=changes.note, reverts=reverts
+    )
+    if entry is None:
+        raise Stale(
+            "This call id has already changed files, in another process or before a restart.",
+            hint="Look at the files, then make a new call with a new id.",
+        )
     try:
         workspace.files.perform(steps)
     except BaseException:
@@ -33,15 +45,6 @@ def land(
     entries.finish(entry)
     touched = tuple(Touched(c.path, action_of(c.before, c.after)) for c in changes)
     return Changes(entry, touched)
-
-
-def refuse_second_landing(workspace: Workspace, call: Call, already: int) -> None:
-    """A call id that has landed before this run of it must not land again."""
-    if len(workspace.journal.entries.of_call(call.id)) > already:
-        raise Stale(
-            "This call id has already changed files, in another process or before a restart.",
-            hint="Look at the files, then make a new call with a new id.",
-        )
 
 
 async def recover(

@@ -20,7 +20,8 @@ class Reversal:
     """What taking touches back comes to."""
 
     changes: list[Change] = field(default_factory=list)
-    reverts: list[int] = field(default_factory=list)
+    reverts: dict[str, list[int]] = field(default_factory=dict)
+    """The touches that are taken back, by path."""
     conflicts: list[Conflict] = field(default_factory=list)
 
 
@@ -55,13 +56,14 @@ class GuardedHistory:
         done = await self.files.apply(ChangeSet.of(change, note=note))
         return Undone(done.entry, (change.path,), ())
 
-    async def _revert(self, touches: Sequence[Touch], note: str, *, merge: bool) -> Undone:
-        plan = await to_thread.run_sync(lambda: reversal(self.workspace, touches, merge=merge))
+    async def _revert(self, named: Sequence[Touch], note: str, *, merge: bool) -> Undone:
+        plan = await to_thread.run_sync(lambda: reversal(self.workspace, named, merge=merge))
         conflicts = tuple(plan.conflicts)
         if not plan.reverts:
             return Undone(None, (), conflicts)
         changes = ChangeSet(tuple(plan.changes), note)
-        done = await self.files.land(changes, kind="undo", reverts=tuple(plan.reverts))
+        reverts = tuple(touch for touches in plan.reverts.values() for touch in touches)
+        done = await self.files.land(changes, kind="undo", reverts=reverts)
         return Undone(done.entry, changes.paths, conflicts)
 
     def _standing(self, scope: UndoScope, name: str) -> list[Touch]:
@@ -114,8 +116,8 @@ def reversal(workspace: Workspace, touches: Iterable[Touch], *, merge: bool) -> 
             if isinstance(found, Conflict):
                 plan.conflicts.append(found)
                 break
-            node = found.before
-            plan.reverts.append(touch.id)
+            node = found.after
+            plan.reverts.setdefault(path, []).append(touch.id)
         if not _same(now, node):
             plan.changes.append(Change(path, now, node))
     plan.changes.sort(key=_order)
@@ -160,6 +162,7 @@ def _keep_used_folders(workspace: Workspace, plan: Reversal) -> None:
             continue
         if any(facts.path not in going for facts in workspace.files.names(change.path)):
             plan.changes.remove(change)
+            del plan.reverts[change.path]
             going.discard(change.path)
             plan.conflicts.append(
                 Conflict(change.path, "The folder is not empty any more; it is kept.", None)

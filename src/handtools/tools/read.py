@@ -51,7 +51,7 @@ async def read(ctx: Context, params: ReadParams) -> Result[ReadDetails]:
     source = decode(data)
     lines = split(source.body)
     first, last = _range(params, len(lines))
-    shown = _fitting([_shown(line) for line in lines[first - 1 : last]])
+    shown = _fitting(_clipped(lines[first - 1 : last]))
     end = first + len(shown) - 1
 
     text = number(shown, first) if shown else "(The file is empty.)"
@@ -80,18 +80,19 @@ def _range(params: ReadParams, total: int) -> tuple[int, int]:
     return first, last
 
 
-def _shown(line: str) -> str:
-    text = bare(line)
-    return text if len(text) <= MAX_LINE_CHARS else clip_line(text, MAX_LINE_CHARS)
+def _clipped(lines: list[str]) -> list[str]:
+    if max(map(len, lines), default=0) <= MAX_LINE_CHARS:
+        return lines
+    return [clip_line(bare(line), MAX_LINE_CHARS) if len(line) > MAX_LINE_CHARS else line for line in lines]
 
 
 def _fitting(lines: list[str]) -> list[str]:
     """As many whole lines as fit the budget, one at least."""
-    if sum(map(len, lines)) * 4 <= MAX_BYTES:
+    if len("".join(lines).encode("utf-8", "surrogatepass")) <= MAX_BYTES:
         return lines
     used = 0
     for index, line in enumerate(lines):
-        used += len(line.encode("utf-8", "surrogatepass")) + 1
+        used += len(line.encode("utf-8", "surrogatepass"))
         if used > MAX_BYTES and index:
             return lines[:index]
     return lines

@@ -1,5 +1,7 @@
 """The journal: what was called, what it changed, and the bytes to take it back."""
 
+from contextlib import AbstractContextManager
+
 from handtools.core.ports import Store
 from handtools.runtime.journal.blobs import Blobs
 from handtools.runtime.journal.calls import Calls, LoggedCall
@@ -29,6 +31,10 @@ class Journal:
     def healed(self) -> str:
         """Says what was done when the record was found damaged; empty otherwise."""
         return self._database.healed
+
+    def together(self) -> AbstractContextManager[object]:
+        """One transaction for everything that is recorded within the block."""
+        return self._database.writing()
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""

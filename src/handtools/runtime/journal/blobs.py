@@ -1,6 +1,7 @@
 """Bytes by their digest: small ones in the database, large ones in the store."""
 
 import sqlite3
+import threading
 from collections.abc import Iterable
 
 import zstandard
@@ -66,10 +67,21 @@ class Blobs:
         connection.execute("INSERT INTO blobs VALUES (?, ?, ?, ?, ?)", row)
 
 
+_local = threading.local()
+
+
+def _compressor() -> zstandard.ZstdCompressor:
+    """One per thread: making one costs more than using it, and they can't be shared."""
+    if not hasattr(_local, "compressor"):
+        _local.compressor = zstandard.ZstdCompressor(level=LEVEL)
+    compressor: zstandard.ZstdCompressor = _local.compressor
+    return compressor
+
+
 def pack(data: bytes) -> bytes:
     """Compressed when that pays; a first byte says which."""
     if len(data) >= COMPRESS_BYTES:
-        packed = zstandard.ZstdCompressor(level=LEVEL).compress(data)
+        packed = _compressor().compress(data)
         if len(packed) < len(data):
             return b"z" + packed
     return b"=" + data

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pydantic_core import to_json
+
 from handtools.core.approval import Approval
 from handtools.core.call import Call
 from handtools.core.result import Result
@@ -50,17 +52,18 @@ class Calls:
 
     def record(self, call: Call, result: Result[Any], started: float) -> None:
         """Keep how a call ended; the first ending of an id stays, except that pending gives way."""
-        packed = json.dumps(result_to_json(result), separators=(",", ":")).encode()
+        packed = to_json(result_to_json(result))
         row = (
             call.id, call.session, call.turn, call.agent, call.parent, call.tool,
             json.dumps(dict(call.args)), started, time.time(), result.status,
             result.fault.code if result.fault else "", len(packed).to_bytes(4) + pack(packed),
         )  # fmt: skip
         with self._database.writing() as connection:
-            connection.execute("DELETE FROM calls WHERE id = ? AND status = 'pending'", (call.id,))
             connection.execute(
-                f"INSERT OR IGNORE INTO calls ({COLUMNS.removeprefix('seq, ')}, result) "
-                f"VALUES ({', '.join('?' * len(row))})",
+                f"INSERT INTO calls ({COLUMNS.removeprefix('seq, ')}, result) "
+                f"VALUES ({', '.join('?' * len(row))}) ON CONFLICT (id) DO UPDATE SET "
+                "ended = excluded.ended, status = excluded.status, code = excluded.code, "
+                "result = excluded.result WHERE status = 'pending'",
                 row,
             )
             if result.status != "pending":

@@ -116,7 +116,9 @@ def _explained(path: str) -> Iterator[None]:
 
 
 def _connect(path: str) -> sqlite3.Connection:
-    _check_length(path)
+    if path != ":memory:":
+        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_length(path)
     connection = sqlite3.connect(path, BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -148,7 +150,7 @@ def _create(connection: sqlite3.Connection) -> None:
 def _check_length(path: str) -> None:
     """A file shorter than its own header says was cut; SQLite would notice only when it needs a lost page."""
     file = Path(path)
-    if path == ":memory:" or not file.exists() or not (length := file.stat().st_size):
+    if not file.exists() or not (length := file.stat().st_size):
         return
     with file.open("rb") as opened:
         header = opened.read(100)

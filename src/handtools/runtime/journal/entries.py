@@ -67,17 +67,21 @@ class Entries:
         call: Call,
         steps: Sequence[Step],
         *,
+        ordinal: int = 0,
         kind: EntryKind = "change",
         coverage: Coverage = "declared",
         fingerprint: str = "",
         note: str = "",
         reverts: Iterable[int] = (),
-    ) -> int:
-        """Write down what is about to happen, with all bytes needed to finish it or to take it back."""
+    ) -> int | None:
+        """Write down what is about to happen, with all bytes needed to finish it or to take it back.
+
+        None when the call has more landings on record than `ordinal`: it is being repeated.
+        """
         with self._database.writing() as connection:
-            ordinal = connection.execute(
-                "SELECT count(*) FROM entries WHERE call_id = ?", (call.id,)
-            ).fetchone()[0]
+            counted = connection.execute("SELECT count(*) FROM entries WHERE call_id = ?", (call.id,))
+            if counted.fetchone()[0] > ordinal:
+                return None
             self._blobs.put(connection, (n for s in steps for n in (s.change.before, s.change.after)))
             row = (
                 call.id,
@@ -111,6 +115,8 @@ class Entries:
         """Mark an entry done. What it took back is reverted; what those had taken back stands again."""
         with self._database.writing() as connection:
             connection.execute("UPDATE entries SET state = 'done' WHERE id = ?", (entry,))
+            if not connection.execute("SELECT 1 FROM reversals WHERE entry = ?", (entry,)).fetchone():
+                return
             taken = "SELECT touch FROM reversals WHERE entry = ?1"
             connection.execute(f"UPDATE touches SET reverted_by = ?1 WHERE id IN ({taken})", (entry,))
             connection.execute(

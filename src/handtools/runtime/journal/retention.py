@@ -32,26 +32,33 @@ class Retention:
 
     def prune(self, limits: Limits) -> int:
         """Drop the oldest entries until both limits hold; gives back the bytes that were freed."""
-        freed, kept, horizon = 0, self.kept_bytes(), time.time() - limits.max_age
-        while True:
+        horizon = time.time() - limits.max_age
+        excess = self.kept_bytes() - limits.max_bytes
+        freed, more = 0, True
+        while more:
             with self._database.writing() as connection:
-                over = kept - freed > limits.max_bytes
-                where = "state != 'intent'" if over else f"state != 'intent' AND at < {horizon!r}"
                 rows = connection.execute(
-                    f"SELECT id FROM entries WHERE {where} ORDER BY id LIMIT {BATCH if not over else 50}"
+                    f"SELECT id, at FROM entries WHERE state != 'intent' ORDER BY id LIMIT {BATCH}"
                 ).fetchall()
-                if not rows:
-                    break
-                marks = ", ".join(str(row[0]) for row in rows)
-                freed += self._blobs.release(connection, _digests(connection, f"entry IN ({marks})"))
-                connection.execute(f"DELETE FROM touches WHERE entry IN ({marks})")
-                connection.execute(f"DELETE FROM entries WHERE id IN ({marks})")
+                old = [entry for entry, at in rows if at < horizon]
+                for entry in old if freed >= excess else (row[0] for row in rows):
+                    freed += self._drop(connection, entry)
+                    if freed >= excess and entry not in old:
+                        break
+                more = bool(rows) and (len(old) == BATCH or freed < excess)
         with self._database.writing() as connection:
             connection.execute("DELETE FROM calls WHERE ended < ?", (horizon,))
-            old = connection.execute(
+            seen = connection.execute(
                 "DELETE FROM seen WHERE at < ? RETURNING digest", (horizon,)
             ).fetchall()
-            freed += self._blobs.release(connection, [row[0] for row in old])
+            freed += self._blobs.release(connection, [row[0] for row in seen])
+        return freed
+
+    def _drop(self, connection: sqlite3.Connection, entry: int) -> int:
+        freed = self._blobs.release(connection, _digests(connection, "entry = ?", entry))
+        connection.execute("DELETE FROM touches WHERE entry = ?", (entry,))
+        connection.execute("DELETE FROM reversals WHERE entry = ?", (entry,))
+        connection.execute("DELETE FROM entries WHERE id = ?", (entry,))
         return freed
 
     def forget(self, path: str) -> int:
@@ -72,6 +79,6 @@ class Retention:
         return len(digests)
 
 
-def _digests(connection: sqlite3.Connection, where: str, *values: str) -> list[str | None]:
+def _digests(connection: sqlite3.Connection, where: str, *values: str | int) -> list[str | None]:
     rows = connection.execute(f"SELECT before_digest, after_digest FROM touches WHERE {where}", values)
     return [digest for row in rows.fetchall() for digest in row]

@@ -1,0 +1,76 @@
+"""A whole toolbox in memory: for testing tools without a disk."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+
+from handtools.core.tool import AnyTool
+from handtools.host.memory_files import MemoryFiles
+from handtools.runtime.journal import Journal
+from handtools.runtime.scheduler import Scheduler
+from handtools.runtime.workspace import Workspace
+from handtools.toolbox import CODING, Toolbox
+
+
+class MemoryStore:
+    """The Store port over a dict."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+
+    def put(self, data: bytes, *, name: str) -> None:
+        """Keep bytes under a name."""
+        self.kept[name] = data
+
+    def get(self, name: str) -> bytes:
+        """The bytes of a name."""
+        return self.kept[name]
+
+    def drop(self, name: str) -> None:
+        """Let go of a name."""
+        self.kept.pop(name, None)
+
+    def names(self) -> list[str]:
+        """Every name that is kept."""
+        return sorted(self.kept)
+
+
+class MemoryLocks:
+    """The Locks port for one process."""
+
+    def __init__(self) -> None:
+        self._scheduler = Scheduler()
+
+    @asynccontextmanager
+    async def hold(self, keys: Sequence[str], *, timeout: float) -> AsyncIterator[None]:  # noqa: ASYNC109
+        """Hold all keys."""
+        from handtools.core.errors import Busy
+
+        turn = self._scheduler.turn(keys, exclusive=True)
+        with anyio.move_on_after(max(timeout, 0.001)) as scope:
+            await turn.__aenter__()
+        if scope.cancelled_caught:
+            raise Busy(f"{', '.join(keys)} is held by another call.")
+        try:
+            yield
+        finally:
+            await turn.__aexit__(None, None, None)
+
+
+def memory_workspace(files: Mapping[str, bytes] | None = None) -> Workspace:
+    """A workspace that lives and dies with the test."""
+    return Workspace(
+        files=MemoryFiles(dict(files or {})),
+        locks=MemoryLocks(),
+        journal=Journal(":memory:", MemoryStore()),
+        outputs=MemoryStore(),
+    )
+
+
+def memory_toolbox(
+    files: Mapping[str, bytes] | None = None, *, tools: Sequence[AnyTool] = CODING, **options: Any
+) -> Toolbox:
+    """A toolbox over files in memory; options as for `Toolbox`."""
+    return Toolbox(tools, workspace=memory_workspace(files), **options)

@@ -1,0 +1,364 @@
+"""The life of one call: what the caller and the model see."""
+
+import threading
+
+import anyio
+import pytest
+from pydantic import BaseModel
+
+from handtools import Call, CancelToken, Context, Policy, Reply, Result, Rule, tool
+from handtools.core.events import Event, Progressed, Settled, Started
+from handtools.testing.fakes import memory_toolbox
+from handtools.toolbox import CODING, Toolbox
+
+ASK_ALL = Policy(rules=(Rule("ask-all", "ask", "Look first.", effects=frozenset({"change"})),))
+
+
+class NoteParams(BaseModel):
+    text: str = ""
+
+
+class NoteDetails(BaseModel):
+    runs: int
+
+
+class Counter:
+    """Makes a tool that counts its runs and does what it is told."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.started = anyio.Event()
+
+    def tool(self, body):
+        @tool(effects=("read",))
+        async def note(ctx: Context, params: NoteParams) -> Result[NoteDetails]:
+            """Count."""
+            self.runs += 1
+            self.started.set()
+            text = await body(ctx, params)
+            return Result(text or "done", NoteDetails(runs=self.runs))
+
+        return note
+
+
+def content(box: Toolbox, path: str) -> bytes:
+    return box.workspace.files.read(path)
+
+
+async def test_the_same_id_again_gives_the_recorded_result_and_runs_nothing():
+    box = memory_toolbox({"a.txt": b"one"})
+    call = Call(tool="edit", args={"path": "a.txt", "old_string": "one", "new_string": "one one"}, id="x1")
+    first = await box.call(call)
+    again = await box.call(call)
+    assert first.ok
+    assert again == first
+    assert content(box, "a.txt") == b"one one"
+
+
+async def test_the_same_id_while_it_runs_waits_for_the_same_result():
+    counter = Counter()
+    go = anyio.Event()
+
+    async def body(ctx, params):
+        await go.wait()
+
+    box = memory_toolbox(tools=[counter.tool(body)])
+    results = []
+
+    async def one():
+        results.append(await box.call(Call(tool="note", args={}, id="twin")))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(one)
+        group.start_soon(one)
+        await counter.started.wait()
+        go.set()
+    assert counter.runs == 1
+    assert results[0] == results[1]
+
+
+async def test_every_problem_with_the_arguments_is_named_at_once():
+    box = memory_toolbox({"a": b""})
+    result = await box.call("edit", {"pth": "a", "old_string": 3})
+    assert result.status == "error"
+    assert result.fault.code == "invalid_input"
+    for words in (
+        "`pth` is not a parameter; did you mean `path`?",
+        "`path` is missing",
+        "`old_string`",
+        "takes:",
+    ):
+        assert words in result.text
+
+
+async def test_an_unknown_tool_names_the_near_one():
+    result = await memory_toolbox().call("edti", {})
+    assert result.fault.code == "unknown_tool"
+    assert "edit" in result.text
+
+
+async def test_a_bug_in_a_tool_is_a_result_and_the_next_call_works(caplog):
+    counter = Counter()
+
+    async def body(ctx, params):
+        if params.text == "bad":
+            raise ZeroDivisionError("oh")
+
+    box = memory_toolbox(tools=[counter.tool(body)])
+    bad = await box.call("note", {"text": "bad"})
+    assert bad.fault.code == "internal"
+    assert "ZeroDivisionError" in bad.text
+    assert "Traceback" in caplog.text
+    assert (await box.call("note", {"text": "good"})).ok
+
+
+async def test_a_denied_change_leaves_the_file_alone():
+    policy = Policy(rules=(Rule("no", "deny", "Not here.", effects=frozenset({"change"})),))
+    box = memory_toolbox({"a": b"x"}, policy=policy)
+    result = await box.call("edit", {"path": "a", "old_string": "x", "new_string": "y"})
+    assert result.status == "denied"
+    assert "no" in result.text
+    assert content(box, "a") == b"x"
+
+
+async def test_nothing_is_made_before_a_person_said_yes():
+    seen = []
+
+    async def ask(approval):
+        seen.append((approval, box.workspace.files.facts("new")))
+        return Reply(allow=False, message="Put it elsewhere.")
+
+    box = memory_toolbox({}, policy=ASK_ALL, approver=ask)
+    result = await box.call("write", {"path": "new/deep/a.txt", "content": "hi"})
+    assert result.status == "denied"
+    assert "Put it elsewhere." in result.text
+    [(approval, folder)] = seen
+    assert folder is None
+    assert "+hi" in approval.preview
+    assert "ask-all" in approval.rule
+    assert box.workspace.files.facts("new") is None
+
+
+async def test_not_now_is_pending_and_resume_runs_it_with_a_grant_for_exactly_that():
+    box = memory_toolbox({"a": b"x"}, policy=ASK_ALL)
+    call = Call(tool="edit", args={"path": "a", "old_string": "x", "new_string": "y"}, id="c1")
+    pending = await box.call(call)
+    assert pending.status == "pending"
+    assert pending.request.fingerprint
+    assert content(box, "a") == b"x"
+    assert [approval.call_id for approval in await box.waiting()] == ["c1"]
+    assert (await box.call(call)).status == "pending"
+
+    done = await box.resume("c1", Reply(allow=True))
+    assert done.ok
+    assert content(box, "a") == b"y"
+    assert await box.waiting() == []
+    assert (await box.resume("c1", Reply(allow=True))) == done
+
+
+async def test_resume_asks_again_when_the_effect_came_out_different():
+    box = memory_toolbox({"a": b"x\n"}, policy=ASK_ALL)
+    first = await box.call(
+        Call(tool="edit", args={"path": "a", "old_string": "x", "new_string": "y"}, id="c1")
+    )
+    box.workspace.files.perform(box.workspace.files.plan([change("a", b"x\n", b"x and more\n")]))
+    second = await box.resume("c1", Reply(allow=True))
+    assert second.status == "pending"
+    assert second.request.fingerprint != first.request.fingerprint
+    assert content(box, "a") == b"x and more\n"
+
+
+async def test_a_no_to_a_pending_call_is_recorded_with_the_reason():
+    box = memory_toolbox({"a": b"x"}, policy=ASK_ALL)
+    await box.call(Call(tool="edit", args={"path": "a", "old_string": "x", "new_string": "y"}, id="c1"))
+    no = await box.resume("c1", Reply(allow=False, message="Use b instead."))
+    assert no.status == "denied"
+    assert "Use b instead." in no.text
+    assert await box.waiting() == []
+
+
+@pytest.mark.parametrize(
+    ("remember", "same_session", "other_session"),
+    [("once", 2, 3), ("session", 1, 2), ("project", 1, 1)],
+)
+async def test_a_yes_is_remembered_as_far_as_it_was_given(remember, same_session, other_session):
+    asked = []
+
+    async def ask(approval):
+        asked.append(approval)
+        return Reply(allow=True, remember=remember)
+
+    box = memory_toolbox({"a": b"1"}, policy=ASK_ALL, approver=ask)
+    for old, new, session in (("1", "2", "s"), ("2", "3", "s"), ("3", "4", "t")):
+        args = {"path": "a", "old_string": old, "new_string": new}
+        assert (await box.call(Call(tool="edit", args=args, session=session))).ok
+        if new == "3":
+            assert len(asked) == same_session
+    assert len(asked) == other_session
+
+
+async def test_a_remembered_yes_never_opens_what_is_denied():
+    async def ask(approval):
+        return Reply(allow=True, remember="project")
+
+    deny = Rule("never", "deny", "No.", effects=frozenset({"change"}), paths=("secret/",))
+    box = memory_toolbox({}, policy=ASK_ALL.with_rules([deny]), approver=ask)
+    assert (await box.call("write", {"path": "ok/a", "content": "x"})).ok
+    assert (await box.call("write", {"path": "secret/a", "content": "x"})).status == "denied"
+
+
+async def test_a_call_cancelled_before_it_starts_does_nothing():
+    box = memory_toolbox({"a": b"x"})
+    token = CancelToken()
+    token.cancel()
+    result = await box.call("edit", {"path": "a", "old_string": "x", "new_string": "y"}, cancel=token)
+    assert result.status == "cancelled"
+    assert content(box, "a") == b"x"
+
+
+async def test_a_running_call_is_cancelled_by_id_from_another_thread():
+    counter = Counter()
+
+    async def body(ctx, params):
+        await anyio.sleep_forever()
+
+    box = memory_toolbox(tools=[counter.tool(body)])
+    results = []
+    async with anyio.create_task_group() as group:
+
+        async def run():
+            results.append(await box.call(Call(tool="note", args={}, id="long")))
+
+        group.start_soon(run)
+        await counter.started.wait()
+        stopped = await anyio.to_thread.run_sync(box.cancel, "long")
+    assert stopped
+    assert results[0].status == "cancelled"
+    assert not box.cancel("long")
+
+
+async def test_cancelling_the_task_of_a_call_records_it_as_cancelled():
+    counter = Counter()
+
+    async def body(ctx, params):
+        await anyio.sleep_forever()
+
+    box = memory_toolbox(tools=[counter.tool(body)])
+    async with anyio.create_task_group() as group:
+        group.start_soon(box.call, Call(tool="note", args={}, id="gone"))
+        await counter.started.wait()
+        group.cancel_scope.cancel()
+    assert box.workspace.journal.calls.find("gone").status == "cancelled"
+
+
+async def test_a_call_past_its_deadline_ends_as_timeout():
+    counter = Counter()
+
+    async def body(ctx, params):
+        await anyio.sleep_forever()
+
+    box = memory_toolbox(tools=[counter.tool(body)])
+    result = await box.call(Call(tool="note", args={}, deadline=0.01))
+    assert result.status == "timeout"
+    assert "0.01 s" in result.text
+
+
+async def test_a_slow_and_a_failing_listener_cost_the_call_nothing_and_hear_everything_in_order():
+    counter = Counter()
+    release = threading.Event()
+    heard: list[Event] = []
+
+    def slow(event: Event) -> None:
+        release.wait(30)
+        heard.append(event)
+
+    def failing(event: Event) -> None:
+        raise RuntimeError("listener bug")
+
+    async def body(ctx, params):
+        for index in range(1_000):
+            ctx.progress(f"step {index}")
+
+    box = memory_toolbox(tools=[counter.tool(body)], listeners=[failing, slow])
+    result = await box.call("note", {})
+    assert result.ok
+    assert heard == []
+    release.set()
+    await box.aclose()
+    assert isinstance(heard[0], Started)
+    assert isinstance(heard[-1], Settled)
+    steps = [event.text for event in heard if isinstance(event, Progressed)]
+    assert steps[0] == "step 0"
+    assert steps[-1] == "step 999"
+    assert len(steps) < 300
+
+
+async def test_long_output_is_cut_and_the_whole_can_be_read_by_page():
+    counter = Counter()
+
+    async def body(ctx, params):
+        return "\n".join(f"line {index}" for index in range(1, 20_001))
+
+    box = memory_toolbox(tools=[counter.tool(body), *CODING])
+    result = await box.call("note", {})
+    assert len(result.text) < 70_000
+    assert "line 1\n" in result.text
+    assert result.text.rstrip(")").count("line 20000") == 1
+    assert result.spill.lines == 20_000
+    page = await box.call("read", {"path": result.spill.path, "start_line": 10_000, "limit": 2})
+    assert "line 10000" in page.text
+    refused = await box.call("write", {"path": result.spill.path, "content": "", "mode": "overwrite"})
+    assert refused.fault.code == "wrong_kind"
+
+
+async def test_the_same_failing_call_gets_a_note_and_then_a_stop():
+    box = memory_toolbox({"a": b"x"})
+    args = {"path": "a", "old_string": "nope", "new_string": "y"}
+    texts = [(await box.call("edit", args)).text for _ in range(7)]
+    assert "failed 3 times" not in texts[1]
+    assert "failed 3 times" in texts[2]
+    assert "not run again" in texts[6]
+    assert (await box.call("edit", args | {"old_string": "x"})).ok
+
+
+async def test_two_agents_on_one_workspace_have_their_own_policies():
+    box = memory_toolbox({"a": b"x"})
+    reader = box.under(Policy(tools="read_only"))
+    assert (await reader.call("read", {"path": "a"})).ok
+    refused = await reader.call("edit", {"path": "a", "old_string": "x", "new_string": "y"})
+    assert refused.fault.code == "unknown_tool"
+    assert "edit" not in [definition.name for definition in reader.definitions()]
+    assert (await box.call("edit", {"path": "a", "old_string": "x", "new_string": "y"})).ok
+
+
+async def test_why_names_the_rule_and_changes_nothing():
+    box = memory_toolbox({"a": b"x", ".env": b"KEY=1"}, policy=ASK_ALL.with_rules(Policy().rules))
+    ask = await box.why("edit", {"path": "a", "old_string": "x", "new_string": "y"})
+    assert (ask.verdict, ask.rule) == ("ask", "ask-all")
+    assert (await box.why("read", {"path": ".env"})).rule == "private"
+    assert (await box.why("read", {"path": "a"})).verdict == "allow"
+    assert (await box.why("nonsense", {})).verdict == "deny"
+    assert (await box.why("edit", {"path": 3})).verdict == "deny"
+    assert content(box, "a") == b"x"
+    assert box.workspace.journal.calls.page() == []
+
+
+async def test_parallel_edits_of_one_file_all_land():
+    box = memory_toolbox({"a": b"".join(b"line %d\n" % index for index in range(20))})
+    results = []
+
+    async def one(index):
+        args = {"path": "a", "old_string": f"line {index}\n", "new_string": f"LINE {index}\n"}
+        results.append(await box.call("edit", args))
+
+    async with anyio.create_task_group() as group:
+        for index in range(20):
+            group.start_soon(one, index)
+    assert all(result.ok for result in results)
+    assert content(box, "a") == b"".join(b"LINE %d\n" % index for index in range(20))
+
+
+def change(path, before, after):
+    from handtools import Change
+
+    return Change.of(path, before=before, after=after)

@@ -1,0 +1,73 @@
+"""Rules over effects."""
+
+import pytest
+
+from handtools import Change, ChangeSet, Policy, Rule, UsageError
+from handtools.core.effects import Read
+from handtools.toolbox import CODING
+
+
+def changing(*paths):
+    return ChangeSet.of(*(Change.of(path, before=None, after=b"") for path in paths))
+
+
+@pytest.mark.parametrize(
+    ("effect", "verdict", "rule"),
+    [
+        (Read(("src/a.py",)), "allow", "default for read"),
+        (changing("src/a.py"), "allow", "default for change"),
+        (Read((".env",)), "deny", "private"),
+        (Read(("config/.ENV.production",)), "deny", "private"),
+        (Read((".env.example",)), "allow", "default for read"),
+        (changing(".git/config"), "ask", "protected"),
+        (Read((".git/config",)), "allow", "default for read"),
+        (changing("vendor/x/.git/hooks/post-commit"), "ask", "protected"),
+        (changing("src/a.py", ".envrc"), "ask", "protected"),
+        (changing(".envrc", "deploy/id_rsa"), "deny", "private"),
+    ],
+)
+def test_the_strongest_rule_over_all_targets_decides_and_is_named(effect, verdict, rule):
+    decision = Policy().decide(effect, "edit")
+    assert (decision.verdict, decision.rule) == (verdict, rule)
+
+
+def test_deny_beats_ask_beats_allow_whatever_the_order():
+    rules = [Rule(verdict, verdict, "", paths=("a",)) for verdict in ("allow", "deny", "ask")]
+    for order in (rules, rules[::-1]):
+        assert Policy(rules=tuple(order)).decide(Read(("a",)), "read").rule == "deny"
+        without = tuple(rule for rule in order if rule.name != "deny")
+        assert Policy(rules=without).decide(Read(("a",)), "read").rule == "ask"
+
+
+def test_a_rule_for_one_tool_leaves_others_alone():
+    policy = Policy(rules=(Rule("no-edit", "deny", "", tools=("edit",)),))
+    assert policy.decide(changing("a"), "edit").verdict == "deny"
+    assert policy.decide(changing("a"), "write").verdict == "allow"
+
+
+def test_a_rule_that_contradicts_its_examples_does_not_load():
+    with pytest.raises(UsageError, match="secrets"):
+        Policy(rules=(Rule("secrets", "deny", "", paths=("*.key",), match=("a.pem",)),))
+    with pytest.raises(UsageError, match=r"a\.key"):
+        Policy(rules=(Rule("secrets", "deny", "", paths=("*.key",), not_match=("a.key",)),))
+
+
+def test_excluded_paths_are_hidden_and_denied():
+    policy = Policy(excluded=("build/", "*.log"))
+    assert policy.hides("build/x.o")
+    assert policy.hides("deep/a.log")
+    assert not policy.hides("src/a.py")
+    assert policy.decide(Read(("deep/a.log",)), "read").rule == "excluded"
+
+
+@pytest.mark.parametrize(
+    ("policy", "names"),
+    [
+        (Policy(tools="none"), set()),
+        (Policy(tools="read_only"), {"read", "think", "now"}),
+        (Policy(tools="all", block=("write",)), {"read", "edit", "undo", "think", "now"}),
+        (Policy(tools="none", allow=("read", "edit"), block=("edit",)), {"read"}),
+    ],
+)
+def test_tool_sets_allow_and_block(policy, names):
+    assert {tool.name for tool in CODING if policy.offers(tool)} == names

@@ -1,0 +1,69 @@
+"""What a crash leaves, and what the next start makes of it."""
+
+import pytest
+
+from handtools import Call, Change
+from handtools.runtime.landing import recover
+from handtools.testing.fakes import memory_toolbox
+
+
+def interrupted(box, changes, landed):
+    """The state that a kill leaves after `landed` of the steps: an intent without a done."""
+    files, entries = box.workspace.files, box.workspace.journal.entries
+    steps = files.plan(changes)
+    call = Call(tool="edit", args={})
+    entries.intend(call, steps)
+    files.perform(steps[:landed])
+    return call.id
+
+
+CHANGES = [
+    Change.of("a", before=b"a1", after=b"a2"),
+    Change.of("new", before=None, after=b"n2"),
+    Change.of("gone", before=b"g1", after=None),
+]
+
+
+def contents(box):
+    nodes = {path: box.workspace.files.node(path) for path in ("a", "new", "gone")}
+    return {path: node.data for path, node in nodes.items() if node is not None}
+
+
+OLD = {"a": b"a1", "gone": b"g1"}
+NEW = {"a": b"a2", "new": b"n2"}
+
+
+@pytest.mark.parametrize(("landed", "expected"), [(0, OLD), (1, OLD), (2, OLD), (3, NEW)])
+async def test_a_change_set_that_was_cut_short_is_whole_or_not_there_after_the_next_start(landed, expected):
+    box = memory_toolbox(OLD)
+    interrupted(box, CHANGES, landed)
+    await box.call("think", {"thought": "the first call of the next process"})
+    assert contents(box) == expected
+    assert box.workspace.journal.entries.open() == []
+
+
+async def test_an_interrupted_call_that_landed_can_be_undone():
+    box = memory_toolbox(OLD)
+    call_id = interrupted(box, CHANGES, 3)
+    await box.call("undo", {"scope": "call", "name": call_id})
+    assert contents(box) == OLD
+
+
+async def test_an_intent_of_a_live_call_is_left_alone():
+    box = memory_toolbox(OLD)
+    interrupted(box, CHANGES, 1)
+    async with box.workspace.locks.hold(["a"], timeout=1):
+        assert await recover(box.workspace) == []
+        assert len(box.workspace.journal.entries.open()) == 1
+    assert len(await recover(box.workspace)) == 1
+
+
+async def test_a_call_id_that_landed_before_a_crash_does_not_land_twice():
+    box = memory_toolbox({"a": b"x"})
+    call = Call(tool="edit", args={"path": "a", "old_string": "x", "new_string": "y x"}, id="once")
+    steps = box.workspace.files.plan([Change.of("a", before=b"x", after=b"y x")])
+    box.workspace.journal.entries.intend(call, steps)
+    box.workspace.files.perform(steps)
+    again = await box.call(call)
+    assert again.fault.code == "stale"
+    assert box.workspace.files.read("a") == b"y x"

@@ -1,0 +1,186 @@
+"""Taking things back."""
+
+from handtools import Call, Change, ChangeSet, Node
+from handtools.testing.fakes import memory_toolbox
+
+
+async def edited(box, path, old, new, *, call_id=None, session="s", turn="t"):
+    args = {"path": path, "old_string": old, "new_string": new}
+    call = Call(tool="edit", args=args, session=session, turn=turn, **({"id": call_id} if call_id else {}))
+    result = await box.call(call)
+    assert result.ok, result.text
+    return call.id
+
+
+async def undone(box, scope, name, **more):
+    return await box.call("undo", {"scope": scope, "name": name, **more})
+
+
+def content(box, path):
+    node = box.workspace.files.node(path)
+    return None if node is None else node.data
+
+
+def by_hand(box, path, after):
+    before = content(box, path)
+    box.workspace.files.perform(box.workspace.files.plan([Change.of(path, before=before, after=after)]))
+
+
+async def test_a_call_is_taken_back_and_brought_back_again():
+    box = memory_toolbox({"a": b"one\n"})
+    call = await edited(box, "a", "one", "two")
+    assert (await undone(box, "call", call)).details.restored == ["a"]
+    assert content(box, "a") == b"one\n"
+    assert (await undone(box, "call", call, action="redo")).ok
+    assert content(box, "a") == b"two\n"
+    assert (await undone(box, "call", call)).ok
+    assert content(box, "a") == b"one\n"
+
+
+async def test_undoing_twice_says_that_it_is_undone_already():
+    box = memory_toolbox({"a": b"one\n"})
+    call = await edited(box, "a", "one", "two")
+    await undone(box, "call", call)
+    again = await undone(box, "call", call)
+    assert again.fault.code == "nothing_to_undo"
+    assert "already" in again.text
+
+
+async def test_an_undo_call_can_itself_be_undone_by_its_id():
+    box = memory_toolbox({"a": b"one\n"})
+    call = await edited(box, "a", "one", "two")
+    undo = Call(tool="undo", args={"scope": "call", "name": call})
+    await box.call(undo)
+    await undone(box, "call", undo.id)
+    assert content(box, "a") == b"two\n"
+
+
+async def test_undoing_a_creation_deletes_the_file_and_the_folders_it_made():
+    box = memory_toolbox({"keep": b""})
+    call = Call(tool="write", args={"path": "x/y/new.txt", "content": "hi"})
+    assert (await box.call(call)).ok
+    await undone(box, "call", call.id)
+    assert box.workspace.files.facts("x") is None
+    await undone(box, "call", call.id, action="redo")
+    assert content(box, "x/y/new.txt") == b"hi"
+
+
+async def test_a_folder_that_someone_else_uses_is_kept():
+    box = memory_toolbox()
+    call = Call(tool="write", args={"path": "x/new.txt", "content": "hi"})
+    await box.call(call)
+    by_hand(box, "x/mine.txt", b"mine")
+    result = await undone(box, "call", call.id)
+    assert content(box, "x/new.txt") is None
+    assert content(box, "x/mine.txt") == b"mine"
+    assert "not empty" in result.text
+
+
+async def test_a_created_file_that_changed_since_is_kept():
+    box = memory_toolbox()
+    call = Call(tool="write", args={"path": "new.txt", "content": "hi"})
+    await box.call(call)
+    by_hand(box, "new.txt", b"hi, and a person's words")
+    result = await undone(box, "call", call.id)
+    assert result.details.conflicts == ["new.txt"]
+    assert content(box, "new.txt") == b"hi, and a person's words"
+
+
+async def test_a_file_that_changed_elsewhere_is_a_conflict_and_can_be_merged():
+    box = memory_toolbox({"a": b"".join(b"line %d\n" % index for index in range(9))})
+    call = await edited(box, "a", "line 1\n", "LINE 1\n")
+    by_hand(box, "a", content(box, "a").replace(b"line 7\n", b"mine 7\n"))
+    kept = await undone(box, "call", call)
+    assert kept.details.conflicts == ["a"]
+    assert "merge=true" in kept.text
+    assert b"LINE 1\n" in content(box, "a")
+    merged = await undone(box, "call", call, merge=True)
+    assert merged.details.restored == ["a"]
+    assert content(box, "a") == b"".join(b"line %d\n" % i for i in range(9)).replace(b"line 7", b"mine 7")
+
+
+async def test_a_change_in_the_same_place_is_kept_even_with_merge():
+    box = memory_toolbox({"a": b"x\n"})
+    call = await edited(box, "a", "x", "y")
+    by_hand(box, "a", b"mine\n")
+    result = await undone(box, "call", call, merge=True)
+    assert result.details.conflicts == ["a"]
+    assert content(box, "a") == b"mine\n"
+
+
+async def test_a_turn_and_a_session_go_back_as_one():
+    box = memory_toolbox({"a": b"1\n", "b": b"1\n"})
+    await edited(box, "a", "1", "2", turn="t1")
+    await edited(box, "a", "2", "3", turn="t2")
+    await edited(box, "b", "1", "9", turn="t2")
+    await edited(box, "b", "9", "8", session="other")
+    await undone(box, "turn", "s/t2")
+    assert content(box, "a") == b"2\n"
+    assert content(box, "b") == b"8\n"
+    await undone(box, "session", "s")
+    assert content(box, "a") == b"1\n"
+
+
+async def test_a_path_goes_back_step_by_step_and_to_any_version():
+    box = memory_toolbox({"a": b"v0"})
+    for number in range(5):
+        await edited(box, "a", f"v{number}", f"v{number + 1}")
+    await undone(box, "path", "a")
+    await undone(box, "path", "a")
+    assert content(box, "a") == b"v3"
+    listed = await box.call("undo", {"name": "a", "action": "versions"})
+    oldest = min(listed.details.versions)
+    await undone(box, "path", "a", version=oldest)
+    assert content(box, "a") == b"v1"
+    await undone(box, "path", "a", version=0)
+    assert content(box, "a") == b"v0"
+    assert (await undone(box, "path", "a", version=999)).fault.code == "not_found"
+
+
+async def test_a_middle_call_is_taken_back_when_later_calls_left_its_paths_alone():
+    box = memory_toolbox({"a": b"1", "b": b"1"})
+    first = await edited(box, "a", "1", "2")
+    await edited(box, "b", "1", "2")
+    await undone(box, "call", first)
+    assert (content(box, "a"), content(box, "b")) == (b"1", b"2")
+
+
+async def test_an_unknown_name_says_so_with_a_next_step():
+    result = await undone(memory_toolbox(), "call", "nope")
+    assert result.fault.code == "nothing_to_undo"
+    assert "handtools log" in result.text
+
+
+async def test_forgotten_bytes_are_gone_and_undo_says_so():
+    box = memory_toolbox({"a": b"secret one"})
+    call = await edited(box, "a", "one", "two")
+    assert box.workspace.journal.retention.kept_bytes() > 0
+    box.workspace.journal.retention.forget("a")
+    assert box.workspace.journal.retention.kept_bytes() == 0
+    assert (await undone(box, "call", call)).fault.code == "nothing_to_undo"
+    assert content(box, "a") == b"secret two"
+    assert "forgotten" in (await box.call(Call(tool="edit", args={}, id=call))).text
+
+
+async def test_retention_drops_the_oldest_first_and_keeps_the_rest_undoable():
+    from handtools.runtime.journal import Limits
+
+    box = memory_toolbox({"a": b"0" * 10})
+    calls = [await edited(box, "a", f"{n}" * 10, f"{n + 1}" * 10) for n in range(8)]
+    total = box.workspace.journal.retention.kept_bytes()
+    box.workspace.journal.retention.prune(Limits(max_bytes=total // 2))
+    assert 0 < box.workspace.journal.retention.kept_bytes() <= total // 2
+    assert (await undone(box, "call", calls[-1])).ok
+    assert content(box, "a") == b"7" * 10
+
+
+async def test_deleted_links_and_folders_come_back_with_their_modes():
+    box = memory_toolbox({"d/f": b"x"})
+    files = box.workspace.files
+    files.perform(files.plan([Change("l", None, Node("link", b"d/f"))]))
+    gone = ChangeSet.of(
+        Change("l", Node("link", b"d/f"), None),
+        Change("d/f", Node("file", b"x", 0o755), None),
+        Change("d", Node("folder", b"", 0o755), None),
+    )
+    assert gone.paths == ("l", "d/f", "d")
