@@ -22,8 +22,6 @@ _TABLE_CELLS = 1 << 25
 _MINIMAL_CELLS = 1 << 32
 # Lines up to this frequent get their bit mask on demand: one for each would not fit.
 _RARE = 4
-# The places compared for a change that could stand in several.
-_PLACES = 100
 _FLIPPED_DIGITS = bytes.maketrans(b"01", b"\x01\x00")
 
 Ids: TypeAlias = list[int]
@@ -40,7 +38,7 @@ class Edit(NamedTuple):
 
 
 def align(a: Sequence[str], b: Sequence[str]) -> list[Edit]:
-    """Give the changed regions of a minimal alignment, moved to readable places."""
+    """Give the changed regions of a minimal alignment, in order."""
     a, b = list(a), list(b)
     head, tail = _shared_ends(a, b)
     ids: dict[str, int] = {}
@@ -52,7 +50,7 @@ def align(a: Sequence[str], b: Sequence[str]) -> list[Edit]:
         if (i + head, j + head) != (next_a, next_b):
             edits.append(Edit(next_a, i + head, next_b, j + head))
         next_a, next_b = i + head + 1, j + head + 1
-    return _settle(edits, a, b)
+    return edits
 
 
 def _shared(a: Ids, b: Ids) -> Pairs:
@@ -260,65 +258,3 @@ def _evenly(a: Ids, b: Ids) -> Pairs:
     """Cut both into as many equal parts as bring each below the limit."""
     parts = len(a) * len(b) // _MINIMAL_CELLS + 1
     return [(len(a) * part // parts, len(b) * part // parts) for part in range(1, parts)]
-
-
-def _settle(edits: list[Edit], a: list[str], b: list[str]) -> list[Edit]:
-    """Move pure insertions and deletions to where they read best, joining those that meet."""
-    settled: list[Edit] = []
-    waiting = edits[::-1]
-    while waiting:
-        edit = waiting.pop()
-        if edit.start_a < edit.end_a and edit.start_b < edit.end_b:
-            settled.append(edit)
-            continue
-        rows, start, end = (
-            (b, edit.start_b, edit.end_b) if edit.start_a == edit.end_a else (a, edit.start_a, edit.end_a)
-        )
-        room_up = edit.start_a - (settled[-1].end_a if settled else 0)
-        up = 0
-        while up < room_up and rows[start - 1 - up] == rows[end - 1 - up]:
-            up += 1
-        if settled and up == room_up:
-            waiting.append(_joined(settled.pop(), _moved(edit, -up)))
-            continue
-        room_down = (waiting[-1].start_a if waiting else len(a)) - edit.end_a
-        down = 0
-        while down < room_down and rows[start + down] == rows[end + down]:
-            down += 1
-        if waiting and down == room_down:
-            waiting.append(_joined(_moved(edit, down), waiting.pop()))
-            continue
-        first = max(-up, down - min(end - start + 1, _PLACES))
-        shift = min(
-            range(down, first - 1, -1),
-            key=lambda shift: _awkwardness(rows, start + shift, end + shift),
-        )
-        settled.append(_moved(edit, shift))
-    return settled
-
-
-def _joined(one: Edit, other: Edit) -> Edit:
-    return Edit(one.start_a, other.end_a, one.start_b, other.end_b)
-
-
-def _moved(edit: Edit, by: int) -> Edit:
-    return Edit(*(place + by for place in edit))
-
-
-def _awkwardness(rows: list[str], start: int, end: int) -> tuple[int, ...]:
-    """Rate the borders of a change: best are shallow ones, after a blank line, at no dedent."""
-    return tuple(map(sum, zip(_border(rows, start), _border(rows, end), strict=True)))
-
-
-def _border(rows: list[str], at: int) -> tuple[int, int, int]:
-    above = rows[at - 1] if at else ""
-    below = rows[at] if at < len(rows) else ""
-    follower = next((row for row in rows[at : at + 20] if row.strip()), "")
-    after_blank = bool(below.strip()) and not above.strip()
-    dedents = _indent(follower) < _indent(above) and bool(above.strip())
-    return _indent(follower), int(dedents), int(not after_blank)
-
-
-def _indent(row: str) -> int:
-    row = row.expandtabs(8)
-    return len(row) - len(row.lstrip())

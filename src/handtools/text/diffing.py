@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from handtools.text import aligning, lines
-from handtools.text.aligning import Edit
+from handtools.text import lines
+from handtools.text.aligning import Edit, align
+from handtools.text.sliding import slide
 
 __all__ = ["Edit", "count", "first_changed_line", "opcodes", "trim_indent", "unified"]
 
@@ -16,9 +18,21 @@ _QUOTED |= {"\r": "\\r", '"': '\\"', "\\": "\\\\"}
 _MARGIN_LINES = 100
 
 
+class _Window(NamedTuple):
+    """The rows around all changes, and how much that is equal lies above and below.
+
+    Rows end in a line feed alone, as `patch` reads them, so a carriage return is content.
+    """
+
+    above: int
+    old: list[str]
+    new: list[str]
+    below: int
+
+
 def opcodes(a: Sequence[str], b: Sequence[str]) -> list[Edit]:
-    """Give the changed regions of a minimal line diff, in order."""
-    return aligning.align(a, b)
+    """Give the changed regions of a minimal line diff, in order and at readable places."""
+    return slide(align(a, b), a, b)
 
 
 def unified(
@@ -43,18 +57,22 @@ def unified(
 
 def count(before: str, after: str) -> tuple[int, int]:
     """Count the added and the removed lines."""
-    _, old, new = _window(before, after, 0)
-    edits = opcodes(old, new)
+    window = _window(before, after, 0)
+    edits = opcodes(window.old, window.new)
     added = sum(edit.end_b - edit.start_b for edit in edits)
     removed = sum(edit.end_a - edit.start_a for edit in edits)
     return added, removed
 
 
 def first_changed_line(before: str, after: str) -> int | None:
-    """Give the first line of `after` that differs; None when the texts are equal."""
+    """Give the first line of `after` that differs; None when the texts are equal.
+
+    Where the end was removed, that is the last line left.
+    """
     if before == after:
         return None
-    return lines.line_at(after, _common_prefix(before, after))
+    line = lines.line_at(after, _common_prefix(before, after))
+    return max(1, min(line, lines.count(after)))
 
 
 def trim_indent(diff: str) -> str:
@@ -115,9 +133,21 @@ def _quoted(path: str, *, tab: bool = False) -> str:
 
 
 def _hunks(before: str, after: str, context: int) -> Iterator[str]:
-    skipped, old, new = _window(before, after, max(context, _MARGIN_LINES))
-    for group in _grouped(opcodes(old, new), context):
-        yield _render(group, old, new, skipped, context)
+    margin = context + _MARGIN_LINES
+    window = _window(before, after, margin)
+    edits = opcodes(window.old, window.new)
+    # A change may have moved so far that its context lies outside; then look at more.
+    while edits and not _has_context(window, edits, context):
+        margin *= 8
+        window = _window(before, after, margin)
+        edits = opcodes(window.old, window.new)
+    for group in _grouped(edits, context):
+        yield _render(group, window, context)
+
+
+def _has_context(window: _Window, edits: list[Edit], context: int) -> bool:
+    above = not window.above or edits[0].start_a >= context
+    return above and (not window.below or len(window.old) - edits[-1].end_a >= context)
 
 
 def _grouped(edits: list[Edit], context: int) -> Iterator[list[Edit]]:
@@ -132,23 +162,23 @@ def _grouped(edits: list[Edit], context: int) -> Iterator[list[Edit]]:
         yield group
 
 
-def _render(group: list[Edit], old: list[str], new: list[str], skipped: int, context: int) -> str:
+def _render(group: list[Edit], window: _Window, context: int) -> str:
     first, last = group[0], group[-1]
-    before = min(context, first.start_a)
-    after = min(context, len(old) - last.end_a)
-    start_a, end_a = first.start_a - before, last.end_a + after
-    start_b, end_b = first.start_b - before, last.end_b + after
+    above = min(context, first.start_a)
+    below = min(context, len(window.old) - last.end_a)
+    start_a, end_a = first.start_a - above, last.end_a + below
+    start_b, end_b = first.start_b - above, last.end_b + below
     rows: list[str] = []
     place = start_a
     for edit in group:
-        rows += [" " + row for row in old[place : edit.start_a]]
-        rows += ["-" + row for row in old[edit.start_a : edit.end_a]]
-        rows += ["+" + row for row in new[edit.start_b : edit.end_b]]
+        rows += [" " + row for row in window.old[place : edit.start_a]]
+        rows += ["-" + row for row in window.old[edit.start_a : edit.end_a]]
+        rows += ["+" + row for row in window.new[edit.start_b : edit.end_b]]
         place = edit.end_a
-    rows += [" " + row for row in old[place:end_a]]
+    rows += [" " + row for row in window.old[place:end_a]]
     body = "".join([row if row[-1] == "\n" else row + _NO_NEWLINE for row in rows])
-    old_range = _range(start_a + skipped, end_a - start_a)
-    new_range = _range(start_b + skipped, end_b - start_b)
+    old_range = _range(window.above + start_a, end_a - start_a)
+    new_range = _range(window.above + start_b, end_b - start_b)
     return f"@@ -{old_range} +{new_range} @@\n{body}"
 
 
@@ -159,10 +189,9 @@ def _range(start: int, size: int) -> str:
     return f"{start + 1 if size else start},{size}"
 
 
-def _window(before: str, after: str, margin: int) -> tuple[int, list[str], list[str]]:
-    """Give the rows around the changes and how many equal rows come before them.
+def _window(before: str, after: str, margin: int) -> _Window:
+    """Cut out the rows around all changes.
 
-    Rows end in a line feed alone, as `patch` reads them, so a carriage return is content.
     Comparing the texts before they are split keeps a small edit of a large file cheap.
     """
     start = before.rfind("\n", 0, _common_prefix(before, after)) + 1
@@ -176,11 +205,13 @@ def _window(before: str, after: str, margin: int) -> tuple[int, list[str], list[
         if not end:
             break
         end = before.find("\n", end) + 1
-    tail = len(before) - end if end else 0
-    skipped = before.count("\n", 0, start)
-    old = _rows(before[start : len(before) - tail])
-    new = _rows(after[start : len(after) - tail])
-    return skipped, old, new
+    below = len(before) - end if end else 0
+    return _Window(
+        above=before.count("\n", 0, start),
+        old=_rows(before[start : len(before) - below]),
+        new=_rows(after[start : len(after) - below]),
+        below=below,
+    )
 
 
 def _rows(text: str) -> list[str]:

@@ -1,0 +1,175 @@
+import time
+from textwrap import dedent
+
+import pytest
+
+from handtools.text import diffing
+from handtools.text.diffing import Edit
+
+
+def rows(text: str) -> list[str]:
+    return dedent(text).lstrip("\n").splitlines(keepends=True)
+
+
+def marked(before: str, after: str) -> list[str]:
+    """Give the changed rows of the diff of two indented texts."""
+    diff = diffing.unified("x", "".join(rows(before)), "".join(rows(after)))
+    return [row for row in diff.splitlines()[3:] if row[0] in "+-"]
+
+
+def test_equal_texts_have_no_edits_and_an_empty_diff():
+    assert diffing.opcodes(["a\n"], ["a\n"]) == []
+    assert diffing.unified("x", "a\n", "a\n") == ""
+    assert diffing.unified("x", None, None) == ""
+
+
+def test_edits_name_the_changed_regions_only():
+    assert diffing.opcodes(list("abcde"), list("abXde")) == [Edit(2, 3, 2, 3)]
+    assert diffing.opcodes([], ["a"]) == [Edit(0, 0, 0, 1)]
+    assert diffing.opcodes(["a"], []) == [Edit(0, 1, 0, 0)]
+
+
+def test_a_unified_diff_has_three_lines_of_context():
+    before = "".join(f"{number}\n" for number in range(1, 11))
+    assert diffing.unified("dir/f.txt", before, before.replace("5", "five")) == (
+        "--- a/dir/f.txt\n+++ b/dir/f.txt\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n"
+    )
+
+
+def test_changes_whose_contexts_meet_share_a_hunk():
+    before = "".join(f"{number}\n" for number in range(30))
+    near = before.replace("\n10\n", "\nx\n").replace("\n17\n", "\ny\n")
+    far = before.replace("\n10\n", "\nx\n").replace("\n18\n", "\ny\n")
+    assert diffing.unified("f", before, near).count("@@ -") == 1
+    assert diffing.unified("f", before, far).count("@@ -") == 2
+
+
+def test_a_missing_final_newline_is_told_on_the_side_that_lacks_it():
+    note = "\\ No newline at end of file\n"
+    assert diffing.unified("f", "a", "a\n") == (f"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n{note}+a\n")
+    assert diffing.unified("f", "b\na", "c\na").endswith(f" a\n{note}")
+
+
+def test_carriage_returns_are_kept():
+    assert "-b\r\n+c\r\n" in diffing.unified("f", "a\r\nb\r\n", "a\r\nc\r\n")
+    assert "-a\n+a\r\n" in diffing.unified("f", "a\n", "a\r\n")
+
+
+def test_new_and_deleted_files_are_told_by_dev_null():
+    assert diffing.unified("f", None, "a\n") == "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n"
+    assert diffing.unified("f", "a\n", None) == "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
+
+
+def test_new_empty_files_are_told_by_a_header():
+    diff = diffing.unified("f", None, "")
+    assert diff == "diff --git a/f b/f\nnew file mode 100644\n"
+
+
+def test_a_moved_file_names_both_paths():
+    diff = diffing.unified("new", "a\n", "b\n", before_path="old")
+    assert "rename from old\nrename to new\n--- a/old\n+++ b/new\n" in diff
+
+
+def test_hunks_of_a_change_that_slid_far_keep_their_context():
+    rows = [f"    row {number}\n" for number in range(150)]
+    before = "def f():\n\n" + "".join(rows) + "\n" + "tail\n" * 5
+    after = before.replace("".join(rows), "".join(rows) * 2)
+    hunk = diffing.unified("f", before, after).splitlines()[3:]
+    assert [row[0] for row in hunk[:3]] == [" "] * 3
+    assert [row[0] for row in hunk[-3:]] == [" "] * 3
+
+
+def test_an_inserted_function_is_shown_whole():
+    before = """
+        def one():
+            pass
+
+        def three():
+            pass
+        """
+    after = """
+        def one():
+            pass
+
+        def two():
+            pass
+
+        def three():
+            pass
+        """
+    assert marked(before, after) == ["+def two():", "+    pass", "+"]
+
+
+def test_an_inserted_block_starts_at_its_opening_line():
+    before = """
+        outer {
+            if (a) {
+                one();
+            }
+        }
+        """
+    after = """
+        outer {
+            if (a) {
+                one();
+            }
+            if (a) {
+                two();
+            }
+        }
+        """
+    assert marked(before, after) == ["+    if (a) {", "+        two();", "+    }"]
+
+
+def test_a_deletion_that_can_meet_an_insertion_joins_it():
+    edits = diffing.opcodes(list("xaab"), list("aaxb"))
+    assert len(edits) <= 2
+    assert diffing.opcodes(list("aab"), list("aXb")) == [Edit(1, 2, 1, 2)]
+
+
+def test_shared_indentation_is_trimmed_for_display():
+    diff = diffing.unified("f", "        a\n          b\n", "        a\n\n          c\n")
+    assert diffing.trim_indent(diff) == ("--- a/f\n+++ b/f\n@@ -1,2 +1,3 @@\n a\n-  b\n+\n+  c\n")
+
+
+def test_tabs_and_spaces_share_no_indentation():
+    diff = diffing.unified("f", "\ta\n", "    b\n")
+    assert diffing.trim_indent(diff) == diff
+
+
+def test_content_that_looks_like_a_header_is_trimmed_as_content():
+    diff = diffing.unified("f", "  -- x\n", "  ++ y\n")
+    assert diffing.trim_indent(diff).endswith("@@ -1 +1 @@\n--- x\n+++ y\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        ("a\n", "a\n", None),
+        ("", "a\n", 1),
+        ("a\nb\n", "a\nc\n", 2),
+        ("a\nb\n", "a\n", 1),
+        ("a\n", "", 1),
+        ("a\r\nb\r\n", "a\nb\r\n", 1),
+        ("a\rb\r", "a\rc\r", 2),
+    ],
+)
+def test_the_first_changed_line_is_a_line_of_the_new_text(before: str, after: str, line: int | None):
+    assert diffing.first_changed_line(before, after) == line
+
+
+def test_added_and_removed_lines_are_counted():
+    assert diffing.count("a\nb\nc\n", "a\nx\ny\nc\n") == (2, 1)
+    assert diffing.count("a", "a\n") == (1, 1)
+    assert diffing.count("same", "same") == (0, 0)
+
+
+def test_a_small_change_of_a_large_file_is_cheap():
+    before = "".join(f"    some line of source code {number}\n" for number in range(3_000))
+    after = before.replace("code 1500\n", "code fifteen hundred\n")
+    durations = []
+    for _ in range(10):
+        start = time.perf_counter()
+        diffing.unified("x", before, after)
+        durations.append(time.perf_counter() - start)
+    assert min(durations) < 0.002
