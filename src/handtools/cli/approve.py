@@ -1,0 +1,89 @@
+"""`handtools pending`, `approve` and `deny`: answer calls that wait for a person."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from handtools.cli import options
+from handtools.cli.opening import Record, record_at, toolbox_at
+from handtools.cli.outcome import exit_code, present
+from handtools.cli.screen import Stopped, one_line, out, print_json, remark, table
+from handtools.core.approval import Approval, Remember, Reply
+
+
+def pending(as_json: options.AsJson = False, workspace: options.Workspace = options.HERE) -> None:
+    """List the calls that wait for an answer."""
+    with record_at(workspace) as record:
+        waiting = record.calls.waiting()
+        if as_json:
+            for approval in waiting:
+                print_json(asdict(approval))
+        elif waiting:
+            _print_waiting(record, waiting)
+        else:
+            remark("Nothing is waiting for an answer.")
+
+
+def approve(
+    call_id: options.CallName,
+    remember: Annotated[
+        Remember, typer.Option(help="once, or also for the like of it in this session or project.")
+    ] = "once",
+    as_json: options.AsJson = False,
+    workspace: options.Workspace = options.HERE,
+) -> None:
+    """Say yes to a pending call.
+
+    It runs now, with a grant for exactly what was asked.
+    """
+    _settle(workspace, call_id, Reply(allow=True, remember=remember), as_json=as_json)
+
+
+def deny(
+    call_id: options.CallName,
+    message: Annotated[
+        str, typer.Option("--message", "-m", help="Tells the agent what to do instead.")
+    ] = "",
+    as_json: options.AsJson = False,
+    workspace: options.Workspace = options.HERE,
+) -> None:
+    """Say no to a pending call.
+
+    Nothing happens, and the agent is told.
+    """
+    _settle(workspace, call_id, Reply(allow=False, message=message), as_json=as_json)
+
+
+def _settle(workspace: Path, name: str, reply: Reply, *, as_json: bool) -> None:
+    with toolbox_at(workspace, plugins=True) as (toolbox, record):
+        call_id = record.named(name)
+        _require_waiting(record, call_id)
+        result = toolbox.resume(call_id, reply)
+        refused = not reply.allow and result.status == "denied"
+        if refused and not as_json:
+            remark(f"Denied; nothing was changed. Call {record.calls.short(call_id)} is told so.")
+        else:
+            present(result, call_id, record, as_json=as_json)
+    # A denial is what `deny` is for: it did what was asked of it.
+    raise typer.Exit(0 if refused else exit_code(result))
+
+
+def _require_waiting(record: Record, call_id: str) -> None:
+    if record.calls.suspended(call_id) is None:
+        logged = record.calls.find(call_id)
+        ended = f" It ended as {logged.status}." if logged else ""
+        step = f"`{record.step('pending')}` lists the calls that do."
+        raise Stopped(f"Call {record.calls.short(call_id)} is not waiting for an answer.{ended}", step)
+
+
+def _print_waiting(record: Record, waiting: list[Approval]) -> None:
+    rows = table("CALL", "WHAT", "ASKED BY")
+    for approval in waiting:
+        short = record.calls.short(approval.call_id)
+        rows.add_row(short, one_line(approval.title, 80), one_line(approval.rule, 80))
+    out().print(rows)
+    last = record.calls.short(waiting[-1].call_id)
+    words = [record.step(word, last) for word in ("show", "approve", "deny")]
+    remark("", f"Next: {'   '.join(words)}")

@@ -1,0 +1,60 @@
+"""The approval card: what is about to happen, and a question that one key answers."""
+
+import sys
+from typing import TYPE_CHECKING
+
+from handtools.cli.screen import err, one_line, painted, visible
+from handtools.core.approval import Approval, Remember, Reply
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+CARD_LINES = 40
+REMEMBERED: dict[str, Remember] = {"o": "once", "s": "session", "p": "project"}
+
+
+def interactive() -> bool:
+    """Whether there is a person to show a card to."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def ask(approval: Approval, more: str) -> Reply | None:
+    """Put the question; None when the person leaves it open. `more` says how to see a clipped preview."""
+    console = err()
+    show_card(console, approval, more)
+    console.print(f'  o  once\n  s  for this session   ("{one_line(approval.remembered)}")')
+    console.print("  p  for this project\n  n  no\n  ↵  decide later")
+    while True:
+        answer = _answer(console, "Allow? [o/s/p/n] ")
+        if not answer:
+            return None
+        key = answer[0].lower()
+        if key in REMEMBERED:
+            return Reply(allow=True, remember=REMEMBERED[key])
+        if key == "n":
+            return Reply(allow=False, message=_answer(console, "What to do instead (may stay empty): "))
+
+
+def show_card(console: "Console", approval: Approval, more: str) -> None:
+    """The change, the rule that asked, and who wants it."""
+    from rich.panel import Panel
+    from rich.text import Text
+
+    lines = approval.preview.splitlines()
+    body = painted("\n".join(lines[:CARD_LINES]))
+    if len(lines) > CARD_LINES:
+        body.append(f"\n… {len(lines) - CARD_LINES} more lines: {more}", "dim")
+    asked = Text.assemble("\n\n", (f"asked: {visible(approval.rule)}", "dim"))
+    if approval.agent:
+        asked.append(f"\nagent: {visible(approval.agent)}", "dim")
+    title = Text(one_line(approval.title, 100), "bold")
+    console.print(Panel(body + asked, title=title, title_align="left", border_style="yellow", expand=False))
+
+
+def _answer(console: "Console", question: str) -> str:
+    """One line; empty when the input ends or the person presses Ctrl-C."""
+    try:
+        return console.input(question).strip()
+    except (EOFError, KeyboardInterrupt):
+        console.print()
+        return ""

@@ -1,0 +1,85 @@
+"""The command line: which commands there are, and what a failure looks like."""
+
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from handtools import __version__
+from handtools.cli.approve import approve, deny, pending
+from handtools.cli.call import call
+from handtools.cli.diff import diff
+from handtools.cli.doctor import doctor
+from handtools.cli.log import log
+from handtools.cli.outcome import FAILED
+from handtools.cli.screen import Stopped, tell_failure
+from handtools.cli.show import show
+from handtools.cli.tools import tools
+from handtools.cli.undo import redo, undo
+from handtools.cli.versions import forget, versions
+from handtools.cli.why import why
+from handtools.core.errors import HandtoolsError, ToolError
+
+COMMANDS: tuple[Callable[..., None], ...] = (
+    *(log, show, diff, versions),
+    *(undo, redo, forget),
+    *(pending, approve, deny),
+    *(call, tools, why),
+    doctor,
+)
+
+
+def main() -> None:
+    """Run the command that was typed."""
+    _let_odd_bytes_through()
+    try:
+        _app()(prog_name="handtools")
+    except HandtoolsError as failure:
+        tell_failure(*_told(failure))
+        sys.exit(FAILED)
+
+
+def _app() -> typer.Typer:
+    app = typer.Typer(
+        help="Hand tools for coding agents: every call confined, recorded and reversible.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # drawing help with rich takes longer than everything else
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    for command in COMMANDS:
+        app.command()(command)
+    return app
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        print(f"handtools {__version__}")
+        raise typer.Exit
+
+
+def _options(
+    _: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_say_version, help="Say which version this is."),
+    ] = False,
+) -> None:
+    """Options before a command."""
+
+
+def _told(failure: HandtoolsError) -> tuple[str, str]:
+    """What is so, and the next step."""
+    if isinstance(failure, ToolError):
+        return failure.message, failure.hint or "`handtools --help` lists the commands."
+    if isinstance(failure, Stopped):
+        return str(failure), failure.step
+    return str(failure), "`handtools doctor` looks at this machine."
+
+
+def _let_odd_bytes_through() -> None:
+    """A diff of bytes that are no text must come out of a pipe as it is, and never as a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        utf8 = stream.encoding.lower().replace("-", "") == "utf8"
+        stream.reconfigure(errors="surrogateescape" if utf8 else "backslashreplace")  # type: ignore[union-attr]

@@ -1,0 +1,105 @@
+"""Opening: from the folder that a person names to its toolbox and its record."""
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from handtools.cli.screen import Stopped
+from handtools.core.approval import Approval, Reply
+
+if TYPE_CHECKING:
+    from handtools.blocking import BlockingToolbox
+    from handtools.core.ports import HostFiles
+    from handtools.runtime.journal.calls import Calls
+    from handtools.runtime.journal.entries import Entries
+    from handtools.runtime.workspace import Workspace
+
+JOURNAL = "journal.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is remembered of a folder, and the words to go on with."""
+
+    path: Path
+    """As the person wrote it."""
+    workspace: "Workspace"
+
+    @property
+    def calls(self) -> "Calls":
+        """The log."""
+        return self.workspace.journal.calls
+
+    @property
+    def entries(self) -> "Entries":
+        """What was changed."""
+        return self.workspace.journal.entries
+
+    @property
+    def files(self) -> "HostFiles":
+        """The folder's files."""
+        return self.workspace.files
+
+    def step(self, *words: str) -> str:
+        """A command to type next, for this same folder."""
+        where = [] if self.path == Path() else ["-C", str(self.path)]
+        return shlex.join(["handtools", *words, *where])
+
+    def named(self, name: str) -> str:
+        """The id of the one call whose id begins so."""
+        found = self.calls.starting(name)
+        if not name or not found:
+            raise Stopped(f"No call `{name}` is recorded here.", f"`{self.step('log')}` lists the calls.")
+        if len(found) > 1 and found[0] != name:
+            listed = ", ".join(self.calls.short(call_id) for call_id in found)
+            raise Stopped(f"Several calls begin with `{name}`: {listed}.", "Give more of the id.")
+        return found[0]
+
+
+@contextmanager
+def record_at(path: Path) -> Iterator[Record]:
+    """The record of a folder, to look at."""
+    from handtools.toolbox import local_workspace
+
+    workspace = local_workspace(path)
+    if not Path(workspace.journal.path).exists():
+        raise _nothing_recorded(path, Path(workspace.journal.path).parent)
+    try:
+        yield Record(path, workspace)
+    finally:
+        workspace.journal.close()
+
+
+@contextmanager
+def toolbox_at(
+    path: Path, *, plugins: bool = False, yes: bool = False
+) -> Iterator[tuple["BlockingToolbox", Record]]:
+    """The tools of a folder and its record; `yes` answers everything that is asked."""
+    from handtools.blocking import BlockingToolbox
+    from handtools.toolbox import coding, everything
+
+    make = everything if plugins else coding
+    toolbox = make(path, approver=_agree if yes else None)
+    try:
+        yield BlockingToolbox(toolbox), Record(path, toolbox.workspace)
+    finally:
+        toolbox.workspace.journal.close()
+
+
+async def _agree(_: Approval) -> Reply:
+    return Reply(allow=True)
+
+
+def _nothing_recorded(path: Path, state: Path) -> Stopped:
+    """Says so, and where there is a record when a folder above has one."""
+    from handtools.host.state import workspace_id
+
+    real = path.resolve()
+    for above in real.parents:
+        if (state.parent / workspace_id(above) / JOURNAL).exists():
+            step = shlex.join(["-C", str(above)])
+            return Stopped(f"No call is recorded for {real}.", f"{above} has a record: add `{step}`.")
+    return Stopped(f"No call is recorded for {real}.", "`handtools call TOOL …` makes one.")

@@ -1,0 +1,98 @@
+"""`handtools show`: one call whole: what was asked, what came of it, what it changed."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from handtools.cli import options
+from handtools.cli.card import show_card
+from handtools.cli.log import UNDONE, moment
+from handtools.cli.opening import Record, record_at
+from handtools.cli.outcome import diff_of
+from handtools.cli.recorded import logged_to_json, net_diff, touches_of, undone
+from handtools.cli.screen import Stopped, out, print_diff, print_json, print_text, remark, visible
+
+if TYPE_CHECKING:
+    from handtools.core.result import Result
+    from handtools.runtime.journal import LoggedCall, Touch
+
+SHOWN_LINES = 12
+
+
+def show(
+    call_id: options.CallName, as_json: options.AsJson = False, workspace: options.Workspace = options.HERE
+) -> None:
+    """Show one call: its arguments, result and diff."""
+    from handtools.core.wire import result_from_json
+
+    with record_at(workspace) as record:
+        named = record.named(call_id)
+        logged, recalled = record.calls.find(named), record.calls.recall(named)
+        if logged is None or recalled is None:
+            raise Stopped(
+                f"Call `{named}` was let go just now.", f"`{record.step('log')}` lists the calls."
+            )
+        touches = touches_of(record, named)
+        diff = net_diff(record, touches)
+        if as_json:
+            print_json({"call": logged_to_json(logged, touches), "result": recalled, "diff": diff})
+            return
+        _print_call(logged, touches)
+        _print_result(record, result_from_json(recalled), diff)
+        _print_steps(record, record.calls.short(named), logged.status, touches)
+
+
+def _print_call(logged: "LoggedCall", touches: Sequence["Touch"]) -> None:
+    seconds = logged.ended - logged.started
+    status = f"{logged.status} {logged.code if logged.code != logged.status else ''}".rstrip()
+    facts = {
+        "call": logged.id,
+        "tool": logged.tool,
+        "when": f"{moment(logged.started)}, took {seconds * 1000:,.0f} ms",
+        "status": status + UNDONE[undone(touches)],
+        "session": "/".join(filter(None, (logged.session, logged.turn))),
+        "agent": logged.agent,
+        "parent": logged.parent,
+    }
+    for name, value in facts.items():
+        if value:
+            out().print(f"{name:<9}{visible(value)}", soft_wrap=True)
+    if logged.args:
+        _heading("arguments")
+        _print_arguments(logged.args)
+
+
+def _print_arguments(args: Mapping[str, Any]) -> None:
+    for name, value in args.items():
+        lines = (value if isinstance(value, str) else json.dumps(value)).split("\n")
+        if len(lines) == 1:
+            print_text(f"  {name}: {lines[0]}")
+            continue
+        kept = [f"    {line}" for line in lines[:SHOWN_LINES]]
+        if len(lines) > SHOWN_LINES:
+            kept.append(f"    … {len(lines) - SHOWN_LINES} more lines; --json has them all")
+        print_text("\n".join([f"  {name}:", *kept]))
+
+
+def _print_result(record: Record, result: "Result[Any]", diff: str) -> None:
+    # The diff comes once, whole, below.
+    text = result.text.replace(diff_of(result.details) or "\0", "").rstrip("\n") if diff else result.text
+    _heading("result")
+    print_text("\n".join(f"  {line}" for line in text.split("\n")))
+    if result.request is not None:
+        show_card(out(), result.request, record.step("show", result.request.call_id, "--json"))
+    if diff:
+        _heading("changes")
+        print_diff(diff)
+
+
+def _print_steps(record: Record, short: str, status: str, touches: Sequence["Touch"]) -> None:
+    words = ["approve", "deny"] if status == "pending" else []
+    if touches:
+        words = ["redo" if undone(touches) == "yes" else "undo"]
+    if words:
+        remark("", "Next: " + "   ".join(record.step(word, short) for word in words))
+
+
+def _heading(name: str) -> None:
+    out().print(f"\n{name}", style="bold")

@@ -1,0 +1,39 @@
+"""`handtools tools`: what can be called."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from handtools.cli import options
+from handtools.cli.opening import toolbox_at
+from handtools.cli.screen import one_line, out, print_json, print_text, remark, table
+
+
+def tools(
+    schema: Annotated[bool, typer.Option("--schema", help="Show the arguments of each tool.")] = False,
+    as_json: options.AsJson = False,
+    workspace: options.Workspace = options.HERE,
+) -> None:
+    """List the tools, those of installed packages too."""
+    with toolbox_at(workspace, plugins=True) as (toolbox, _):
+        offered = toolbox.toolbox.definitions()
+    if as_json:
+        for definition in offered:
+            print_json(asdict(definition))
+    elif schema:
+        for definition in offered:
+            print_text(f"{definition.name}\n{json.dumps(definition.input_schema, indent=2)}\n")
+    else:
+        rows = table("TOOL", "DOES", "WHAT IT IS FOR")
+        for definition in offered:
+            does = "looks" if definition.reads_only else "changes"
+            rows.add_row(definition.name, does, one_line(_sentence(definition.description), 100))
+        out().print(rows)
+        remark("", "Arguments: handtools tools --schema")
+
+
+def _sentence(description: str) -> str:
+    """The first sentence: the rest is for the model."""
+    return description.partition("\n")[0].partition(". ")[0].rstrip(".") + "."
