@@ -40,7 +40,7 @@ bench name *options:
 # Write the pages and snapshots that are made from the code.
 docs:
     {{bin}}/python -m tests.docs.tool_pages
-    {{bin}}/pytest tests/snapshot -q --update-snapshots
+    {{bin}}/pytest tests/snapshot -q -p no:randomly --update-snapshots
 
 # Resolve dependencies anew and export the lock: hashes, no hosts (docs/adr/0003-slim-and-full.md).
 lock:

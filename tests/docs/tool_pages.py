@@ -1,0 +1,95 @@
+"""The reference page of every tool, made from its code: `python -m tests.docs.tool_pages` writes them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from handtools.core.schema import schema
+from handtools.core.tool import AnyTool
+from handtools.toolbox import CODING
+
+FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "tools"
+MADE = "<!-- Made from the code by `just docs`: change the tool, not this page. -->"
+
+
+def pages() -> dict[str, str]:
+    """Every page by its file name."""
+    tools = sorted(CODING, key=lambda tool: tool.name)
+    return {"index.md": _index(tools)} | {f"{tool.name}.md": _page(tool) for tool in tools}
+
+
+def _index(tools: list[AnyTool]) -> str:
+    rows = [f"| [`{tool.name}`]({tool.name}.md) | {_summary(tool)} | {_effects(tool)} |" for tool in tools]
+    head = [
+        "# Tools",
+        "",
+        MADE,
+        "",
+        "| tool | what it does | what it may do to the world |",
+        "|---|---|---|",
+    ]
+    return "\n".join([*head, *rows]) + "\n"
+
+
+def _page(tool: AnyTool) -> str:
+    parts = [
+        f"# `{tool.name}`",
+        MADE,
+        _summary(tool),
+        f"May do to the world: {_effects(tool)}.",
+        "## What the model is told",
+        "\n".join(f"> {line}" for line in tool.prompt.splitlines()),
+        "## Parameters",
+        _table(schema(tool.params)),
+        "## Details",
+        "What programs get beside the text:",
+        _table(schema(tool.details)),
+        "## Promises",
+        "Each is in the prompt above and carried by a test of the same id:",
+        ", ".join(f"`{claim}`" for claim in sorted(tool.claims)) or "none",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _summary(tool: AnyTool) -> str:
+    return tool.prompt.partition(". ")[0].partition(".\n")[0].rstrip(".") + "."
+
+
+def _effects(tool: AnyTool) -> str:
+    return ", ".join(sorted(tool.effects)) or "nothing"
+
+
+def _table(fields: dict[str, Any]) -> str:
+    required = fields.get("required", [])
+    rows = ["| name | type | required | default | meaning |", "|---|---|---|---|---|"]
+    for name, field in fields["properties"].items():
+        default = f"`{json.dumps(field['default'])}`" if "default" in field else ""
+        needed = "yes" if name in required else "no"
+        meaning = field.get("description", "").replace("|", "\\|")
+        rows.append(f"| `{name}` | {_kind(field)} | {needed} | {default} | {meaning} |")
+    return "\n".join(rows)
+
+
+def _kind(field: dict[str, Any]) -> str:
+    if "enum" in field:
+        return " or ".join(f"`{value}`" for value in field["enum"])
+    if "anyOf" in field:
+        return " or ".join(_kind(kind) for kind in field["anyOf"])
+    if field.get("type") == "array":
+        return f"list of {_kind(field.get('items', {}))}"
+    return str(field.get("type", "any"))
+
+
+def main() -> None:
+    """Write the pages, and remove those of tools that are gone."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    wanted = pages()
+    for path in FOLDER.glob("*.md"):
+        if path.name not in wanted:
+            path.unlink()
+    for name, text in wanted.items():
+        (FOLDER / name).write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
