@@ -1,5 +1,6 @@
 """Handles: the open folders of one transaction, few at a time however many folders it touches."""
 
+import contextlib
 import errno
 import os
 from collections.abc import Callable
@@ -34,8 +35,9 @@ class Handles:
 
     def sync(self) -> None:
         """Make the names in every folder durable."""
-        for path in self._known:
-            self.folder(path).sync()
+        for path in list(self._known):
+            with contextlib.suppress(FileNotFoundError):  # a folder that a step removed
+                self.folder(path).sync()
 
     def close(self) -> None:
         """Let go of all."""

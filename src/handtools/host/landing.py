@@ -14,8 +14,8 @@ from handtools.core.ports import Step
 from handtools.host.faults import fault
 from handtools.host.folders import Folder
 from handtools.host.handles import Handles, Place
-from handtools.host.moves import Making, Move, Permitting, Removing, Replacing, stale
-from handtools.host.placing import Placing
+from handtools.host.moves import Making, Move, Permitting, Removing, stale
+from handtools.host.placing import Placing, Replacing
 
 WATCH_LIMIT = 64
 """Files held at once; the rest of a large transaction is compared twice instead."""

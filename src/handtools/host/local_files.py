@@ -10,14 +10,13 @@ from pathlib import Path
 from handtools.core.changes import Change, Node
 from handtools.core.errors import InvalidInput, TooLarge, UsageError, WrongKind
 from handtools.core.ports import FileFacts, Step
-from handtools.host import landing, sweeping
+from handtools.host import landing, sweeping, syscalls
 from handtools.host.faults import fault
 from handtools.host.folders import kind_of, not_a_file, reopened
 from handtools.host.handles import Handles, Place
 from handtools.host.mounts import is_near
 from handtools.host.resolving import Root, Spot
 from handtools.host.staging import is_temporary, temporary_name
-from handtools.host.syscalls import reopens
 from handtools.host.watching import read_at
 
 WHOLE_LIMIT_BYTES = 1 << 30
@@ -76,9 +75,9 @@ class LocalFiles:
         try:
             with self._root.folder(inside) as folder:
                 found = [(name, folder.find(name)) for name in sorted(folder.names())]
-        except NotADirectoryError:
-            raise WrongKind(f"`{path}` is not a folder.", hint="Read it instead.") from None
         except OSError as error:
+            if error.errno == errno.ENOTDIR and self.facts(path):
+                raise WrongKind(f"`{path}` is not a folder.", hint="Read it instead.") from None
             raise fault(error, path) from error
         return [_facts(prefix + name, it) for name, it in found if it and not is_temporary(name)]
 
@@ -134,7 +133,7 @@ class LocalFiles:
 
     def _open(self, inside: str) -> tuple[os.stat_result, int | None]:
         handle = self._root.enter(inside)
-        if handle is not None and reopens():
+        if handle is not None and syscalls.reopens():
             return reopened(handle)
         if handle is not None:
             os.close(handle)

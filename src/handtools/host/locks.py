@@ -12,7 +12,8 @@ from pathlib import Path
 
 import anyio
 
-from handtools.core.errors import Busy, StorageFault
+from handtools.core.errors import Busy
+from handtools.host.faults import fault
 
 try:
     import fcntl
@@ -77,7 +78,7 @@ class FileLocks:
             os.close(fd)
             if error.errno in _REFUSED:
                 return None
-            raise StorageFault(f"Locks can't be taken here: {error.strerror}.") from error
+            raise fault(error, path) from error
         except BaseException:
             os.close(fd)
             raise
@@ -86,10 +87,13 @@ class FileLocks:
     def _open(self, path: str) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
-            return os.open(path, flags, 0o600)
-        except FileNotFoundError:
-            os.makedirs(self._folder, 0o700, exist_ok=True)
-            return os.open(path, flags, 0o600)
+            try:
+                return os.open(path, flags, 0o600)
+            except FileNotFoundError:
+                os.makedirs(self._folder, 0o700, exist_ok=True)
+                return os.open(path, flags, 0o600)
+        except OSError as error:
+            raise fault(error, path) from error
 
 
 def _drop(lock: _Lock) -> None:

@@ -117,31 +117,6 @@ class Removing(Move):
         return None
 
 
-class Replacing(Move):
-    """An empty folder that makes room for a file or a link."""
-
-    def __init__(self, old: Removing, new: Move) -> None:
-        super().__init__(new.place)
-        self._old, self._new = old, new
-
-    def begin(self) -> None:
-        self._new.begin()
-
-    def watch(self) -> None:
-        self._old.watch()
-
-    def confirm(self) -> None:
-        self._old.confirm()
-
-    def settle(self) -> None:
-        self._old.settle()
-        self._new.land()
-        self._new.settle()
-
-    def take_back(self) -> str | None:
-        return self._new.take_back() or self._old.take_back()
-
-
 def stale(place: Place) -> Stale:
     """The refusal of a step whose target is not as expected."""
     return Stale(

@@ -6,6 +6,8 @@ compared. A hard link is broken on purpose: writing in place would change a file
 """
 
 import errno
+import os
+import stat
 from typing import Literal
 
 from handtools.core.changes import Node
@@ -13,7 +15,7 @@ from handtools.core.errors import Busy
 from handtools.host import staging
 from handtools.host.folders import Folder, kind_of
 from handtools.host.handles import Place
-from handtools.host.moves import Move, stale
+from handtools.host.moves import Move, Removing, stale
 from handtools.host.syscalls import Unsupported
 from handtools.host.watching import Watched
 
@@ -30,17 +32,22 @@ class Placing(Move):
         self._displaced = False
         """Whether the old thing is at the temporary name; not so where names can't be exchanged."""
         self._old: Watched | None = None
+        self._made: os.stat_result | None = None
+        self._mode: int | None = None
 
     def begin(self) -> None:
-        folder, name, temporary = self.place.parts
-        self._find(folder, name)
+        self._find(self.place.folder, self.place.name)
+        self.stage()
+        if self._after is not None and self._after.kind == "folder":
+            self.land()  # what comes next may go into it
+
+    def stage(self) -> None:
+        """Make the new thing at the temporary name."""
         if self._after is None:
             return
         self._state = "staged"
         like = self._old.fd if self._old and self._after.kind == "file" else None
-        staging.stage(folder, temporary, self._after, like)
-        if self._after.kind == "folder":
-            self.land()  # what comes next may go into it
+        self._made = staging.stage(self.place.folder, self.place.temporary, self._after, like)
 
     def _find(self, folder: Folder, name: str) -> None:
         if self._before is not None:
@@ -80,6 +87,8 @@ class Placing(Move):
             return
         folder, _, temporary = self.place.parts
         if self._old is None:
+            if not self._displaced:
+                return  # replaced for want of a swap, and let go: there is nothing left to look at
             self._old = Watched.take(folder, temporary, self._before)
         elif self._displaced and not self._old.is_at(folder, temporary):
             raise stale(self.place)
@@ -94,26 +103,68 @@ class Placing(Move):
     def settle(self) -> None:
         if self._displaced:
             self.place.folder.unlink(self.place.temporary)
+        if self._old is not None:
+            self._mode = stat.S_IMODE(self._old.found.st_mode)
         self._state, self._displaced = "settled", False
         self.release()
 
     def take_back(self) -> str | None:
         try:
-            if self._state == "staged":
-                discard(self.place)
-            if self._state in {"planned", "staged"}:
+            if not self._has_landed():
+                if self._state == "staged":
+                    discard(self.place)
                 return None
             if self._before is not None and not self._displaced:
-                self._make_old_again()
+                self._make_again(self._before)
             return give_back(self.place, self._before, self._after)
         finally:
             self._state = "planned"
             self.release()
 
-    def _make_old_again(self) -> None:
-        assert self._before is not None
+    def _has_landed(self) -> bool:
+        """Whether names have moved: an interrupt may come between the call that moves them and our note of it."""
+        if self._state in {"landed", "settled"}:
+            return True
+        found = self.place.folder.find(self.place.temporary)
+        if self._after is None:
+            self._displaced = found is not None
+            return self._displaced
+        if self._made is None or (found is not None and os.path.samestat(found, self._made)):
+            return False
+        self._displaced = found is not None
+        return True
+
+    def _make_again(self, before: Node) -> None:
+        """Where nothing was displaced, or it is gone already: the old thing as far as it is known."""
         like = self._old.fd if self._old else None
-        staging.stage(self.place.folder, self.place.temporary, self._before, like)
+        mode = before.mode if before.mode is not None else self._mode
+        old = Node(before.kind, before.data, mode)
+        staging.stage(self.place.folder, self.place.temporary, old, like)
+
+
+class Replacing(Move):
+    """An empty folder that makes room for a file or a link."""
+
+    def __init__(self, old: Removing, new: Placing) -> None:
+        super().__init__(new.place)
+        self._old, self._new = old, new
+
+    def begin(self) -> None:
+        self._new.stage()
+
+    def watch(self) -> None:
+        self._old.watch()
+
+    def confirm(self) -> None:
+        self._old.confirm()
+
+    def settle(self) -> None:
+        self._old.settle()
+        self._new.land()
+        self._new.settle()
+
+    def take_back(self) -> str | None:
+        return self._new.take_back() or self._old.take_back()
 
 
 def give_back(place: Place, before: Node | None, after: Node | None) -> str | None:
@@ -161,8 +212,14 @@ def _change_places(place: Place) -> bool:
     try:
         folder.exchange(name, temporary)
     except Unsupported:
-        folder.replace(temporary, name)
-        return False
+        kinds = {kind_of(folder.stat(name).st_mode), kind_of(folder.stat(temporary).st_mode)}
+        if "folder" not in kinds:
+            folder.replace(temporary, name)
+            return False
+        between = staging.temporary_name()
+        folder.move_new(name, between)
+        folder.move_new(temporary, name)
+        folder.move_new(between, temporary)
     return True
 
 

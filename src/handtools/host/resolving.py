@@ -53,8 +53,8 @@ class Root:
 
     def exact(self, path: str) -> str:
         """The same for a path that we gave out ourselves: any name that a disk can hold is good."""
-        parts = path.split("/")
-        return path if "\0" not in path and _ODD_PARTS.isdisjoint(parts) else self.relative(path)
+        plain = _ODD_PARTS.isdisjoint(path.split("/")) and "\0" not in path
+        return path if plain and (path.isascii() or _encodes(path)) else self.relative(path)
 
     def enter(self, path: str, *, flags: int = syscalls.PATH_ONLY) -> int | None:
         """A path-only handle of what is there, links followed; None where the kernel can't confine it."""
@@ -109,7 +109,7 @@ class Root:
             return Spot(root, name, path, root.find(name))
         try:
             fd = _beneath(root, above, FOLDER, _LINKLESS)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # the latter also for a link at its end
             return None
         if fd is None:
             return None
@@ -206,6 +206,14 @@ class _Walk:
     def _end(self, name: str, names: list[str], found: os.stat_result | None) -> Spot:
         _close(self._trail[:-1])
         return Spot(self._trail[-1], name, "/".join(names), found)
+
+
+def _encodes(path: str) -> bool:
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _refusal(path: str, problem: BadPath) -> OutsideWorkspace:

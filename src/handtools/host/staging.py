@@ -35,19 +35,20 @@ def recovered_name(name: str) -> str:
     return name + ending
 
 
-def stage(folder: Folder, name: str, node: Node, like: int | None = None) -> None:
+def stage(folder: Folder, name: str, node: Node, like: int | None = None) -> os.stat_result:
     """Make `node` under a temporary name; a file is like the open file `like` in all but the bytes."""
+    if node.kind == "file":
+        return _stage_file(folder, name, node, like)
     if node.kind == "link":
         folder.create_link(name, node.data)
-    elif node.kind == "file":
-        _stage_file(folder, name, node, like)
     else:
         folder.create_folder(name)
         if node.mode is not None:
             folder.set_mode(name, node.mode)
+    return folder.stat(name)
 
 
-def _stage_file(folder: Folder, name: str, node: Node, like: int | None) -> None:
+def _stage_file(folder: Folder, name: str, node: Node, like: int | None) -> os.stat_result:
     # A new file takes the user's mask, as with any editor; one that replaces is private until it is alike.
     fd = folder.create_file(name, 0o666 if like is None else 0o600)
     try:
@@ -57,6 +58,7 @@ def _stage_file(folder: Folder, name: str, node: Node, like: int | None) -> None
         elif node.mode is not None:
             _set_mode(fd, node.mode & ~_PRIVILEGE)
         os.fsync(fd)
+        return os.fstat(fd)
     finally:
         os.close(fd)
 
