@@ -6,7 +6,7 @@ import pkgutil
 import sys
 from pathlib import Path
 
-FRAME = {"figures", "__main__"}
+FRAME = {"children", "figures", "__main__"}
 
 
 def names() -> list[str]:

@@ -1,0 +1,109 @@
+"""The contract of any tool, as tests: subclass `ToolContract` in your test module and say how to call it."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import anyio
+
+from handtools.core.call import Call
+from handtools.core.cancel import CancelToken
+from handtools.core.result import Result
+from handtools.core.schema import schema
+from handtools.core.tool import AnyTool
+from handtools.core.wire import result_from_json, result_to_json
+from handtools.runtime.overflow import OUTPUT_BYTES
+from handtools.runtime.policy import Policy, Rule
+from handtools.testing.fakes import memory_toolbox
+from handtools.text.tokens import estimate
+from handtools.toolbox import Toolbox
+from handtools.tools.undo import undo
+
+PROMPT_TOKENS = 300
+DENY_CHANGES = Policy(
+    rules=(Rule("deny-changes", "deny", "A test says no.", effects=frozenset({"change"})),)
+)
+
+
+class ToolContract:
+    """What every tool owes its callers. Pytest runs the `test_` methods of your subclass."""
+
+    tool: ClassVar[AnyTool]
+    args: ClassVar[Mapping[str, Any]]
+    """Arguments of a call that succeeds."""
+    files: ClassVar[Mapping[str, bytes]] = {}
+    """The workspace that the call needs."""
+
+    def test_a_good_call_succeeds_with_details_that_survive_json(self) -> None:
+        result = self._call(self._box())
+        assert result.ok, result.text
+        assert isinstance(result.details, self.tool.details)
+        wired = json.loads(json.dumps(result_to_json(result)))
+        assert result_from_json(wired, self.tool.details) == result
+
+    def test_the_result_fits_the_budget(self) -> None:
+        assert len(self._call(self._box()).text.encode()) <= OUTPUT_BYTES + 200
+
+    def test_a_denied_call_changes_nothing(self) -> None:
+        box = self._box(policy=DENY_CHANGES)
+        self._call(box)
+        assert self._contents(box) == dict(self.files)
+
+    def test_a_cancelled_call_changes_nothing(self) -> None:
+        box, token = self._box(), CancelToken()
+        token.cancel()
+        assert self._call(box, cancel=token).status == "cancelled"
+        assert self._contents(box) == dict(self.files)
+
+    def test_a_call_that_says_it_only_reads_changes_nothing(self) -> None:
+        box = self._box()
+        result = self._call(box)
+        if self.tool.reads_only:
+            assert result.changes is None
+            assert self._contents(box) == dict(self.files)
+
+    def test_the_same_call_id_runs_once(self) -> None:
+        box = self._box()
+        call = Call(tool=self.tool.name, args=self.args)
+        first = anyio.run(box.call, call)
+        contents = self._contents(box)
+        assert anyio.run(box.call, call) == first
+        assert self._contents(box) == contents
+
+    def test_undo_brings_back_every_byte(self) -> None:
+        box = self._box()
+        call = Call(tool=self.tool.name, args=self.args)
+        result = anyio.run(box.call, call)
+        if result.changes is not None:
+            anyio.run(box.call, "undo", {"scope": "call", "name": call.id})
+        assert self._contents(box) == dict(self.files)
+
+    def test_wrong_arguments_are_named_and_nothing_runs(self) -> None:
+        box = self._box()
+        result = anyio.run(box.call, self.tool.name, {**self.args, "no_such_parameter": 1})
+        assert result.fault is not None
+        assert result.fault.code == "invalid_input"
+        assert "no_such_parameter" in result.text
+        assert self._contents(box) == dict(self.files)
+
+    def test_the_prompt_is_there_and_short(self) -> None:
+        assert 0 < estimate(self.tool.prompt) <= PROMPT_TOKENS
+
+    def test_the_schema_is_an_object_in_every_dialect(self) -> None:
+        plain = schema(self.tool.params)
+        assert plain["type"] == "object"
+        assert set(schema(self.tool.params, "strict")["required"]) == set(plain["properties"])
+        assert set(schema(self.tool.params, "gemini")["properties"]) == set(plain["properties"])
+        assert all(field.get("description") for field in plain["properties"].values())
+
+    def _box(self, **options: Any) -> Toolbox:
+        tools = [self.tool] if self.tool.name == undo.name else [self.tool, undo]
+        return memory_toolbox(self.files, tools=tools, **options)
+
+    def _call(self, box: Toolbox, cancel: CancelToken | None = None) -> Result[Any]:
+        return anyio.run(lambda: box.call(self.tool.name, self.args, cancel=cancel))
+
+    def _contents(self, box: Toolbox) -> dict[str, bytes]:
+        files = box.workspace.files
+        contents: dict[str, bytes] = getattr(files, "files", {})
+        return contents
