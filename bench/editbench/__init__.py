@@ -22,14 +22,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cases", type=Path, help="run the cases of this file instead")
     parser.add_argument("--write-cases", type=Path, help="keep the generated cases in this file")
     parser.add_argument("--results", type=Path, help="write one JSON line per case")
-    parser.add_argument("--recovery", action="store_true", help="retry every refused apply case by its message")
+    parser.add_argument(
+        "--recovery", action="store_true", help="retry every refused apply case by its message"
+    )
     parser.add_argument("--matcher", choices=sorted(MATCHERS), default="ours")
     parser.add_argument("--show", default="", help="print cases of this verdict or family/verdict")
 
 
 def run(options: argparse.Namespace) -> Iterator[Figure]:
     """Judge every case; wrong ones and applied must-refuse ones miss their goal."""
-    cases: Iterable[Case] = files.read(options.cases) if options.cases else generate(options.seed, reduced=options.quick)
+    cases: Iterable[Case] = (
+        files.read(options.cases) if options.cases else generate(options.seed, reduced=options.quick)
+    )
     if options.write_cases:
         cases = list(cases)
         files.write(options.write_cases, cases)
@@ -75,7 +79,9 @@ class _Tally:
         for (kind, family), verdicts in self.verdicts.items():
             count = sum(verdicts.values())
             good = verdicts["exact" if kind == "apply" else "refused"]
-            yield Figure(name=f"{kind} {family} right", value=round(100 * good / count, 1), unit="%", better="higher")
+            yield Figure(
+                name=f"{kind} {family} right", value=round(100 * good / count, 1), unit="%", better="higher"
+            )
             if verdicts["wrong"]:
                 yield Figure(name=f"{kind} {family} wrong", value=verdicts["wrong"], unit="")
         yield from self._totals()
@@ -87,7 +93,9 @@ class _Tally:
         if count:
             exact = 100 * apply["exact"] / count
             yield Figure(name="apply cases", value=count, unit="")
-            yield Figure(name="exact", value=round(exact, 2), unit="%", goal=95 if goal else None, better="higher")
+            yield Figure(
+                name="exact", value=round(exact, 2), unit="%", goal=95 if goal else None, better="higher"
+            )
             yield Figure(name="refused", value=round(100 * apply["refused"] / count, 2), unit="%")
             yield Figure(name="wrong", value=apply["wrong"], unit="", goal=0)
         if refuse:
@@ -95,7 +103,9 @@ class _Tally:
             yield Figure(name="must-refuse applied", value=refuse["wrong"], unit="", goal=0)
         if self.recovery and self.retried:
             share = 100 * self.recovered / self.retried
-            yield Figure(name="recovery", value=round(share, 1), unit="%", goal=95 if goal else None, better="higher")
+            yield Figure(
+                name="recovery", value=round(share, 1), unit="%", goal=95 if goal else None, better="higher"
+            )
         if len(self.seconds) > 1:
             tail = statistics.quantiles(self.seconds, n=100)[98]
             median = statistics.median(self.seconds)

@@ -1,5 +1,6 @@
 """The ways a model gets a true edit's arguments wrong: every family here must apply."""
 
+import itertools
 import json
 import random
 import re
@@ -33,14 +34,29 @@ def spoil(scene: Scene, change: Line, *, literal: bool = False) -> tuple[Lines, 
     """Both arguments through one damage; kept lines stay equal. With `literal` the model's own spelling
     of what it changed or added is right as well, since nothing in the file says otherwise."""
     old = tuple(change(line) for line in scene.old)
-    new = tuple(old[step.of] if step.kept and step.of is not None else change(step.text) for step in scene.script)
-    accept = [scene.result()]
-    if literal:
-        accept.append(scene.result(tuple(s.text if s.kept else change(s.text) for s in scene.script)))
-    return old, new, tuple(dict.fromkeys(accept))
+    new = tuple(
+        old[step.of] if step.kept and step.of is not None else change(step.text) for step in scene.script
+    )
+    return old, new, variants(scene, change if literal else str)
 
 
-def draft(scene: Scene, old: Iterable[str], new: Iterable[str], accept: tuple[str | bytes, ...], content: str | None = None) -> Draft | None:
+def variants(scene: Scene, change: Line) -> tuple[str, ...]:
+    """Every result in which each line the edit touches is as meant or as the model spelt it."""
+    choices = [
+        (s.text,) if s.kept else tuple(dict.fromkeys((s.text, change(s.text)))) for s in scene.script
+    ]
+    free = sum(len(choice) > 1 for choice in choices)
+    lines = itertools.product(*choices) if free <= 6 else ((tuple(c[-1] for c in choices)), scene.new)
+    return tuple(dict.fromkeys(scene.result(tuple(one)) for one in lines))
+
+
+def draft(
+    scene: Scene,
+    old: Iterable[str],
+    new: Iterable[str],
+    accept: tuple[str | bytes, ...],
+    content: str | None = None,
+) -> Draft | None:
     """The case, unless the damage turned out to be none."""
     body = scene.content() if content is None else content
     told, wanted = "\n".join(old), "\n".join(new)
@@ -81,13 +97,17 @@ def exact_fragment(rng: random.Random, scene: Scene) -> Draft | None:
     at = body.find(old)
     if body.find(old, at + 1) >= 0 or len(old) < 6:
         return None
-    new = old[: words[first].end() - words[first].start()] + " marker " + old[words[first].end() - words[first].start() :]
+    new = (
+        old[: words[first].end() - words[first].start()]
+        + " marker "
+        + old[words[first].end() - words[first].start() :]
+    )
     return Draft(body, old, new, (body[:at] + new + body[at + len(old) :],), meant=(old, new))
 
 
 def first_trimmed(rng: random.Random, scene: Scene) -> Draft | None:
     """The indentation of the first line is lost, as when a model starts copying at the first letter."""
-    if not indent_of(scene.old[0]) or not scene.script or not scene.script[0].kept:
+    if not indent_of(scene.old[0]) or not _same_edge(scene, 0):
         return None
     old, new = "\n".join(scene.old).lstrip(" \t"), "\n".join(scene.new).lstrip(" \t")
     return _only_once(scene, old, new)
@@ -96,7 +116,7 @@ def first_trimmed(rng: random.Random, scene: Scene) -> Draft | None:
 def last_cut(rng: random.Random, scene: Scene) -> Draft | None:
     """The last line stops early, at the same place in both."""
     last = scene.old[-1]
-    if not scene.script or not scene.script[-1].kept or scene.script[-1].of != len(scene.old) - 1:
+    if not _same_edge(scene, -1):
         return None
     room = len(last.strip())
     if room < 6:
@@ -107,9 +127,14 @@ def last_cut(rng: random.Random, scene: Scene) -> Draft | None:
 
 def both_stripped(rng: random.Random, scene: Scene) -> Draft | None:
     """`.strip()` on both arguments."""
-    if not scene.script or not scene.script[0].kept or not scene.script[-1].kept:
+    if not _same_edge(scene, 0) or not _same_edge(scene, -1):
         return None
     return _only_once(scene, "\n".join(scene.old).strip(), "\n".join(scene.new).strip())
+
+
+def _same_edge(scene: Scene, edge: int) -> bool:
+    """Whether old and new begin (0) or end (-1) with the same line."""
+    return bool(scene.script) and scene.script[edge].kept and scene.script[edge].of == edge % len(scene.old)
 
 
 def _only_once(scene: Scene, old: str, new: str) -> Draft | None:
@@ -131,6 +156,8 @@ def whole_lines(rng: random.Random, scene: Scene) -> Draft | None:
 
 def trailing_lost(rng: random.Random, scene: Scene) -> Draft | None:
     """The file has blanks at line ends, the arguments have not."""
+    if any(line != line.rstrip() for line in (*scene.old, *scene.new)) or _repeats(scene):
+        return None
     ends = [rng.choice(("", " ", "  ", "\t")) for _ in scene.old]
     filed = tuple(line + end for line, end in zip(scene.old, ends, strict=True))
     over = scene.with_old(filed)
@@ -139,15 +166,24 @@ def trailing_lost(rng: random.Random, scene: Scene) -> Draft | None:
     return draft(over, scene.old, scene.new, tuple(dict.fromkeys(accept)))
 
 
+def _repeats(scene: Scene) -> bool:
+    """Equal lines side by side: nobody can tell which of them an edit takes away."""
+    return any(one == other for one, other in itertools.pairwise(scene.old))
+
+
 def trailing_added(rng: random.Random, scene: Scene) -> Draft | None:
-    ends: dict[str, str] = {}
-    change = lambda line: line + ends.setdefault(line, rng.choice(("", " ", "  "))) if line else line  # noqa: E731
-    return spoiled(scene, change, literal=True)
+    """The arguments have blanks at line ends, the file has not; blanks on added lines may stay."""
+    ends = [rng.choice(("", " ", "  ")) if line else "" for line in scene.old]
+    old = tuple(line + end for line, end in zip(scene.old, ends, strict=True))
+    added = rng.choice(("", " "))
+    new = tuple(s.text + (added if s.of is None else ends[s.of]) for s in scene.script)
+    spelt = dict(zip((s.text for s in scene.script), new, strict=True))
+    return draft(scene, old, new, variants(scene, lambda line: spelt[line]))
 
 
 def blank_lines_indented(rng: random.Random, scene: Scene) -> Draft | None:
     """Blank lines of the file hold blanks."""
-    if "" not in scene.old:
+    if "" not in scene.old or _repeats(scene):
         return None
     filed = tuple(line or rng.choice(("    ", "\t", "  ")) for line in scene.old)
     over = scene.with_old(filed)
@@ -160,7 +196,11 @@ def _indented(scene: Scene) -> bool:
 
 def tabs_to_spaces(rng: random.Random, scene: Scene) -> Draft | None:
     """A tab file quoted with spaces; a space file is made a tab file first."""
-    over = scene if _pure(scene, "\t") else _reindented(scene, lambda indent: _swap(indent, " " * _width(scene), "\t"))
+    over = (
+        scene
+        if _pure(scene, "\t")
+        else _reindented(scene, lambda indent: _swap(indent, " " * _width(scene), "\t"))
+    )
     if over is None or not _indented(over):
         return None
     size = rng.choice((2, 4, 4, 8))
@@ -212,19 +252,9 @@ def inner_space(rng: random.Random, scene: Scene) -> Draft | None:
     if rng.random() < 0.6:
         change = lambda line: indent_of(line) + re.sub(r"[ \t]{2,}", " ", line.lstrip(" \t"))  # noqa: E731
     else:
-        change = lambda line: indent_of(line) + re.sub(r"(?<=\w) ?= ?(?=\w)", rng.choice(("=", " = ")), line.lstrip(" \t"))  # noqa: E731
-    return spoiled(scene, _steady(change), literal=True)
-
-
-def _steady(change: Line) -> Line:
-    known: dict[str, str] = {}
-
-    def again(line: str) -> str:
-        if line not in known:
-            known[line] = change(line)
-        return known[line]
-
-    return again
+        style = rng.choice(("=", " = "))
+        change = lambda line: indent_of(line) + re.sub(r"(?<=\w) ?= ?(?=\w)", style, line.lstrip(" \t"))  # noqa: E731
+    return spoiled(scene, change, literal=True)
 
 
 def _pure(scene: Scene, kind: str) -> bool:
@@ -292,10 +322,13 @@ def plain_signs(rng: random.Random, scene: Scene) -> Draft | None:
     filed = tuple(line.translate(table) for line in scene.old)
     if filed == scene.old:
         return None
-    script = tuple(Step(s.text.translate(table) if s.of is not None else s.text, s.of, kept=s.kept) for s in scene.script)
+    script = tuple(
+        Step(s.text.translate(table) if s.of is not None else s.text, s.of, kept=s.kept)
+        for s in scene.script
+    )
     over = Scene(scene.lang, (*scene.before, *filed, *scene.after), scene.start, filed, script, scene.shape)
-    literal = over.result(tuple(s.text if s.kept else plain.text for s, plain in zip(over.script, scene.script, strict=True)))
-    return draft(over, scene.old, scene.new, tuple(dict.fromkeys((over.result(), literal))))
+    plain = dict(zip((s.text for s in over.script), scene.new, strict=True))
+    return draft(over, scene.old, scene.new, variants(over, lambda line: plain[line]))
 
 
 def odd_spaces(rng: random.Random, scene: Scene) -> Draft | None:
@@ -375,7 +408,11 @@ def _typo(rng: random.Random, scene: Scene, *, line_is: str) -> tuple[int, str, 
     touched = {s.of for s in scene.script if not s.kept and s.of is not None}
     left = {s.of for s in scene.script if s.kept}
     pool = [i for i in range(len(scene.old)) if (i in touched if line_is == "changed" else i in left)]
-    words = [(i, w) for i in pool for w in re.findall(r"(?<![A-Za-z_0-9])[A-Za-z]{6,}(?![A-Za-z_0-9])", scene.old[i])]
+    words = [
+        (i, w)
+        for i in pool
+        for w in re.findall(r"(?<![A-Za-z_0-9])[A-Za-z]{6,}(?![A-Za-z_0-9])", scene.old[i])
+    ]
     if not words:
         return None
     index, word = rng.choice(words)
@@ -447,7 +484,19 @@ def entities(rng: random.Random, scene: Scene) -> Draft | None:
     return spoiled(scene, lambda line: line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
 
 
-NUMBERS = ("{:>6}\t", "{}\t", "{:>5}→", "{}: ", "{}:", "{}|", "{} | ", "{:>4} | ", "L{}: ", "{:>6}  ", "{}. ")
+NUMBERS = (
+    "{:>6}\t",
+    "{}\t",
+    "{:>5}→",
+    "{}: ",
+    "{}:",
+    "{}|",
+    "{} | ",
+    "{:>4} | ",
+    "L{}: ",
+    "{:>6}  ",
+    "{}. ",
+)
 
 
 def line_numbers(rng: random.Random, scene: Scene) -> Draft | None:
@@ -464,10 +513,20 @@ def fence(rng: random.Random, scene: Scene) -> Draft | None:
         return None
     opening = rng.choice(("```", f"```{scene.lang}"))
     wrap = lambda lines: (opening, *lines, "```")  # noqa: E731
-    return draft(scene, wrap(scene.old), wrap(scene.new) if rng.random() < 0.8 else scene.new, (scene.result(),))
+    return draft(
+        scene, wrap(scene.old), wrap(scene.new) if rng.random() < 0.8 else scene.new, (scene.result(),)
+    )
 
 
-ELISIONS = ("...", "// ...", "# ...", "// ... existing code ...", "# ... rest of the code ...", "/* ... */", "…")
+ELISIONS = (
+    "...",
+    "// ...",
+    "# ...",
+    "// ... existing code ...",
+    "# ... rest of the code ...",
+    "/* ... */",
+    "…",
+)
 
 
 def elision(rng: random.Random, scene: Scene) -> Draft | None:
@@ -577,7 +636,10 @@ def crlf_mixed(rng: random.Random, scene: Scene) -> Draft | None:
     ends = ends[: len(scene.lines)]
     body = "".join(line + end for line, end in zip(scene.lines[:-1], ends, strict=False)) + scene.lines[-1]
     head = "".join(line + end for line, end in zip(scene.before, ends, strict=False))
-    tail = "".join(line + end for line, end in zip(scene.after[:-1], ends[last:], strict=False)) + scene.after[-1]
+    tail = (
+        "".join(line + end for line, end in zip(scene.after[:-1], ends[last:], strict=False))
+        + scene.after[-1]
+    )
     middle = "".join(line + span for line in scene.new)
     old, new = "\n".join(scene.old), "\n".join(scene.new)
     return Draft(body, old, new, (head + middle + tail,), meant=(old, new))
@@ -599,7 +661,13 @@ def no_final_newline(rng: random.Random, scene: Scene) -> Draft | None:
     return Draft(body, old, new, (result,), meant=("\n".join(scene.old), "\n".join(scene.new)))
 
 
-FOREIGN = (b"caf\xe9 \xa9", b"\xb0\xa1\xc4\xe3\xba\xc3", b"\x93quoted\x94 \x85", b"broken \xe2\x82", b"\xff\xfe\xfa")
+FOREIGN = (
+    b"caf\xe9 \xa9",
+    b"\xb0\xa1\xc4\xe3\xba\xc3",
+    b"\x93quoted\x94 \x85",
+    b"broken \xe2\x82",
+    b"\xfa\xff\xfe",
+)
 
 
 def foreign_bytes(rng: random.Random, scene: Scene) -> Draft | None:

@@ -5,9 +5,22 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-WORDS = ("buffer", "timeout", "handler", "payload", "session", "metric", "cursor", "profile", "channel", "marker")
+WORDS = (
+    "buffer",
+    "timeout",
+    "handler",
+    "payload",
+    "session",
+    "metric",
+    "cursor",
+    "profile",
+    "channel",
+    "marker",
+)
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]{2,}")
-_LOOSE = str.maketrans({"'": '"', "`": '"', "“": '"', "”": '"', "‘": '"', "’": '"', "–": "-", "—": "-", "\u00a0": " "})
+_LOOSE = str.maketrans(
+    {"'": '"', "`": '"', "“": '"', "”": '"', "‘": '"', "’": '"', "–": "-", "—": "-", "\u00a0": " "}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +66,9 @@ class Scene:
 
     def with_old(self, old: tuple[str, ...]) -> "Scene":
         """The same scene over other file lines: what was kept follows them."""
-        script = tuple(replace(s, text=old[s.of]) if s.kept and s.of is not None else s for s in self.script)
+        script = tuple(
+            replace(s, text=old[s.of]) if s.kept and s.of is not None else s for s in self.script
+        )
         lines = (*self.before, *old, *self.after)
         return replace(self, lines=lines, old=old, script=script)
 
@@ -64,7 +79,9 @@ def loose(lines: tuple[str, ...] | list[str]) -> str:
     return "\n" + "\n".join(line for line in folded if line) + "\n"
 
 
-def scene(rng: random.Random, lang: str, text: str, *, shape: str | None = None, longest: int = 12) -> Scene | None:
+def scene(
+    rng: random.Random, lang: str, text: str, *, shape: str | None = None, longest: int = 12
+) -> Scene | None:
     """A span that is unlike any other of its file, and an edit in it; None when the draw was no good."""
     lines = tuple(text.split("\n"))
     size = min(rng.choice((1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 10, 11, 12)), longest)
@@ -80,7 +97,9 @@ def scene(rng: random.Random, lang: str, text: str, *, shape: str | None = None,
     first = text.find(plain)
     if text.find(plain, first + 1) >= 0:
         return None
-    shape = shape or rng.choice(("modify", "modify", "modify", "insert", "insert", "nest", "delete", "both"))
+    shape = shape or rng.choice(
+        ("modify", "modify", "modify", "insert", "insert", "nest", "delete", "both")
+    )
     script = SHAPES[shape](rng, old)
     if script is None or tuple(s.text for s in script) == old:
         return None
@@ -121,7 +140,11 @@ def _modify(rng: random.Random, old: tuple[str, ...]) -> list[Step] | None:
 
 def _added(rng: random.Random, indent: str) -> str:
     one, two = rng.sample(WORDS, 2)
-    forms = (f"{one}_{rng.randrange(99)} = {two}({rng.randrange(99)});", f"call {one} with {two}", f"{one}.{two}[{rng.randrange(9)}]")
+    forms = (
+        f"{one}_{rng.randrange(99)} = {two}({rng.randrange(99)});",
+        f"call {one} with {two}",
+        f"{one}.{two}[{rng.randrange(9)}]",
+    )
     return indent + rng.choice(forms)
 
 

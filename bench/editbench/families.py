@@ -18,7 +18,10 @@ APPLY: dict[str, Family] = {
         "crlf_arguments crlf_mixed bom no_final_newline foreign_bytes"
     ).split()
 }
-APPLY |= {name: getattr(hazards, name) for name in ("several", "near_twin", "hinted", "drift_small", "stale_context")}
+APPLY |= {
+    name: getattr(hazards, name)
+    for name in ("several", "near_twin", "hinted", "drift_small", "stale_context")
+}
 REFUSE: dict[str, Family] = {
     name: getattr(hazards, name)
     for name in (

@@ -26,7 +26,11 @@ def generate(seed: int, *, reduced: bool = False) -> Iterator[Case]:
 
 
 def _families(
-    rng: random.Random, by_language: dict[str, list[Specimen]], families: dict[str, Family], kind: Kind, count: int
+    rng: random.Random,
+    by_language: dict[str, list[Specimen]],
+    families: dict[str, Family],
+    kind: Kind,
+    count: int,
 ) -> Iterator[Case]:
     for name, family in families.items():
         # Each family draws from its own stream, so a change to one leaves the cases of the others alone.

@@ -12,7 +12,19 @@ from bench.editbench.edits import WORDS, Scene, Step, indent_of, loose
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 _WORD = re.compile(r"(?<!\w)[A-Za-z_]\w{3,}(?!\w)")
 _SIGN = re.compile(r"==|!=|<=|>=|&&|\|\||(?<= )[<>+*-](?= )")
-_OTHER_SIGN = {"==": "!=", "!=": "==", "<=": ">=", ">=": "<", "&&": "||", "||": "&&", "<": ">", ">": "<", "+": "-", "-": "+", "*": "/"}
+_OTHER_SIGN = {
+    "==": "!=",
+    "!=": "==",
+    "<=": ">=",
+    ">=": "<",
+    "&&": "||",
+    "||": "&&",
+    "<": ">",
+    ">": "<",
+    "+": "-",
+    "-": "+",
+    "*": "/",
+}
 
 
 # --- to be applied -------------------------------------------------------------------------------
@@ -21,7 +33,15 @@ _OTHER_SIGN = {"==": "!=", "!=": "==", "<=": ">=", ">=": "<", "&&": "||", "||": 
 def several(rng: random.Random, scene: Scene) -> Draft | None:
     """Two independent damages: one to the words or the indentation, one on the way."""
     inner = rng.choice(
-        (damages.dedented, damages.overindented, damages.trailing_lost, damages.typo_kept, damages.blank_extra, damages.tabs_to_spaces, damages.quote_style)
+        (
+            damages.dedented,
+            damages.overindented,
+            damages.trailing_lost,
+            damages.typo_kept,
+            damages.blank_extra,
+            damages.tabs_to_spaces,
+            damages.quote_style,
+        )
     )
     first = inner(rng, scene)
     if first is None or not isinstance(first.content, str):
@@ -37,18 +57,37 @@ def several(rng: random.Random, scene: Scene) -> Draft | None:
         old, new = (json.dumps(text, ensure_ascii=False)[1:-1] for text in (first.old, first.new))
         return replace(first, old=old, new=new) if old != first.old else None
     if way == "trailing":
-        shown = lambda text: "\n".join(line + "  " if line and len(line) % 2 else line for line in text.split("\n"))  # noqa: E731
+        shown = lambda text: "\n".join(
+            line + "  " if line and len(line) % 2 else line for line in text.split("\n")
+        )  # noqa: E731
         if inner in {damages.trailing_lost, damages.quote_style} or scene.shape not in {"insert", "delete"}:
             return None
-        added = tuple(s.text if s.kept else s.text + "  " if len(s.text) % 2 else s.text for s in scene.script)
-        return replace(first, old=shown(first.old), new=shown(first.new), accept=(*first.accept, scene.result(added))) if inner is not damages.tabs_to_spaces else None
-    numbered = lambda text: "\n".join(f"{scene.start + 1 + i:>6}\t{line}" for i, line in enumerate(text.split("\n")))  # noqa: E731
+        added = tuple(
+            s.text if s.kept else s.text + "  " if len(s.text) % 2 else s.text for s in scene.script
+        )
+        return (
+            replace(
+                first,
+                old=shown(first.old),
+                new=shown(first.new),
+                accept=(*first.accept, scene.result(added)),
+            )
+            if inner is not damages.tabs_to_spaces
+            else None
+        )
+    numbered = lambda text: "\n".join(
+        f"{scene.start + 1 + i:>6}\t{line}" for i, line in enumerate(text.split("\n"))
+    )  # noqa: E731
     return replace(first, old=numbered(first.old), new=numbered(first.new))
 
 
 def _mapped(first: Draft, change: Line) -> Draft:
     assert isinstance(first.content, str)
-    return replace(first, content=change(first.content), accept=tuple(change(text) for text in first.accept if isinstance(text, str)))
+    return replace(
+        first,
+        content=change(first.content),
+        accept=tuple(change(text) for text in first.accept if isinstance(text, str)),
+    )
 
 
 def near_twin(rng: random.Random, scene: Scene) -> Draft | None:
@@ -56,10 +95,16 @@ def near_twin(rng: random.Random, scene: Scene) -> Draft | None:
     twin = _renamed(rng, scene.old)
     if twin is None:
         return None
-    lines = (*scene.before, *twin, "", *scene.old, *scene.after) if rng.random() < 0.5 else (*scene.before, *scene.old, "", *twin, *scene.after)
+    lines = (
+        (*scene.before, *twin, "", *scene.old, *scene.after)
+        if rng.random() < 0.5
+        else (*scene.before, *scene.old, "", *twin, *scene.after)
+    )
     start = scene.start + (len(twin) + 1 if lines[scene.start : scene.start + len(twin)] == twin else 0)
     over = Scene(scene.lang, lines, start, scene.old, scene.script, scene.shape)
-    return rng.choice((damages.dedented, damages.trailing_lost, damages.overindented, damages.exact))(rng, over)
+    return rng.choice((damages.dedented, damages.trailing_lost, damages.overindented, damages.exact))(
+        rng, over
+    )
 
 
 def hinted(rng: random.Random, scene: Scene) -> Draft | None:
@@ -96,7 +141,14 @@ def stale_context(rng: random.Random, scene: Scene) -> Draft | None:
         return None
     now = scene.with_old((*scene.old[:index], other, *scene.old[index + 1 :]))
     old, new = "\n".join(scene.old), "\n".join(scene.new)
-    return Draft(now.content(), old, new, (now.result(),), seen=scene.content(), meant=("\n".join(now.old), "\n".join(now.new)))
+    return Draft(
+        now.content(),
+        old,
+        new,
+        (now.result(),),
+        seen=scene.content(),
+        meant=("\n".join(now.old), "\n".join(now.new)),
+    )
 
 
 def _edge(script: tuple[Step, ...], at: int) -> list[int]:
@@ -231,7 +283,11 @@ def inside_word(rng: random.Random, scene: Scene) -> Draft | None:
     spot = scene.start
     lines = content.split("\n")
     content = "\n".join((*lines[:spot], f"{longer}(1)", *lines[spot:]))
-    return Draft(content, word, rng.choice((other, f"{other}_{word}")), ()) if content.count(word) == 1 else None
+    return (
+        Draft(content, word, rng.choice((other, f"{other}_{word}")), ())
+        if content.count(word) == 1
+        else None
+    )
 
 
 def drift_far(rng: random.Random, scene: Scene) -> Draft | None:
@@ -277,7 +333,9 @@ def lines_swapped(rng: random.Random, scene: Scene) -> Draft | None:
     return _refuse(scene, scene.content(), "\n".join(told))
 
 
-def _with_word(scene: Scene, index: int, word: re.Match[str], other: str, *, extra: str = "") -> Draft | None:
+def _with_word(
+    scene: Scene, index: int, word: re.Match[str], other: str, *, extra: str = ""
+) -> Draft | None:
     line = scene.old[index]
     told = line[: word.start()] + other + line[word.end() :]
     old = "\n".join((*scene.old[:index], told, *scene.old[index + 1 :]))
@@ -285,7 +343,9 @@ def _with_word(scene: Scene, index: int, word: re.Match[str], other: str, *, ext
     return _refuse(scene, scene.content() + extra, old, new)
 
 
-def _a_word(rng: random.Random, scene: Scene, shape: str = r"(?<!\w)[A-Za-z]{6,}(?!\w)") -> tuple[int, re.Match[str]] | None:
+def _a_word(
+    rng: random.Random, scene: Scene, shape: str = r"(?<!\w)[A-Za-z]{6,}(?!\w)"
+) -> tuple[int, re.Match[str]] | None:
     kept = {s.of for s in scene.script if s.kept}
     spots = [(i, m) for i, line in enumerate(scene.old) if i in kept for m in re.finditer(shape, line)]
     return rng.choice(spots) if spots else None
@@ -331,7 +391,13 @@ def case_changed(rng: random.Random, scene: Scene) -> Draft | None:
     return _with_word(scene, index, word, other)
 
 
-OMISSIONS = ("// ... rest of code unchanged ...", "# ... existing code ...", "# rest of the function remains the same", "/* ... rest of file ... */", "// (unchanged)")
+OMISSIONS = (
+    "// ... rest of code unchanged ...",
+    "# ... existing code ...",
+    "# rest of the function remains the same",
+    "/* ... rest of file ... */",
+    "// (unchanged)",
+)
 
 
 def omission(rng: random.Random, scene: Scene) -> Draft | None:
@@ -371,12 +437,16 @@ def stale_conflict(rng: random.Random, scene: Scene) -> Draft | None:
 
 def nesting_changed(rng: random.Random, scene: Scene) -> Draft | None:
     """The same lines at other relative depths are other code."""
-    picks = [i for i in range(1, len(scene.old)) if scene.old[i].strip() and indent_of(scene.old[i]) == indent_of(scene.old[0])]
+    picks = [
+        i
+        for i in range(1, len(scene.old))
+        if scene.old[i].strip() and indent_of(scene.old[i]) == indent_of(scene.old[0])
+    ]
     if not picks or len(scene.old) < 3 or not {s.of for s in scene.script if s.of is None or not s.kept}:
         return None
     index = rng.choice(picks)
     old = list(scene.old)
-    old[index] = "    " + old[index]
+    old[index] = ("\t" if old[index].startswith("\t") else "    ") + old[index]
     if any(s.of == index for s in scene.script if not s.kept):
         return None
     new = [old[index] if s.of == index else s.text for s in scene.script]

@@ -3,8 +3,10 @@
 import html
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from handtools.text.matching.folding import LOOK_ALIKES, is_blank
 
@@ -24,9 +26,10 @@ Cleaner = Callable[[str, str, str], Reading | None]
 
 def readings(body: str, old: str, new: str) -> Iterator[Reading]:
     """The arguments as sent, then cleaned in one way, then in two."""
-    plain = Reading(old, new)
+    # Characters that the file nowhere has can only be forgotten; without them less is.
+    plain = without_strangers(body, old, new) or Reading(old, new)
     yield plain
-    seen = {(old, new)}
+    seen = {(plain.old, plain.new)}
     layer = [plain]
     for _ in range(2):
         cleaned = [again for reading in layer for again in _cleaned(body, reading)]
@@ -87,50 +90,52 @@ def _fenced(text: str) -> str | None:
 
 # --- line numbers ---------------------------------------------------------------------------------
 
-_NUMBERED = re.compile(r"[ \t]*\[?L?(\d+)(\t|→|\]? ?[|│] ?|[:)\]-] ?|\. | {1,2}|$)(.*)", re.DOTALL)
+_NUMBERED = re.compile(r"[ \t]*\[?L?(\d{1,9})(\t|→|\]? ?[|│]|[:)\]-]|\.(?= )| (?= ?)|$)(.*)", re.DOTALL)
 _STRONG = ("\t", "→", "|", "│")
 
 
 def without_numbers(_: str, old: str, new: str) -> Reading | None:
     """Line numbers in front of every line, counting on."""
-    rows = old.rstrip("\n").split("\n")
-    split = [_NUMBERED.fullmatch(row) for row in rows]
-    found = [match for match in split if match]
-    if len(found) != len(rows):
+    found = [_NUMBERED.fullmatch(row) for row in old.rstrip("\n").split("\n")]
+    rows = [match for match in found if match]
+    numbers = [int(match[1]) for match in rows]
+    if len(rows) != len(found) or any(b != a + 1 for a, b in pairwise(numbers)):
         return None
-    numbers = [int(match[1][-9:]) for match in found]
-    if any(b != a + 1 for a, b in zip(numbers, numbers[1:], strict=False)):
+    signs = {match[2].strip(" ") or " " for match in rows if match[2]}
+    # `grep` writes `-` after the lines around a hit.
+    if len(signs) != 1 and signs != {":", "-"}:
         return None
-    marks = {match[2] for match in found if match[3]}
-    strong = all(any(sign in mark for sign in _STRONG) for mark in marks)
-    if len({mark.strip(" ") or " " for mark in marks} - {":", "-"}) > 1:
+    mine = [match[3] for match in rows]
+    theirs = _numbered_new(new, signs)
+    if theirs is None:
         return None
-    wanted = _renumbered(new, marks)
-    if wanted is None:
+    if theirs == new.split("\n"):
+        # The new text shows whether a blank after the sign belongs to the line.
+        with_blank, without = (sum((Counter(theirs) & Counter(text[cut:] for text in mine)).values()) for cut in (0, 1))
+        if with_blank == without:
+            return None
+        blank = without > with_blank
+    else:
+        blank = all(not text or text[0] == " " for text in (*mine, *theirs))
+        theirs = [text[blank:] for text in theirs]
+    if blank and any(text and text[0] != " " for text in mine):
         return None
-    tail = "\n" if old.endswith("\n") else ""
-    text = "\n".join(_after(match, marks) for match in found) + tail
-    return Reading(text, wanted, ("line numbers removed",), None if strong and len(rows) > 1 else numbers[0])
+    text = "\n".join(text[blank:] for text in mine) + ("\n" if old.endswith("\n") else "")
+    sure = len(rows) > 1 and signs <= set(_STRONG)
+    return Reading(text, "\n".join(theirs), ("line numbers removed",), None if sure else numbers[0])
 
 
-def _after(match: re.Match[str], marks: set[str]) -> str:
-    """What follows the number; a blank after the sign belongs to it only if every line has one."""
-    mark = match[2]
-    text = match[3]
-    return text if {mark} == marks or not mark.endswith(" ") or mark == " " else mark[len(mark.rstrip(" ")) :] + text
-
-
-def _renumbered(new: str, marks: set[str]) -> str | None:
-    """The new text without numbers if all its lines have them, as it is if none has."""
+def _numbered_new(new: str, signs: set[str]) -> list[str] | None:
+    """What follows the numbers if all lines have them, all as it is if none has."""
     rows = new.split("\n")
-    split = [_NUMBERED.fullmatch(row) for row in rows]
-    having = [match is not None and (match[2] in marks or not match[3]) for match in split]
+    found = [_NUMBERED.fullmatch(row) for row in rows]
+    having = [match is not None and ((match[2].strip(" ") or " ") in signs or not match[2]) for match in found]
     filled = [has for has, row in zip(having, rows, strict=True) if not is_blank(row)]
     if not any(filled):
-        return new
+        return rows
     if not all(filled):
         return None
-    return "\n".join(_after(match, marks) if match and has else row for match, has, row in zip(split, having, rows, strict=True))
+    return [match[3] if match and has else row for match, has, row in zip(found, having, rows, strict=True)]
 
 
 # --- escaping -------------------------------------------------------------------------------------
@@ -159,7 +164,8 @@ def with_newlines(_: str, old: str, new: str) -> Reading | None:
     if "\\n" not in old or "\n" in old or "\n" in new:
         return None
     texts = [re.sub(r"\\(?:r\\n|n)", "\n", text).replace("\\t", "\t") for text in (old, new)]
-    if any(_splits_quotes(text) for text in texts[1:]):
+    known = set(texts[0].split("\n"))
+    if any(_opens_quote(line) for line in texts[1].split("\n") if line not in known):
         return None
     return Reading(texts[0], texts[1], ("escaped line ends undone",))
 
@@ -184,9 +190,9 @@ def _from_json(text: str) -> str | None:
     return decoded if isinstance(decoded, str) else None
 
 
-def _splits_quotes(text: str) -> bool:
-    """Whether a line end falls between two quotes, where it was a `\\n` of the program."""
-    return any(line.count('"') % 2 or line.count("'") % 2 for line in text.split("\n"))
+def _opens_quote(line: str) -> bool:
+    """Whether a quote stays open at the end of the line, where a `\\n` may have been the program's own."""
+    return bool(line.count('"') % 2)
 
 
 # --- entities -------------------------------------------------------------------------------------
@@ -221,7 +227,6 @@ def _signed(rows: list[str], sign: str) -> bool:
 
 
 CLEANERS: tuple[Cleaner, ...] = (
-    without_strangers,
     without_fence,
     without_numbers,
     unescaped,

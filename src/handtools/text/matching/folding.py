@@ -22,8 +22,15 @@ LOOK_ALIKES: dict[int, str | None] = {
     ord("\u2026"): "...",
 }
 _QUOTES = str.maketrans({"'": '"', "`": '"'})
-_SQUASH = str.maketrans({**LOOK_ALIKES, **dict.fromkeys(" \t\f\v\r" + _SPACES), "'": '"', "`": '"'})
+_SQUASH = str.maketrans(
+    {
+        **LOOK_ALIKES,
+        **dict.fromkeys(map(ord, " \t\f\v\r" + _SPACES)),
+        **dict.fromkeys(map(ord, "'`\uff40" + _SINGLE_QUOTES), '"'),
+    }
+)
 # Between words one blank stays; elsewhere blanks carry no meaning that a language would keep.
+_BLANK_RUN = re.compile(r"[ \t\f\v]+")
 _NEEDLESS_BLANK = re.compile(r"(?<!\w) | (?!\w)")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|(?<!\w)\'(?:[^\'\\]|\\.)*\'')
 
@@ -70,7 +77,7 @@ def plain(text: str) -> str:
 def tight(line: str) -> str:
     """Without needless blanks; those inside quotes are content and stay part of the key."""
     quoted = [piece for piece in _QUOTED.findall(line) if " " in piece or "\t" in piece]
-    bare = _NEEDLESS_BLANK.sub("", " ".join(line.split()))
+    bare = _NEEDLESS_BLANK.sub("", _BLANK_RUN.sub(" ", line.strip(BLANKS)))
     return "\0".join([bare, *quoted]) if quoted else bare
 
 

@@ -8,6 +8,8 @@ from handtools.text.matching.folding import indent, is_blank
 from handtools.text.matching.outcomes import Unclear
 
 _UNITS = ("\t", "  ", "   ", "    ", "        ")
+# Steps are counted near the match: files that were pasted together have more than one width.
+NEAR_LINES = 60
 _TAB_STOP = 8
 
 
@@ -16,42 +18,46 @@ class Indents:
 
     def __init__(self, pairs: Iterable[tuple[str, str]], argument_lines: list[str], file_lines: list[str]) -> None:
         self._known = _function(list(pairs))
-        self._argument_lines = argument_lines
-        self._file_lines = file_lines
+        self._step = _step(argument_lines)
+        self._unit = _step(file_lines)
 
     def of(self, wanted: str) -> str:
         """The file's indentation for `wanted`."""
         if wanted in self._known:
             return self._known[wanted]
-        moved = _shifted(self._known, wanted)
-        scaled = self._scaled(wanted)
-        if moved is not None and scaled is not None and moved != scaled:
-            return self._choice(moved, scaled)
-        found = moved if moved is not None else scaled if scaled is not None else _by_columns(self._known, wanted)
+        if all(mine == theirs for mine, theirs in self._known.items()):
+            return wanted
+        found = self._from_one(wanted) if len(self._known) == 1 else self._from_many(wanted)
         if found is None:
             raise Unclear("indent_conflict", "The indentation of the new lines can't be told from the old ones.")
         return found
 
-    def _scaled(self, wanted: str) -> str | None:
-        """Count steps: one of the arguments is one of the file."""
-        step = _step(self._argument_lines)
-        if step is None:
-            return None
-        results = {
-            result
-            for unit in ([_step(self._file_lines)] if len(self._known) == 1 else _UNITS)
-            if unit and (result := _recounted(self._known, wanted, step, unit)) is not None
-        }
-        return results.pop() if len(results) == 1 else None
-
-    def _choice(self, moved: str, scaled: str) -> str:
-        """Both readings explain what is known: trust the one whose step the file itself uses."""
-        mine, theirs = _step(self._argument_lines), _step(self._file_lines)
-        if mine == theirs:
+    def _from_many(self, wanted: str) -> str | None:
+        """Two depths or more show both where to start and how wide a step is."""
+        moved = _shifted(self._known, wanted)
+        if moved is not None:
             return moved
-        if {mine, theirs} == {"  ", "    "} and all(deep for deep in self._known):
-            return scaled
-        raise Unclear("indent_conflict", "The indentation of the new lines can be read in two ways.")
+        scaled = {self._scaled(wanted, unit) for unit in _UNITS} - {None}
+        return scaled.pop() if len(scaled) == 1 else _by_columns(self._known, wanted)
+
+    def _from_one(self, wanted: str) -> str | None:
+        """One depth shows where to start; how wide a step is must follow from both texts."""
+        ((mine, theirs),) = self._known.items()
+        moved = _shifted(self._known, wanted)
+        scaled = self._scaled(wanted, self._unit)
+        if moved is None:
+            return scaled if scaled is not None else _by_columns(self._known, wanted)
+        if not mine or not theirs:
+            # No width to compare: the model's own steps count, if they are of the file's kind.
+            return moved if self._unit is None or not set(wanted) - set(mine) - set(self._unit) else None
+        if scaled is not None:
+            return scaled if len(self._step or "") * len(theirs) == len(self._unit or "") * len(mine) else None
+        in_ratio = len(wanted) * len(theirs) % len(mine) == 0
+        return moved if self._step == self._unit or not in_ratio else None
+
+    def _scaled(self, wanted: str, unit: str | None) -> str | None:
+        """Count steps: one of the arguments is one of the file."""
+        return _recounted(self._known, wanted, self._step, unit) if self._step and unit else None
 
 
 def _function(pairs: list[tuple[str, str]]) -> dict[str, str]:
@@ -64,9 +70,14 @@ def _function(pairs: list[tuple[str, str]]) -> dict[str, str]:
         if known.setdefault(mine, theirs) != theirs:
             raise Unclear("indent_conflict", "These lines stand at other relative depths in the file.")
     ordered = sorted(known, key=_columns)
-    if any(_columns(known[a]) >= _columns(known[b]) for a, b in pairwise(ordered) if _columns(a) < _columns(b)):
+    if not _is_shift(known) and any(_order(a, b) != _order(known[a], known[b]) for a, b in pairwise(ordered)):
         raise Unclear("indent_conflict", "These lines stand at other relative depths in the file.")
     return known
+
+
+def _order(one: str, other: str) -> int:
+    """Which of two indentations is deeper."""
+    return (_columns(one) > _columns(other)) - (_columns(one) < _columns(other))
 
 
 def _agrees(pair: tuple[str, str], others: list[tuple[str, str]]) -> bool:
@@ -80,16 +91,24 @@ def _agrees(pair: tuple[str, str], others: list[tuple[str, str]]) -> bool:
 
 def _shifted(known: dict[str, str], wanted: str) -> str | None:
     """Every known pair is one prefix for another before the same rest."""
+    if not _is_shift(known):
+        return None
     mine = min(known, key=len)
     theirs = known[mine]
-    if any(not a.startswith(mine) or b != theirs + a[len(mine) :] for a, b in known.items()):
-        return None
     if wanted.startswith(mine):
-        return theirs + wanted[len(mine) :]
+        rest = wanted[len(mine) :]
+        # Tabs behind blanks, or the reverse, show that the two sides count in different signs.
+        return theirs + rest if not theirs or not set(rest) - set(theirs) else None
     if not mine.startswith(wanted):
         return None
     less = mine[len(wanted) :]
     return theirs[: len(theirs) - len(less)] if theirs.endswith(less) else None
+
+
+def _is_shift(known: dict[str, str]) -> bool:
+    """Whether one prefix for another explains every pair."""
+    mine = min(known, key=len)
+    return all(a.startswith(mine) and b == known[mine] + a[len(mine) :] for a, b in known.items())
 
 
 def _recounted(known: dict[str, str], wanted: str, step: str, unit: str) -> str | None:
@@ -112,15 +131,12 @@ def _recounted(known: dict[str, str], wanted: str, step: str, unit: str) -> str 
 
 
 def _by_columns(known: dict[str, str], wanted: str) -> str | None:
-    """Tabs of eight columns filled up with blanks, on one side or both, at a fixed distance."""
-    distance = {_columns(theirs) - _columns(mine) for mine, theirs in known.items()}
-    if len(distance) != 1:
+    """Tabs of eight columns filled up with blanks, on one side or both."""
+    if any(_columns(theirs) != _columns(mine) for mine, theirs in known.items()):
         return None
-    width = _columns(wanted) + distance.pop()
+    width = _columns(wanted)
     mixed = "\t" * (width // _TAB_STOP) + " " * (width % _TAB_STOP)
     filled = [_rendered(theirs) for theirs in known.values()]
-    if width < 0:
-        return None
     if all(known_theirs == canon for known_theirs, canon in zip(known.values(), filled, strict=True)) and any(
         "\t" in theirs for theirs in known.values()
     ):
@@ -153,5 +169,7 @@ def _step(lines: list[str]) -> str | None:
             if len(other) > len(one) and other.startswith(one):
                 steps[other[len(one) :]] += 1
     if not steps:
-        return min((depth for depth in depths if depth), key=len, default=None)
-    return min(steps, key=lambda step: (-steps[step], len(step)))
+        step = min((depth for depth in depths if depth), key=len, default=None)
+    else:
+        step = min(steps, key=lambda step: (-steps[step], len(step)))
+    return "\t" if step and not step.strip("\t") else step

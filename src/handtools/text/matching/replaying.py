@@ -7,7 +7,7 @@ from typing import Literal
 from handtools.text import lines
 from handtools.text.diffing import opcodes
 from handtools.text.matching.folding import BLANKS, Loss, indent, is_blank
-from handtools.text.matching.indenting import Indents
+from handtools.text.matching.indenting import NEAR_LINES, Indents
 from handtools.text.matching.outcomes import Unclear
 from handtools.text.matching.pages import Page
 from handtools.text.matching.pairing import pair
@@ -68,7 +68,7 @@ def replay(page: Page, match: Match, old: list[str], new: list[str]) -> str:
         if place is not None and not is_blank(old[index])
     ]
     # Depths are compared even when none is needed: the same lines nested otherwise are other code.
-    indents = Indents(pairs, [*old, *new], page.bare) if match.loss >= Loss.INDENTATION else None
+    indents = Indents(pairs, [*old, *new], _near(page, match)) if match.loss >= Loss.INDENTATION else None
     output = _Output(page, match.first)
     for number, op in enumerate(ops):
         place = match.places[op.old] if op.old >= 0 else None
@@ -89,6 +89,11 @@ def replay(page: Page, match: Match, old: list[str], new: list[str]) -> str:
             output.at = place + 1
     output.copy_to(match.last)
     return output.text()
+
+
+def _near(page: Page, match: Match) -> list[str]:
+    """The lines whose steps show how wide an indentation is here."""
+    return page.bare[max(0, match.first - NEAR_LINES) : match.last + NEAR_LINES]
 
 
 def script(old: list[str], new: list[str]) -> Iterator[Op]:

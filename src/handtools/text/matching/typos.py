@@ -50,7 +50,16 @@ def is_slip(bad: str, word: str) -> bool:
         return False
     if bad.lower() == word.lower():
         return False
-    return _inside(word, head, max(len(word) - tail, head))
+    return _is_clumsy(bad, word, head) or _inside(word, head, max(len(word) - tail, head))
+
+
+def _is_clumsy(bad: str, word: str, head: int) -> bool:
+    """Two letters swapped or one doubled, not at the end: no name is made from another like that."""
+    if len(bad) == len(word):
+        swapped = bad[head : head + 2] == word[head : head + 2][::-1] and len(set(bad[head : head + 2])) == 2
+        return swapped and head + 2 < len(word)
+    longer = max(bad, word, key=len)
+    return head + 1 < len(longer) and longer[head] == longer[head - 1] and head < min(len(bad), len(word))
 
 
 def _inside(word: str, start: int, end: int) -> bool:

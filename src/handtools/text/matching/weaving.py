@@ -2,7 +2,7 @@
 
 import re
 
-from handtools.text.diffing import opcodes
+from handtools.text.diffing import Edit, opcodes
 from handtools.text.matching.folding import BLANKS, indent, same_word, tight
 
 _TOKEN = re.compile(r"(\s*)(\w+|[^\w\s])")
@@ -18,8 +18,8 @@ def weave(old: str, filed: str, new: str) -> str:
     mine, theirs, wanted = (_TOKEN.findall(line) for line in (old, filed, new))
     if len(mine) != len(theirs):
         return new + tail
-    merged = "".join(_merged(mine, theirs, wanted))
-    return merged + tail
+    merged = _merged(mine, theirs, wanted)
+    return (new if merged is None else merged) + tail
 
 
 def content(line: str) -> str:
@@ -41,22 +41,57 @@ def _tail(old: str, filed: str, new: str) -> str:
 
 
 Token = tuple[str, str]
+_END: Token = ("", "")
 
 
-def _merged(mine: list[Token], theirs: list[Token], wanted: list[Token]) -> list[str]:
+def _merged(mine: list[Token], theirs: list[Token], wanted: list[Token]) -> str | None:
+    """The file's words and gaps wherever old and new agree; None when a gap could be two of them."""
     pieces: list[str] = []
-    at = 0
+    at = shift = 0
+    gap: str | None = None
     for edit in [*opcodes([word for _, word in mine], [word for _, word in wanted]), None]:
         stop = edit.start_a if edit else len(mine)
-        shift = (edit.start_b - edit.start_a) if edit else len(wanted) - len(mine)
         for index in range(at, stop):
-            (gap, word), (filed_gap, filed_word) = mine[index], theirs[index]
-            new_gap = wanted[index + shift][0]
-            pieces += [filed_gap if new_gap == gap else new_gap, filed_word]
-        if edit:
-            pieces += [gap + word for gap, word in wanted[edit.start_b : edit.end_b]]
-            at = edit.end_a
-    return pieces
+            if gap is None:
+                gap = _gap(mine[index], theirs[index], wanted[index + shift])
+            pieces += [gap, theirs[index][1]]
+            gap = None
+        if edit is None:
+            break
+        gaps = _gaps(*((side + [_END])[start : end + 1] for side, start, end in _sides(mine, theirs, wanted, edit)))
+        if gaps is None:
+            return None
+        first, gap = gaps
+        new = wanted[edit.start_b : edit.end_b]
+        pieces += [first + new[0][1], *(space + word for space, word in new[1:])] if new else []
+        at, shift = edit.end_a, edit.end_b - edit.end_a
+    return "".join(pieces)
+
+
+def _sides(
+    mine: list[Token], theirs: list[Token], wanted: list[Token], edit: Edit
+) -> tuple[tuple[list[Token], int, int], ...]:
+    return (mine, edit.start_a, edit.end_a), (theirs, edit.start_a, edit.end_a), (wanted, edit.start_b, edit.end_b)
+
+
+def _gap(mine: Token, theirs: Token, wanted: Token) -> str:
+    return theirs[0] if wanted[0] == mine[0] else wanted[0]
+
+
+def _gaps(mine: list[Token], theirs: list[Token], wanted: list[Token]) -> tuple[str, str] | None:
+    """The gaps before a changed run and after it; each list ends with the token after the run."""
+    if len(mine) > 1 and len(wanted) > 1:
+        return _gap(mine[0], theirs[0], wanted[0]), _gap(mine[-1], theirs[-1], wanted[-1])
+    if len(wanted) == 1:
+        before = wanted[0][0] == mine[0][0]
+        return "", theirs[0][0] if before else _gap(mine[-1], theirs[-1], wanted[0])
+    old, filed = mine[0][0], theirs[0][0]
+    left, right = wanted[0][0], wanted[-1][0]
+    if old == filed or old not in (left, right) or filed in (left, right):
+        return left, right
+    if left == right:
+        return None
+    return (filed, right) if left == old else (left, filed)
 
 
 def aligned(old: str, filed: str) -> bool:
