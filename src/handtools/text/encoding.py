@@ -42,6 +42,7 @@ _SAMPLE_BYTES = 4 * 1024
 _UNPRINTABLE_SHARE = 0.3
 _PRINTABLE = bytes({*b"\b\t\n\f\r\x1b", *range(32, 127), *range(128, 256)})
 _ESCAPED = re.compile("[\udc80-\udcff]+")
+_UNPAIRED = re.compile("[\ud800-\udfff]")
 _BEYOND_ASCII = re.compile("[^\x00-\x7f\udc80-\udcff]+")
 
 
@@ -246,3 +247,8 @@ def _evidence(data: bytes) -> Iterator[bytes]:
             return
         yield line
         room -= len(line)
+
+
+def displayed(text: str) -> str:
+    """Give text that any JSON can carry: bytes that stood for no character are shown as U+FFFD."""
+    return text if text.isascii() else _UNPAIRED.sub("\ufffd", text)

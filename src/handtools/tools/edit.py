@@ -8,7 +8,7 @@ from handtools.core.errors import InvalidInput, ManyMatches, NoMatch, TooLarge, 
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text.diffing import first_changed_line, trim_indent, unified
-from handtools.text.encoding import Unencodable, decode, is_binary
+from handtools.text.encoding import Unencodable, decode, displayed, is_binary
 from handtools.text.lines import line_at
 
 MAX_BYTES = 50_000_000
@@ -64,7 +64,7 @@ async def edit(ctx: Context, params: EditParams) -> Result[EditDetails]:
     details = EditDetails(
         path=params.path,
         replaced=len(places),
-        diff=trim_indent(unified(params.path, source.body, body)),
+        diff=displayed(trim_indent(unified(params.path, source.body, body))),
         first_changed_line=first_changed_line(source.body, body),
     )
     return Result(f"Replaced {details.replaced} in {params.path}.\n{details.diff}", details)

@@ -10,7 +10,7 @@ from handtools.core.errors import AlreadyExists, InvalidInput, NotFound, TooLarg
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text.diffing import first_changed_line, trim_indent, unified
-from handtools.text.encoding import Unencodable, decode, is_binary
+from handtools.text.encoding import Unencodable, decode, displayed, is_binary
 
 MAX_BYTES = 10_000_000
 
@@ -55,7 +55,7 @@ async def write(ctx: Context, params: WriteParams) -> Result[WriteDetails]:
         path=params.path,
         created=before is None,
         bytes=len(after),
-        diff=trim_indent(unified(params.path, was, params.content)),
+        diff=displayed(trim_indent(unified(params.path, was, params.content))),
         first_changed_line=first_changed_line(was or "", params.content),
     )
     verb = "Created" if details.created else "Replaced"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from handtools.core.approval import Approval
 from handtools.core.call import Call
@@ -52,7 +52,7 @@ class Calls:
 
     def record(self, call: Call, result: Result[Any], started: float) -> None:
         """Keep how a call ended; the first ending of an id stays, except that pending gives way."""
-        packed = to_json(result_to_json(result))
+        packed = _packed(result)
         row = (
             call.id, call.session, call.turn, call.agent, call.parent, call.tool,
             json.dumps(dict(call.args)), started, time.time(), result.status,
@@ -186,6 +186,15 @@ class Calls:
                 (session, remembered),
             ).fetchone()
         return row is not None
+
+
+def _packed(result: Result[Any]) -> bytes:
+    value = result_to_json(result)
+    try:
+        return to_json(value)
+    except PydanticSerializationError:
+        # Details may quote bytes that are no character; only the slower encoder can write those down.
+        return json.dumps(value).encode()
 
 
 def _logged(row: tuple[Any, ...]) -> LoggedCall:

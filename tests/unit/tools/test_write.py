@@ -1,0 +1,67 @@
+"""Write: a whole file, new or replaced."""
+
+import pytest
+
+from handtools.testing.fakes import memory_toolbox
+from handtools.tools.write import MAX_BYTES
+
+
+async def write(files, **args):
+    box = memory_toolbox(files)
+    return await box.call("write", args), box.workspace.files.files
+
+
+@pytest.mark.claim("write.modes")
+async def test_create_refuses_a_file_that_exists_and_overwrite_one_that_does_not():
+    refused, files = await write({"a": b"x"}, path="a", content="y")
+    assert refused.fault.code == "already_exists"
+    assert "overwrite" in refused.text
+    assert files == {"a": b"x"}
+    refused, files = await write({}, path="a", content="y", mode="overwrite")
+    assert refused.fault.code == "not_found"
+    assert "create" in refused.text
+    assert files == {}
+
+
+@pytest.mark.claim("write.folders")
+async def test_missing_folders_are_made():
+    result, files = await write({}, path="a/b/c.txt", content="hi")
+    assert result.ok
+    assert files == {"a/b/c.txt": b"hi"}
+    assert result.details.created
+
+
+@pytest.mark.claim("write.limit")
+async def test_more_than_the_limit_is_refused():
+    result, files = await write({}, path="a", content="x" * (MAX_BYTES + 1))
+    assert result.fault.code == "too_large"
+    assert files == {}
+
+
+async def test_overwriting_keeps_the_encoding_of_the_file():
+    result, files = await write(
+        {"a": "grün\n".encode("utf-16")}, path="a", content="blau\n", mode="overwrite"
+    )
+    assert result.ok, result.text
+    assert files["a"] == "blau\n".encode("utf-16")
+
+
+async def test_what_the_encoding_cannot_hold_is_refused():
+    data = "# -*- coding: latin-1 -*-\nname = 'é'\n".encode("latin-1")
+    result, files = await write(
+        {"a.py": data}, path="a.py", content="# -*- coding: latin-1 -*-\n'✓'\n", mode="overwrite"
+    )
+    assert result.fault.code == "invalid_input"
+    assert files["a.py"] == data
+
+
+async def test_writing_the_same_content_is_refused_as_nothing_to_do():
+    result, _ = await write({"a": b"x"}, path="a", content="x", mode="overwrite")
+    assert result.fault.code == "invalid_input"
+
+
+async def test_the_details_carry_the_diff():
+    result, _ = await write({"a": b"one\ntwo\n"}, path="a", content="one\n2\n", mode="overwrite")
+    assert "-two" in result.details.diff
+    assert "+2" in result.details.diff
+    assert result.details.first_changed_line == 2
