@@ -134,7 +134,8 @@ def _pieces(pattern: str) -> Iterator[str]:
         if kind == "set":
             yield _set(text)
         elif kind != "sign":
-            yield re.escape(text).replace("/", r"\x2f")
+            # In brackets an escaped comma is no longer the sign between alternatives.
+            yield re.escape(text).replace(",", "[,]")
         elif text in "[\\\0":
             raise BadGlob(f"`{text}` stands alone in {pattern[:200]!r}")
         else:

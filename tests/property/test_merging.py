@@ -1,0 +1,57 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handtools.text import lines
+from handtools.text.merging import merge
+
+rows = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n"]), max_size=12)
+texts = rows.map("".join) | st.text(st.sampled_from("ab\r\n"), max_size=20)
+
+
+@given(texts, texts)
+def test_a_side_that_changed_nothing_leaves_the_other_as_it_is(base: str, changed: str):
+    assert merge(base, base, changed).text == changed
+    assert merge(base, changed, base).text == changed
+    assert merge(base, changed, changed).text == changed
+    assert not merge(base, base, changed).conflicts
+    assert not merge(base, changed, base).conflicts
+    assert not merge(base, changed, changed).conflicts
+
+
+@given(rows, rows, rows, rows, rows)
+def test_changes_with_unchanged_text_between_them_are_both_there(
+    first: list[str], second: list[str], new_first: list[str], new_second: list[str], more: list[str]
+):
+    # Unique lines keep the two places apart, whatever the changes look like.
+    wall = ["wall 1\n", *more, "wall 2\n"]
+
+    def joined(*parts: list[str]) -> str:
+        return "".join(row for part in parts for row in part)
+
+    merged = merge(
+        joined(first, wall, second), joined(new_first, wall, second), joined(first, wall, new_second)
+    )
+    assert merged.conflicts == []
+    assert merged.text == joined(new_first, wall, new_second)
+
+
+@given(texts, texts, texts)
+def test_swapping_the_sides_swaps_the_conflicts_and_nothing_else(base: str, ours: str, theirs: str):
+    one, other = merge(base, ours, theirs), merge(base, theirs, ours)
+    swapped = [(each.base, each.theirs, each.ours) for each in other.conflicts]
+    assert [(each.base, each.ours, each.theirs) for each in one.conflicts] == swapped
+    if not one.conflicts:
+        assert one.text == other.text
+
+
+@given(rows, rows, rows)
+def test_taking_one_side_of_every_conflict_leaves_no_marker(
+    base: list[str], ours: list[str], theirs: list[str]
+):
+    merged = merge("".join(base), "".join(ours), "".join(theirs))
+    text = lines.split(merged.text)
+    for conflict in reversed(merged.conflicts):
+        block = "".join(text[conflict.line - 1 : conflict.end_line])
+        assert block == (f"<<<<<<< ours\n{conflict.ours}=======\n{conflict.theirs}>>>>>>> theirs\n")
+        text[conflict.line - 1 : conflict.end_line] = lines.split(conflict.ours)
+    assert not any(row.startswith(("<<<<<<<", "=======", ">>>>>>>")) for row in text)

@@ -1,0 +1,178 @@
+import time
+
+import pytest
+
+from handtools.text.globbing import AnyGlob, BadGlob, Glob
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("*.py", "a.py"),
+        ("*.py", "deep/down/a.py"),
+        ("*.py", ".py"),
+        ("*", ".hidden"),
+        ("a?c", "abc"),
+        ("[abc]x", "bx"),
+        ("[a-cx-z]x", "yx"),
+        ("[!a-c]x", "dx"),
+        ("[^a-c]x", "dx"),
+        ("[]a]", "]"),
+        ("[!]a]", "b"),
+        ("[a-]", "-"),
+        (r"[\]]", "]"),
+        ("src/*.py", "src/a.py"),
+        ("/a.py", "a.py"),
+        ("./a.py", "a.py"),
+        ("src//a.py", "src/a.py"),
+        ("**/a", "a"),
+        ("**/a", "x/y/a"),
+        ("a/**", "a/b"),
+        ("a/**", "a/b/c"),
+        ("a/**/b", "a/b"),
+        ("a/**/b", "a/x/y/b"),
+        ("a/**/**/b", "a/b"),
+        ("**", "x/y"),
+        ("a**b", "axxb"),
+        ("a*b*c", "a-b-b-c"),
+        ("*b", "bbb"),
+        ("ab*b", "abb"),
+        ("{a,b}.py", "b.py"),
+        ("{a,b{c,d}}", "bd"),
+        ("{a,b}{1,2}", "b1"),
+        ("a{,b}", "a"),
+        ("{src/*.py,*.md}", "docs/a.md"),
+        ("{src/*.py,*.md}", "src/a.py"),
+        ("{{name}}", "{{name}}"),
+        ("{one}", "{one}"),
+        ("a,b", "a,b"),
+        ("a}", "a}"),
+        ("a]", "a]"),
+        (r"\*", "*"),
+        (r"\{a,b\}", "{a,b}"),
+        (r"{a\,b,c}", "a,b"),
+        ("a.b", "a.b"),
+        ("new\nline", "new\nline"),
+        ("語*", "語学.txt"),
+        ("**/a*b/**/c/*.d", "x/ab/q/aab/z/c/e.d"),
+    ],
+)
+def test_a_pattern_matches(pattern: str, path: str):
+    assert Glob(pattern).matches(path)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("*.py", "a.pyc"),
+        ("a?c", "a/c"),
+        ("a*c", "a/c"),
+        ("[!a]", "/"),
+        ("a[.-0]b", "a/b"),
+        ("[!a-c]x", "ax"),
+        ("src/*.py", "other/src/a.py"),
+        ("src/*.py", "src/sub/a.py"),
+        ("/a.py", "b/a.py"),
+        ("a/**", "a"),
+        ("a/**/b", "a/x"),
+        ("a/**/b", "ab"),
+        ("a**b", "a/b"),
+        ("ab*b", "ab"),
+        ("*ab*ab*", "xab"),
+        ("{src/*.py,*.md}", "lib/a.py"),
+        (r"\*", "a"),
+        ("a.b", "axb"),
+        ("a", "b\na"),
+        ("A", "a"),
+    ],
+)
+def test_a_pattern_does_not_match(pattern: str, path: str):
+    assert not Glob(pattern).matches(path)
+
+
+def test_what_matches_a_folder_matches_everything_below():
+    assert Glob("build").matches("x/build/deep/down")
+    assert Glob("/build").matches("build/a")
+    assert not Glob("/build").matches("x/build/a")
+
+
+def test_a_trailing_slash_matches_folders_and_what_is_below_them_only():
+    folder = Glob("build/")
+    assert not folder.matches("build")
+    assert folder.matches("build", folder=True)
+    assert folder.matches("build/a")
+    assert folder.matches("x/build/a")
+    assert not Glob("x/build/").matches("y/x/build/a")
+
+
+def test_case_can_be_ignored():
+    assert Glob("*.PY", case_sensitive=False).matches("a.py")
+    assert Glob("[A-C]x", case_sensitive=False).matches("bX")
+    assert not Glob("*.PY").matches("a.py")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["", "/", ".", "[", "[a", "[!]", "{a,b", "a\\", "[z-a]", "[a/b]", "a\0b", "x" * 100_000],
+)
+def test_a_pattern_that_cannot_be_meant_is_refused(pattern: str):
+    with pytest.raises(BadGlob):
+        Glob(pattern)
+
+
+def test_too_many_alternatives_are_refused():
+    assert Glob("{a,b}" * 9).matches("ababababa")
+    with pytest.raises(BadGlob, match="1000"):
+        Glob("{a,b}" * 10)
+    with pytest.raises(BadGlob):
+        Glob("{a,b}" * 6_000)
+    with pytest.raises(BadGlob):
+        Glob("{" * 6_000 + "}" * 6_000 + "{a,b}" * 11)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("*" * 10_000, "a" * 4_000),
+        ("*a" * 10_000, "a" * 4_000 + "b"),
+        ("*a" * 30 + "b", "a" * 4_000),
+        ("**/" * 10_000 + "x", "a/" * 2_000 + "y"),
+        ("**/*a" * 30 + "b", "aa/" * 1_300 + "a"),
+        ("{*a,*b}*" * 9, "a" * 4_000 + "c"),
+        ("a*?*?*?*?*?*?*?*?*?*?*?*b", "a" * 4_000),
+    ],
+)
+def test_no_pattern_takes_long(pattern: str, path: str):
+    glob = Glob(pattern)
+    start = time.process_time()
+    glob.matches(path)
+    assert time.process_time() - start < 0.2
+
+
+def test_any_of_several_patterns_matches_and_the_first_is_named():
+    several = AnyGlob(["*.pyc", ".git", "/dist/", "**/*.egg-info/**", "*.pyc"])
+    assert several.matches("a/b.pyc")
+    assert several.matches(".git/config")
+    assert several.matches("dist/x")
+    assert several.matches("dist", folder=True)
+    assert not several.matches("dist")
+    assert not several.matches("src/git.py")
+    assert several.which("a.egg-info/b.pyc") == "*.pyc"
+    assert several.which("x/a.egg-info/b") == "**/*.egg-info/**"
+    assert several.which("src") is None
+
+
+def test_no_patterns_match_nothing():
+    assert not AnyGlob([]).matches("a")
+    assert AnyGlob([]).which("a") is None
+
+
+def test_asking_many_patterns_about_a_path_is_cheap():
+    patterns = [f"name{number}" for number in range(100)] + [f"*.x{number}" for number in range(100)]
+    several = AnyGlob([*patterns, "secrets/**", "*.min.*"])
+    durations = []
+    for _ in range(50):
+        start = time.perf_counter()
+        several.matches("src/package/module/deep/file.py")
+        durations.append(time.perf_counter() - start)
+    assert min(durations) < 0.0001
