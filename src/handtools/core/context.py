@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from handtools.core.call import Call
-from handtools.core.cancel import CancelToken
 from handtools.core.ports import Files, History, Progress
 
 
@@ -18,4 +17,3 @@ class Context:
     history: History
     progress: Progress
     clock: Callable[[], datetime]
-    cancel: CancelToken

@@ -92,11 +92,11 @@ class Executor:
             return await self._settle(call, _failed(no), None, time.time(), 0.0)
         return await self._first(call, cancel or CancelToken(), frozenset({approval.fingerprint}))
 
-    async def rehearse(self, call: Call, files: GuardedFiles, cancel: CancelToken) -> Decision:
+    async def rehearse(self, call: Call, files: GuardedFiles) -> Decision:
         """Run a call over files that stop at the first effect; coming to the end means it has none."""
         tool = self._tool(call.tool)
         params = validate(tool, call.args)
-        await tool.run(self._context(call, files, cancel), params)
+        await tool.run(self._context(call, files), params)
         return Decision("allow", "no effect", "The call only looks at what is allowed.")
 
     async def _first(self, call: Call, cancel: CancelToken, granted: frozenset[str]) -> Result[Any]:
@@ -154,7 +154,7 @@ class Executor:
             seconds = self.timeout if call.deadline is None else call.deadline
             with anyio.move_on_after(seconds) as scope, _linked(cancel, scope):
                 async with self._turn(tool, params, files):
-                    return await tool.run(self._context(call, files, cancel), params)
+                    return await tool.run(self._context(call, files), params)
             cancel.check()
             raise TimedOut(f"The call took longer than {seconds:g} s and was stopped.")
         except Suspended as out:
@@ -219,14 +219,12 @@ class Executor:
             return {locate(path) for path in paths}
         return await to_thread.run_sync(lambda: {locate(path) for path in paths})
 
-    def _context(self, call: Call, files: GuardedFiles, cancel: CancelToken) -> Context:
+    def _context(self, call: Call, files: GuardedFiles) -> Context:
         def progress(text: str) -> None:
             self.announcer.announce(Progressed(call.id, text, len(text.encode())))
 
         history = GuardedHistory(self.workspace, files)
-        return Context(
-            call=call, files=files, history=history, progress=progress, clock=self.clock, cancel=cancel
-        )
+        return Context(call=call, files=files, history=history, progress=progress, clock=self.clock)
 
     async def _settle(
         self, call: Call, result: Result[Any], files: GuardedFiles | None, started: float, clock: float

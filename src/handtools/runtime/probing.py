@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from handtools.core.call import Call
-from handtools.core.cancel import CancelToken
 from handtools.core.effects import Effect
 from handtools.core.errors import Denied, HandtoolsError
 from handtools.runtime.approval import Gate
@@ -37,7 +36,7 @@ async def probe(executor: Executor, call: Call) -> Decision:
     gate = ProbingGate(call, executor.policy, None, executor.workspace.journal, lambda _: None)
     files = GuardedFiles(call, executor.workspace, gate, lambda _: None)
     try:
-        return await executor.rehearse(call, files, CancelToken())
+        return await executor.rehearse(call, files)
     except Probed as found:
         return found.decision
     except Denied as no:

@@ -5,7 +5,6 @@ import pytest
 from handtools.testing.fakes import memory_toolbox
 from handtools.tools.read import MAX_BYTES, MAX_LINE_CHARS, MAX_LINES
 
-
 TOTAL = "(Showing lines {} of 9 total. Use start_line={} to continue reading.)"
 
 
