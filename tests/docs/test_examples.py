@@ -42,7 +42,7 @@ def examples(page: str) -> Iterator[Example]:
             yield Example(kind, text, follows[2] if follows[0] == "prints" else None)
 
 
-PAGES = [path for path in markdown(ROOT) if "<!-- run -->" in path.read_text("utf-8")]
+PAGES = [path for path in markdown(ROOT) if "\n<!-- run -->\n" in path.read_text("utf-8")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
