@@ -34,6 +34,7 @@ class Placing(Move):
         self._old: Watched | None = None
         self._made: os.stat_result | None = None
         self._mode: int | None = None
+        self._was_seen = False
 
     def begin(self) -> None:
         self._find(self.place.folder, self.place.name)
@@ -79,6 +80,11 @@ class Placing(Move):
             folder.move_new(temporary, name)
         else:
             self._displaced = _change_places(self.place)
+            if self._displaced and self._old and not self._old.is_at(folder, temporary):
+                # Someone replaced the file in the last instant: theirs goes back at once, before it is missed.
+                _change_places(self.place)
+                self._was_seen = True
+                raise stale(self.place)
         self._state = "landed"
         self.confirm()
 
@@ -111,15 +117,24 @@ class Placing(Move):
     def take_back(self) -> str | None:
         try:
             if not self._has_landed():
-                if self._state == "staged":
-                    discard(self.place)
-                return None
+                return self._drop_made()
             if self._before is not None and not self._displaced:
                 self._make_again(self._before)
             return give_back(self.place, self._before, self._after)
         finally:
             self._state = "planned"
             self.release()
+
+    def _drop_made(self) -> str | None:
+        """Remove the new thing, unless it was in sight for an instant and someone wrote to it."""
+        if self._was_seen and self._after is not None:
+            ours = _watch_again(self.place, self.place.temporary, self._after)
+            if ours is None:
+                return recover(self.place)
+            ours.close()
+        if self._state == "staged":
+            discard(self.place)
+        return None
 
     def _has_landed(self) -> bool:
         """Whether names have moved: an interrupt may come between the call that moves them and our note of it."""

@@ -1,0 +1,299 @@
+"""What only a disk has: owners, attributes, modes, handles, odd machines."""
+
+import contextlib
+import os
+import stat
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from handtools.core.changes import Change, Node
+from handtools.core.errors import NotFound, OutsideWorkspace, StorageFault, TooLarge, ToolError, WrongKind
+from handtools.host import local_files, syscalls
+from handtools.host.folders import Folder
+from handtools.host.local_files import LocalFiles
+from handtools.host.locks import FileLocks
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="machine: not root")
+
+
+def edit(root, path="a", before=b"old", after=b"new", **options):
+    files = LocalFiles(root)
+    files.perform(files.plan([Change.of(path, before=before, after=after, **options)]))
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    return path
+
+
+@as_root
+def test_an_edit_keeps_owner_and_group(file):
+    os.chown(file, 1234, 4321)
+    edit(file.parent)
+    assert (file.stat().st_uid, file.stat().st_gid) == (1234, 4321)
+
+
+def test_an_edit_keeps_extended_attributes(file):
+    os.setxattr(file, "user.note", b"kept")
+    edit(file.parent)
+    assert os.getxattr(file, "user.note") == b"kept"
+
+
+@as_root
+def test_an_edit_keeps_access_lists(file):
+    everyone = b"\xff\xff\xff\xff"
+    owner, user, group = b"\x01\0\x06\0" + everyone, b"\x02\0\x04\0\xd2\x04\0\0", b"\x04\0\x04\0" + everyone
+    mask, other = b"\x10\0\x04\0" + everyone, b"\x20\0\0\0" + everyone
+    access = b"\x02\0\0\0" + owner + user + group + mask + other
+    os.setxattr(file, "system.posix_acl_access", access)
+    edit(file.parent)
+    assert os.getxattr(file, "system.posix_acl_access") == access
+
+
+@as_root
+def test_a_privilege_of_the_old_bytes_is_not_given_to_the_new(file):
+    capability = b"\x01\0\0\x02" + b"\x20" + b"\0" * 15
+    os.setxattr(file, "security.capability", capability)
+    edit(file.parent)
+    assert "security.capability" not in os.listxattr(file)
+
+
+@pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o640])
+def test_an_edit_keeps_the_bits_that_were_there(file, mode):
+    file.chmod(mode)
+    edit(file.parent)
+    assert stat.S_IMODE(file.stat().st_mode) == mode
+
+
+def test_a_new_file_takes_the_users_mask(tmp_path):
+    old = os.umask(0o027)
+    try:
+        edit(tmp_path, "n", None)
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((tmp_path / "n").stat().st_mode) == 0o640
+
+
+def test_a_mode_that_changes_while_the_new_file_is_made_is_not_lost(file, monkeypatch):
+    real = Folder.create_file
+
+    def create_file(self, name, mode):
+        file.chmod(0o600)
+        return real(self, name, mode)
+
+    monkeypatch.setattr(Folder, "create_file", create_file)
+    with pytest.raises(Exception, match="no longer"):
+        edit(file.parent)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert os.listdir(file.parent) == ["a"]
+
+
+def test_thousands_of_workspaces_hold_nothing_open(tmp_path):
+    (tmp_path / "a").write_bytes(b"x")
+    before = len(os.listdir("/proc/self/fd"))
+    many = [LocalFiles(tmp_path) for _ in range(3000)]
+    assert {files.read("a") for files in many} == {b"x"}
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_no_outcome_leaves_a_handle_open(tmp_path):
+    (tmp_path / "a").write_bytes(b"old")
+    (tmp_path / "d").mkdir()
+    (tmp_path / "out").symlink_to("/etc")
+    (tmp_path / "in").symlink_to("d")
+    os.mkfifo(tmp_path / "pipe")
+    before = sorted(os.listdir("/proc/self/fd"))
+    paths = ["a", "d", "out", "out/passwd", "in", "in/x", "pipe", "no", "a/x", "no/x", "..", "d/x/y"]
+    for files in (LocalFiles(tmp_path, kernel=True), LocalFiles(tmp_path, kernel=False)):
+        for path in paths:
+            for use in (files.read, files.facts, files.names, files.node, files.locate):
+                with contextlib.suppress(ToolError):
+                    use(path)
+            odd = Change.of(path if path != "a" else "d/a", before=b"odd", after=b"")
+            with pytest.raises(ToolError):
+                files.perform(files.plan([Change.of("a", before=b"old", after=b"new"), odd]))
+    assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_workspace_made_anew_is_seen(tmp_path):
+    root = tmp_path / "root"
+    files = LocalFiles(root)
+    with pytest.raises(NotFound):
+        files.read("a")
+    for content in (b"1", b"2"):
+        root.mkdir()
+        (root / "a").write_bytes(content)
+        assert files.read("a") == content
+        (root / "a").unlink()
+        root.rmdir()
+
+
+def test_a_workspace_swapped_for_a_link_is_refused(tmp_path):
+    root = tmp_path / "root"
+    root.mkdir()
+    files = LocalFiles(root)
+    root.rmdir()
+    root.symlink_to("/etc")
+    with pytest.raises((NotFound, OutsideWorkspace)):
+        files.read("passwd")
+
+
+def test_a_workspace_given_through_a_link_is_opened(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a").write_bytes(b"x")
+    (tmp_path / "alias").symlink_to("real")
+    files = LocalFiles(tmp_path / "alias")
+    assert files.read("a") == b"x"
+    assert files.read(str(tmp_path / "alias" / "a")) == b"x"
+    assert files.read(str(tmp_path / "real" / "a")) == b"x"
+
+
+def test_a_file_over_the_limit_is_read_in_parts_only(file, monkeypatch):
+    monkeypatch.setattr(local_files, "WHOLE_LIMIT_BYTES", 2)
+    with pytest.raises(TooLarge):
+        LocalFiles(file.parent).read("a")
+    assert LocalFiles(file.parent).read("a", start=1, size=2) == b"ld"
+
+
+def test_a_file_that_the_system_makes_up_is_read(tmp_path):
+    assert LocalFiles("/proc/self").read("status").startswith(b"Name:")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket"])
+def test_what_is_no_file_is_told_as_other_and_never_opened(tmp_path, kind):
+    import socket
+
+    if kind == "pipe":
+        os.mkfifo(tmp_path / "x")
+    else:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(tmp_path / "x"))
+    files = LocalFiles(tmp_path)
+    assert files.facts("x").kind == "other"
+    assert [facts.kind for facts in files.names(".")] == ["other"]
+    for look in (files.read, files.node):
+        with pytest.raises(WrongKind):
+            look("x")
+
+
+def test_our_temporaries_are_not_listed(file):
+    (file.parent / (".handtools-" + "a" * 24)).write_bytes(b"")
+    (file.parent / ".handtools-notes").write_bytes(b"")
+    names = [facts.path for facts in LocalFiles(file.parent).names(".")]
+    assert names == [".handtools-notes", "a"]
+
+
+@pytest.mark.parametrize("number", [5, 28, 30, 122])
+def test_a_disk_that_refuses_leaves_the_old_file_and_nothing_else(file, monkeypatch, number):
+    def refuse(fd):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(StorageFault, match="Nothing was changed"):
+        edit(file.parent)
+    assert file.read_bytes() == b"old"
+    assert os.listdir(file.parent) == ["a"]
+
+
+def test_a_folder_that_cannot_be_made_durable_takes_the_change_back(file, monkeypatch):
+    def refuse(self):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Folder, "sync", refuse)
+    with pytest.raises(StorageFault):
+        edit(file.parent)
+    assert file.read_bytes() == b"old"
+    assert os.listdir(file.parent) == ["a"]
+
+
+HIDDEN = textwrap.dedent("""
+    import asyncio, os, sys, tempfile
+    import anyio, anyio._backends._asyncio
+    for name in ("fcntl", "ctypes", "pwd", "grp", "resource", "termios"):
+        sys.modules[name] = None
+    for name in ("O_PATH", "O_NOFOLLOW", "pread", "fchown", "listxattr", "setxattr", "getxattr"):
+        delattr(os, name)
+    if "no-handles" in sys.argv:
+        os.supports_dir_fd = set()
+
+    from handtools.core.changes import Change, Node
+    from handtools.core.errors import Busy, Stale
+    from handtools.host import syscalls
+    from handtools.host.local_files import LocalFiles
+    from handtools.host.locks import FileLocks
+    from handtools.host.store import FolderStore
+
+    assert not syscalls.confines()
+    root = tempfile.mkdtemp()
+    files = LocalFiles(root)
+    files.perform(files.plan([Change("d", None, Node("folder")), Change.of("d/a", before=None, after=b"1")]))
+    files.perform(files.plan([Change.of("d/a", before=b"1", after=b"2")]))
+    try:
+        missing = Change.of("d/b", before=b"", after=b"")
+        files.perform(files.plan([Change.of("d/a", before=b"2", after=b"3"), missing]))
+        raise SystemExit("not stale")
+    except Stale:
+        pass
+    assert files.read("d/a") == b"2"
+    assert [facts.path for facts in files.names("d")] == ["d/a"]
+
+    async def locked():
+        async with FileLocks(root + "/l").hold(["a"], timeout=0):
+            try:
+                async with FileLocks(root + "/l").hold(["a"], timeout=0.01):
+                    raise SystemExit("not busy")
+            except Busy:
+                pass
+    anyio.run(locked)
+    store = FolderStore(root + "/s")
+    store.put(b"x", name="x")
+    assert store.get("x") == b"x"
+    print("works")
+""")
+
+
+@pytest.mark.parametrize("machine", ["no-modules", "no-handles"])
+def test_a_machine_without_the_posix_modules_is_good_enough(machine):
+    command = [sys.executable, "-c", HIDDEN, machine]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "works\n", done.stderr
+
+
+async def hold_once(folder):
+    async with FileLocks(folder).hold(["a"], timeout=0):
+        pass
+
+
+def test_a_lock_folder_that_cannot_be_made_is_a_clear_fault(tmp_path):
+    import anyio
+
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(Exception, match="not a folder"):
+        anyio.run(hold_once, tmp_path / "file" / "locks")
+
+
+def test_the_kernel_of_this_machine_is_tested(tmp_path):
+    """The tests above mean little if they ran without the calls they are about."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("machine: not Linux")
+    (tmp_path / "a").write_bytes(b"")
+    assert syscalls.confines()
+    fd = os.open(tmp_path / "a", os.O_RDONLY)
+    assert syscalls.lease(fd) == "held"
+    os.close(fd)
+    with Folder.at(str(tmp_path)) as folder:
+        (tmp_path / "b").write_bytes(b"b")
+        folder.exchange("a", "b")
+    assert (tmp_path / "a").read_bytes() == b"b"
+
+
+def test_a_link_node_keeps_the_bytes_of_its_target(tmp_path):
+    files = LocalFiles(tmp_path)
+    node = Node("link", b"caf\xe9/\xff")
+    files.perform(files.plan([Change("l", None, node)]))
+    assert files.node("l") == node
