@@ -5,7 +5,7 @@ A `..` is refused wherever it stands. Above the root it would leave the workspac
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 MOST_PATH_BYTES = 4096
 MOST_NAME_BYTES = 255
@@ -14,7 +14,7 @@ _FILE_URL = re.compile(r"file:(?://(?P<host>[^/]*))?(?P<path>/.*)", re.IGNORECAS
 _DRIVE = re.compile(r"[A-Za-z]:(?:[\\/]|\Z)")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_SIMILARITY = 70.0
+_SIMILARITY = 75.0
 
 
 class BadPath(ValueError):
@@ -31,25 +31,27 @@ def relative(path: str, root: str) -> str:
     """Give the normal form of `path` below `root`, an absolute POSIX path."""
     plain = _from_url(path)
     _refuse_unwritable(path, plain)
-    _refuse_foreign(path, plain)
     names = _names(plain)
     if ".." in names:
-        raise _climbing(path, names)
+        raise _climbing(path, plain)
     if plain.startswith("/"):
+        if not root.startswith("/"):
+            raise ValueError(f"the root {root!r} is not absolute")
         above = _names(root)
         if names[: len(above)] != above:
             raise BadPath(path, "is outside the workspace")
         names = names[len(above) :]
-    return "/".join(names) or "."
+    below = "/".join(names)
+    # The rest is checked, not what was written, so that a normal form passes again.
+    _refuse_foreign(path, below)
+    return below or "."
 
 
 def near(wanted: str, names: Iterable[str], *, most: int = 5) -> list[str]:
     """Give the paths that `wanted` was probably meant to be, likeliest first."""
-    pool = list(dict.fromkeys(names))
-    found = [name for _, name in sorted(_kin(wanted, pool))]
-    if len(found) < most:
-        found += [name for name in _similar(wanted, pool, most) if name not in found]
-    return found[:most]
+    pool = [name for name in dict.fromkeys(names) if name != wanted]
+    kin = [name for *_, name in sorted(_kin(wanted, pool))]
+    return (kin or _similar(wanted, pool, most))[:most]
 
 
 def _names(path: str) -> list[str]:
@@ -80,53 +82,69 @@ def _refuse_unwritable(path: str, plain: str) -> None:
         raise BadPath(path, f"has a name longer than {MOST_NAME_BYTES} bytes")
 
 
-def _refuse_foreign(path: str, plain: str) -> None:
-    """Refuse what means something only to a shell, or to Windows."""
-    if plain.startswith("~"):
-        hint = f"Use a path below the root; a file of that name is `./{plain}`."
-        raise BadPath(path, "starts at a home folder", hint)
-    if _DRIVE.match(plain):
+def _refuse_foreign(path: str, below: str) -> None:
+    """Refuse what means something else to a shell, a browser or Windows."""
+    if below.startswith("~"):
+        raise BadPath(path, "starts at a home folder")
+    if _FILE_URL.match(below):
+        raise BadPath(path, "has a URL inside")
+    if _DRIVE.match(below):
         raise BadPath(path, "starts at a Windows drive")
-    if plain.startswith("\\\\"):
+    if below.startswith("\\\\"):
         raise BadPath(path, "is a Windows network path")
-    if "\\" in plain:
-        hint = f"Use forward slashes: `{plain.replace(chr(92), '/')}`."
+    if "\\" in below:
+        hint = f"Use forward slashes: `{below.replace(chr(92), '/')[:200]}`."
         raise BadPath(path, "holds a backslash", hint)
 
 
-def _climbing(path: str, names: list[str]) -> BadPath:
+def _climbing(path: str, plain: str) -> BadPath:
     straight: list[str] = []
-    for name in names:
+    for name in _names(plain):
         if name != "..":
             straight.append(name)
         elif straight:
             straight.pop()
         else:
             return BadPath(path, "climbs above the workspace root")
-    hint = f"Write it without: `{'/'.join(straight) or '.'}`."
+    start = "/" if plain.startswith("/") else ""
+    hint = f"Write it without: `{start}{'/'.join(straight)[:200] or '.'}`."
     return BadPath(path, "holds `..`, which may not lead where it seems to", hint)
 
 
-def _kin(wanted: str, names: list[str]) -> list[tuple[int, str]]:
-    """Rank the names that differ in case, folder or extension only."""
+def _kin(wanted: str, names: list[str]) -> Iterator[tuple[int, int, str]]:
+    """Rank the names that differ in case, folder or extension only, nearest folders first."""
     folder, _, base = wanted.rpartition("/")
-    folded, folded_base = wanted.casefold(), base.casefold()
-    stem = folded_base.rpartition(".")[0] or folded_base
-    kin = []
+    folders = set(folder.split("/"))
+    folded, folded_base, stem = wanted.casefold(), base.casefold(), _stem(base.casefold())
     for name in names:
         own_folder, _, own_base = name.rpartition("/")
         own_folded = own_base.casefold()
         if own_folded == folded_base:
             rank = 0 if name.casefold() == folded else 1 if own_base == base else 2
-            kin.append((rank, name))
-        elif own_folded.startswith(stem) and (own_folded.rpartition(".")[0] or own_folded) == stem:
-            kin.append((3 if own_folder == folder else 4, name))
-    return kin
+        elif own_folded.startswith(stem) and _stem(own_folded) == stem:
+            rank = 3 if own_folder == folder else 4
+        else:
+            continue
+        yield rank, -len(folders.intersection(own_folder.split("/"))), name
+
+
+def _stem(base: str) -> str:
+    """Give a base name without its extension; `.env` has none."""
+    return base.rpartition(".")[0] or base
 
 
 def _similar(wanted: str, names: list[str], most: int) -> list[str]:
-    """Give the names at a small edit distance."""
+    """Give the names at a small edit distance, as a whole or in their last component."""
     from rapidfuzz import fuzz, process
 
-    hits = process.extract(wanted, names, scorer=fuzz.ratio, limit=most, score_cutoff=_SIMILARITY)
-    return [name for name, _, _ in hits]
+    bases = [name.rpartition("/")[2] for name in names]
+    base = wanted.rpartition("/")[2]
+    hits = [
+        (score, names[index])
+        for query, choices in ((wanted, names), (base, bases))
+        for _, score, index in process.extract(
+            query, choices, scorer=fuzz.ratio, limit=most, score_cutoff=_SIMILARITY
+        )
+    ]
+    hits.sort(key=lambda hit: -hit[0])
+    return list(dict.fromkeys(name for _, name in hits))

@@ -1,20 +1,9 @@
 import time
-from textwrap import dedent
 
 import pytest
 
 from handtools.text import diffing
 from handtools.text.diffing import Edit
-
-
-def rows(text: str) -> list[str]:
-    return dedent(text).lstrip("\n").splitlines(keepends=True)
-
-
-def marked(before: str, after: str) -> list[str]:
-    """Give the changed rows of the diff of two indented texts."""
-    diff = diffing.unified("x", "".join(rows(before)), "".join(rows(after)))
-    return [row for row in diff.splitlines()[3:] if row[0] in "+-"]
 
 
 def test_equal_texts_have_no_edits_and_an_empty_diff():
@@ -77,54 +66,6 @@ def test_hunks_of_a_change_that_slid_far_keep_their_context():
     hunk = diffing.unified("f", before, after).splitlines()[3:]
     assert [row[0] for row in hunk[:3]] == [" "] * 3
     assert [row[0] for row in hunk[-3:]] == [" "] * 3
-
-
-def test_an_inserted_function_is_shown_whole():
-    before = """
-        def one():
-            pass
-
-        def three():
-            pass
-        """
-    after = """
-        def one():
-            pass
-
-        def two():
-            pass
-
-        def three():
-            pass
-        """
-    assert marked(before, after) == ["+def two():", "+    pass", "+"]
-
-
-def test_an_inserted_block_starts_at_its_opening_line():
-    before = """
-        outer {
-            if (a) {
-                one();
-            }
-        }
-        """
-    after = """
-        outer {
-            if (a) {
-                one();
-            }
-            if (a) {
-                two();
-            }
-        }
-        """
-    assert marked(before, after) == ["+    if (a) {", "+        two();", "+    }"]
-
-
-def test_a_deletion_that_can_meet_an_insertion_joins_it():
-    edits = diffing.opcodes(list("xaab"), list("aaxb"))
-    assert len(edits) <= 2
-    assert diffing.opcodes(list("aab"), list("aXb")) == [Edit(1, 2, 1, 2)]
 
 
 def test_shared_indentation_is_trimmed_for_display():

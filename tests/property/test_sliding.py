@@ -1,0 +1,45 @@
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handtools.text.aligning import Edit, align
+from handtools.text.sliding import slide
+
+rows = st.lists(st.sampled_from(["a\n", "  b\n", "\n", "}\n"]), max_size=30)
+
+
+def applied(a: list[str], b: list[str], edits: list[Edit]) -> list[str]:
+    result, place = [], 0
+    for edit in edits:
+        result += a[place : edit.start_a] + b[edit.start_b : edit.end_b]
+        place = edit.end_a
+    return result + a[place:]
+
+
+def changed(edits: list[Edit]) -> tuple[int, int]:
+    removed = sum(edit.end_a - edit.start_a for edit in edits)
+    return removed, sum(edit.end_b - edit.start_b for edit in edits)
+
+
+@given(rows, rows)
+def test_sliding_changes_no_more_lines_and_gives_the_same_text(a: list[str], b: list[str]):
+    edits = align(a, b)
+    moved = slide(edits, a, b)
+    assert applied(a, b, moved) == b
+    assert changed(moved) == changed(edits)
+    assert len(moved) <= len(edits)
+
+
+@given(rows, rows)
+def test_between_two_changes_something_stays(a: list[str], b: list[str]):
+    for one, other in pairwise(slide(align(a, b), a, b)):
+        assert one.end_a < other.start_a
+        assert one.end_b < other.start_b
+        assert other.start_a - one.end_a == other.start_b - one.end_b
+
+
+@given(rows, rows)
+def test_what_has_settled_stays(a: list[str], b: list[str]):
+    moved = slide(align(a, b), a, b)
+    assert slide(moved, a, b) == moved

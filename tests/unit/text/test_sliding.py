@@ -1,0 +1,70 @@
+from textwrap import dedent
+
+from handtools.text.aligning import Edit, align
+from handtools.text.sliding import slide
+
+
+def rows(text: str) -> list[str]:
+    return dedent(text).lstrip("\n").splitlines()
+
+
+def added(before: str, after: str) -> list[str]:
+    """Give the rows that one edit adds."""
+    (edit,) = slide(align(rows(before), rows(after)), rows(before), rows(after))
+    return rows(after)[edit.start_b : edit.end_b]
+
+
+def test_an_inserted_function_is_shown_whole():
+    before = """
+        def one():
+            pass
+
+        def three():
+            pass
+        """
+    after = """
+        def one():
+            pass
+
+        def two():
+            pass
+
+        def three():
+            pass
+        """
+    assert added(before, after) == ["def two():", "    pass", ""]
+
+
+def test_an_inserted_block_starts_at_its_opening_line():
+    before = """
+        outer {
+            if (a) {
+                one();
+            }
+        }
+        """
+    after = """
+        outer {
+            if (a) {
+                one();
+            }
+            if (a) {
+                two();
+            }
+        }
+        """
+    assert added(before, after) == ["    if (a) {", "        two();", "    }"]
+
+
+def test_a_repeated_line_is_added_after_the_others():
+    assert added("a\na\nb", "a\na\na\nb") == ["a"]
+    assert slide(align(["a"], ["a", "a"]), ["a"], ["a", "a"]) == [Edit(1, 1, 1, 2)]
+
+
+def test_a_deletion_that_can_reach_an_insertion_joins_it():
+    assert slide([Edit(0, 1, 0, 0), Edit(2, 2, 1, 2)], list("aab"), list("aXb")) == [Edit(1, 2, 1, 2)]
+
+
+def test_a_change_never_slides_over_another():
+    a, b = list("xaaay"), list("aaa")
+    assert slide(align(a, b), a, b) == [Edit(0, 1, 0, 0), Edit(4, 5, 3, 3)]
