@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def diff(
     name: Annotated[
-        str | None, typer.Argument(metavar="[ID|PATH]", help="A call id or the start of one, or a path.")
+        str | None, typer.Argument(metavar="ID|PATH", help="A call id or the start of one, or a path.")
     ] = None,
     session: Annotated[str | None, typer.Option(help="Everything this session changed.")] = None,
     as_json: options.AsJson = False,

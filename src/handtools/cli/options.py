@@ -24,9 +24,7 @@ Arguments = Annotated[
 ]
 Pairs = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[KEY=VALUE]...", help="Arguments one by one; KEY:=JSON for lists and the like."
-    ),
+    typer.Argument(metavar="KEY=VALUE", help="Arguments one by one; KEY:=JSON for lists and the like."),
 ]
 Answer = Annotated[Output, typer.Option("--output", help="json answers for programs.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to what is asked.")]

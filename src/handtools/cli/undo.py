@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 PERSON = "person"
 """The agent under which the log shows what people do themselves."""
 LAST = "last"
+VERBS = {"created": "returned", "changed": "restored", "deleted": "removed"}
 
 Name = Annotated[
     str | None,
-    typer.Argument(metavar="[ID]", help="A call id or the start of one; else the newest change."),
+    typer.Argument(metavar="ID", help="A call id or the start of one; else the newest change."),
 ]
 Turn = Annotated[
     str | None, typer.Option(help="A turn (of --session, or of the newest change's); `last` is the newest.")
@@ -158,21 +159,26 @@ def _call_named(record: Record, name: str) -> str:
 def _tell(result: "Result[Any]", record: Record, action: str, words: Words, *, versioned: bool) -> None:
     from rich.text import Text
 
-    for path in result.details.restored:
-        out().print(Text.assemble(("restored ", "green"), visible(path)), soft_wrap=True)
+    for touched in result.changes.touched if result.changes else ():
+        verb = VERBS[touched.action]
+        out().print(Text.assemble((f"{verb:<9}", "green"), visible(touched.path)), soft_wrap=True)
+    mergeable = False
     for line in result.text.splitlines():
         if line.startswith("Kept "):
-            # The tool's own advice is for a model; ours follows below.
-            told = line.removeprefix("Kept ").partition(" Call again")[0]
+            # The tool's advice is for a model; it gives it only where a merge would be clean.
+            told, advised, _ = line.removeprefix("Kept ").partition(" Call again")
+            mergeable = mergeable or bool(advised)
             out().print(Text.assemble(("kept     ", "yellow"), visible(told)), soft_wrap=True)
     if not (result.details.restored or result.details.conflicts):
         remark("Everything was so already; nothing was written.")
-    if result.details.conflicts:
-        remark(f"Merge instead: {record.step(action, *words.typed, '--merge')}")
+    if mergeable:
+        remark(f"To merge instead: {record.step(action, *words.typed, '--merge')}")
+    elif result.details.conflicts:
+        remark(f"To see earlier versions: {record.step('versions', result.details.conflicts[0])}")
     if result.details.restored:
         # A restored version is a change of its own: undo takes it back.
-        back = ("undo", *words.typed) if versioned else (_other(action), *words.typed)
-        remark(f"Back again: {record.step(*back)}")
+        other = "undo" if versioned or action == "redo" else "redo"
+        remark(f"To {other} this: {record.step(other, *words.typed)}")
 
 
 def _print_plain(
@@ -185,7 +191,3 @@ def _print_plain(
         return
     about = {"call_id": call_id, "scope": words.scope, "name": words.name}
     print_json(about | result_to_json(result))
-
-
-def _other(action: str) -> str:
-    return "redo" if action == "undo" else "undo"
