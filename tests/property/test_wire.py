@@ -1,0 +1,65 @@
+"""Calls and results survive JSON."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from handtools import Approval, Call, Result
+from handtools.core.changes import Changes, Touched
+from handtools.core.content import Document, Image, Text
+from handtools.core.result import Fault, Spill, Usage
+from handtools.core.wire import call_from_json, call_to_json, result_from_json, result_to_json
+
+text = st.text(max_size=20)
+
+
+class Details(BaseModel):
+    words: list[str]
+
+
+blocks = st.one_of(
+    st.builds(Text, text),
+    st.builds(Image, st.binary(max_size=9), text),
+    st.builds(Document, st.binary(), text, text),
+)
+approvals = st.builds(
+    Approval, call_id=text, title=text, preview=text, rule=text, fingerprint=text, remembered=text, agent=text,
+    session=text,
+)  # fmt: skip
+changes = st.builds(
+    Changes,
+    st.integers(0, 9),
+    st.lists(st.builds(Touched, text, st.sampled_from(["created", "changed", "deleted"]))).map(tuple),
+    st.sampled_from(["declared", "overlay", "scan", "none"]),
+    st.lists(text).map(tuple),
+)
+results = st.builds(
+    Result,
+    st.lists(blocks, max_size=3),
+    st.one_of(st.none(), st.builds(Details)),
+    status=st.sampled_from(["ok", "error", "denied", "cancelled", "timeout", "pending"]),
+    fault=st.one_of(st.none(), st.builds(Fault, text, text, text)),
+    changes=st.one_of(st.none(), changes),
+    spill=st.one_of(st.none(), st.builds(Spill, text, st.integers(), st.integers())),
+    usage=st.builds(Usage, st.floats(0, 9), st.integers(), st.integers()),
+    request=st.one_of(st.none(), approvals),
+)
+
+
+@given(results)
+def test_a_result_survives_json(result):
+    assert result_from_json(json.loads(json.dumps(result_to_json(result))), Details) == result
+
+
+json_values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), text),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(text, inner, max_size=3)),
+    max_leaves=8,
+)
+
+
+@given(st.builds(Call, tool=text, args=st.dictionaries(text, json_values, max_size=3), id=text, turn=text))
+def test_a_call_survives_json(call):
+    assert call_from_json(json.loads(json.dumps(call_to_json(call)))) == call

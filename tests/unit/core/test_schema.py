@@ -1,0 +1,45 @@
+"""Schemas in the dialects that providers accept."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from handtools.core.schema import schema
+
+
+class Inner(BaseModel):
+    title: str = Field(description="A field that is called like a keyword.")
+
+
+class Outer(BaseModel):
+    """Words that are not for the model."""
+
+    path: str = Field(description="A path.", min_length=1)
+    limit: int | None = Field(None, ge=1, description="At most.")
+    kind: Literal["a", "b"] = Field("a", description="Which.")
+    inner: list[Inner] = Field([], description="More.")
+
+
+def test_plain_has_no_references_titles_or_nulls_and_keeps_a_field_called_title():
+    plain = schema(Outer)
+    assert plain["required"] == ["path"]
+    assert plain["properties"]["limit"] == {"type": "integer", "minimum": 1, "description": "At most."}
+    assert plain["properties"]["inner"]["items"]["properties"]["title"]["type"] == "string"
+    assert "$" not in str(plain)
+    assert "description" not in plain
+
+
+def test_strict_requires_everything_and_makes_the_optional_nullable():
+    strict = schema(Outer, "strict")
+    assert strict["required"] == ["path", "limit", "kind", "inner"]
+    assert strict["additionalProperties"] is False
+    assert {"type": "null"} in strict["properties"]["limit"]["anyOf"]
+    assert "minLength" not in strict["properties"]["path"]
+    assert strict["properties"]["inner"]["anyOf"][0]["items"]["additionalProperties"] is False
+
+
+def test_gemini_keeps_only_its_own_keywords():
+    gemini = schema(Outer, "gemini")
+    assert "default" not in str(gemini)
+    assert "minimum" not in str(gemini)
+    assert gemini["properties"]["kind"]["enum"] == ["a", "b"]
