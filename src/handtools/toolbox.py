@@ -22,6 +22,7 @@ from handtools.host.local_files import LocalFiles
 from handtools.host.locks import FileLocks
 from handtools.host.state import state_folder
 from handtools.host.store import FolderStore
+from handtools.host.syntax.tree_syntax import TreeSyntax
 from handtools.runtime.announcing import Announcer
 from handtools.runtime.executor import Executor
 from handtools.runtime.journal import Journal
@@ -159,6 +160,7 @@ def local_workspace(
         locks=FileLocks(folder / "locks"),
         journal=Journal(str(folder / "journal.sqlite"), blobs),
         outputs=FolderStore(folder / "outputs"),
+        syntax=TreeSyntax(),
     )
 
 

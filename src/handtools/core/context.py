@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from handtools.core.call import Call
-from handtools.core.ports import Files, History, Progress
+from handtools.core.ports import Files, History, Progress, Syntax
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,5 +15,6 @@ class Context:
     call: Call
     files: Files
     history: History
+    syntax: Syntax
     progress: Progress
     clock: Callable[[], datetime]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from handtools.core.changes import Change, Changes, ChangeSet, Kind, Node
+from handtools.core.syntax import Match, Outline, Role, Spot, Symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,30 @@ class Conflict:
     reason: str
     merged: str | None
     """The three-way merge, where it is clean."""
+
+
+class Syntax(Protocol):
+    """What parsers know about bytes that the caller holds already: no effect on the world, so nothing to judge."""
+
+    async def outline(self, path: str, data: bytes) -> Outline | None:
+        """What the file defines; None when no grammar fits its name or first line, or it is too large."""
+        ...
+
+    async def enclosing(
+        self, path: str, data: bytes, lines: Sequence[int]
+    ) -> dict[int, tuple[Symbol, ...]]:
+        """The symbols around each line, outermost first; empty where there are none or no grammar fits."""
+        ...
+
+    async def classify(
+        self, path: str, data: bytes, spots: Sequence[Spot]
+    ) -> dict[Spot, frozenset[Role]] | None:
+        """What the text at each spot is: a definition, a call and so on; None when no grammar fits."""
+        ...
+
+    async def structural(self, path: str, data: bytes, pattern: str) -> list[Match] | None:
+        """Where an ast-grep pattern such as `open($FILE, $$$)` matches; None when no grammar fits."""
+        ...
 
 
 UndoScope = Literal["call", "turn", "session", "path"]

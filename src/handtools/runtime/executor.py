@@ -224,7 +224,14 @@ class Executor:
             self.announcer.announce(Progressed(call.id, text, len(text.encode())))
 
         history = GuardedHistory(self.workspace, files)
-        return Context(call=call, files=files, history=history, progress=progress, clock=self.clock)
+        return Context(
+            call=call,
+            files=files,
+            history=history,
+            syntax=self.workspace.syntax,
+            progress=progress,
+            clock=self.clock,
+        )
 
     async def _settle(
         self, call: Call, result: Result[Any], files: GuardedFiles | None, started: float, clock: float

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from handtools.core.ports import HostFiles, Locks, Store
+from handtools.core.ports import HostFiles, Locks, Store, Syntax
 from handtools.runtime.journal import Journal
 
 
@@ -14,3 +14,4 @@ class Workspace:
     locks: Locks
     journal: Journal
     outputs: Store
+    syntax: Syntax

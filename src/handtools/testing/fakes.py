@@ -8,6 +8,7 @@ import anyio
 
 from handtools.core.tool import AnyTool
 from handtools.host.memory_files import MemoryFiles
+from handtools.host.syntax.tree_syntax import TreeSyntax
 from handtools.runtime.journal import Journal
 from handtools.runtime.scheduler import Scheduler
 from handtools.runtime.workspace import Workspace
@@ -66,6 +67,7 @@ def memory_workspace(files: Mapping[str, bytes] | None = None) -> Workspace:
         locks=MemoryLocks(),
         journal=Journal(":memory:", MemoryStore()),
         outputs=MemoryStore(),
+        syntax=TreeSyntax(),
     )
 
 

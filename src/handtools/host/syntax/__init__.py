@@ -1,0 +1,1 @@
+"""Syntax of the languages we know, over the grammars that ast-grep brings along."""

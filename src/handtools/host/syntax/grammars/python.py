@@ -1,0 +1,26 @@
+"""Python."""
+
+from handtools.host.syntax.grammar import Define, Grammar, named
+
+_TOP = {
+    "kind": "expression_statement",
+    "inside": {"any": [{"kind": "module"}, {"kind": "block", "inside": {"kind": "class_definition"}}]},
+}
+
+PYTHON = Grammar(
+    language="python",
+    definitions={
+        "class_definition": Define("class", named("name")),
+        "function_definition": Define("function", named("name")),
+        "type_alias_statement": Define("type", named("left")),
+        "assignment": Define(
+            "variable",
+            named("left"),
+            where={"inside": _TOP, "has": {"field": "left", "kind": "identifier"}},
+        ),
+    },
+    wrappers=frozenset({"decorated_definition"}),
+    calls={"call": "function", "decorator": ""},
+    imports=("import_statement", "import_from_statement", "future_import_statement"),
+    strings=("string",),
+)

@@ -1,0 +1,89 @@
+"""Languages: which one a file is in, by its name or by its first line."""
+
+import re
+
+# Only names in this table reach ast-grep: it panics on a language that it does not know.
+_EXTENSIONS = {
+    "python": "py pyi pyw",
+    "typescript": "ts mts cts",
+    "tsx": "tsx",
+    "javascript": "js mjs cjs jsx",
+    "go": "go",
+    "rust": "rs",
+    "java": "java",
+    "c": "c h",
+    "cpp": "cc cpp cxx c++ hh hpp hxx h++ cu cuh ino",
+    "csharp": "cs csx",
+    "ruby": "rb rake gemspec ru rbi",
+    "php": "php php8 phtml",
+    "kotlin": "kt kts",
+    "swift": "swift",
+    "scala": "scala sc sbt",
+    "lua": "lua",
+    "bash": "sh bash zsh bats ebuild",
+    "html": "html htm xhtml vue svelte",
+    "css": "css",
+    "json": "json jsonc json5 geojson webmanifest ipynb",
+    "yaml": "yaml yml",
+    "markdown": "md markdown",
+}
+_BY_EXTENSION = {extension: name for name, every in _EXTENSIONS.items() for extension in every.split()}
+_BY_NAME = {
+    "rakefile": "ruby",
+    "gemfile": "ruby",
+    "podfile": "ruby",
+    "vagrantfile": "ruby",
+    "jenkinsfile": "java",
+    "sconstruct": "python",
+    "sconscript": "python",
+    ".bashrc": "bash",
+    ".profile": "bash",
+    ".zshrc": "bash",
+    "pkgbuild": "bash",
+    ".clang-format": "yaml",
+    ".babelrc": "json",
+    ".eslintrc": "json",
+}
+_BY_PROGRAM = {
+    "python": "python",
+    "pypy": "python",
+    "node": "javascript",
+    "deno": "typescript",
+    "bun": "typescript",
+    "ts-node": "typescript",
+    "ruby": "ruby",
+    "php": "php",
+    "lua": "lua",
+    "luajit": "lua",
+    "sh": "bash",
+    "bash": "bash",
+    "dash": "bash",
+    "zsh": "bash",
+    "ksh": "bash",
+    "kotlin": "kotlin",
+    "scala": "scala",
+    "swift": "swift",
+}
+_SHEBANG = re.compile(rb"#![ \t]*(?:\S*/)?(?:env[ \t]+(?:-\S+[ \t]+|\w+=\S*[ \t]+)*)?(?:\S*/)?([\w.+-]+)")
+_VERSION = re.compile(r"[\d.]+\Z")
+_CPP = re.compile(rb"^\s*(?:class|namespace|template|using|public:|private:)\b", re.MULTILINE)
+_CPP_BYTES = 64 << 10
+
+NAMES = frozenset(_EXTENSIONS)
+
+
+def language_of(path: str, data: bytes) -> str | None:
+    """The language of a file, or None when it is not one we know."""
+    name = path.rpartition("/")[2].lower()
+    stem, dot, extension = name.rpartition(".")
+    found = _BY_NAME.get(name) or (_BY_EXTENSION.get(extension) if dot and stem else None)
+    if found == "c" and extension == "h" and _CPP.search(data[:_CPP_BYTES]):
+        return "cpp"
+    return found or _by_shebang(data)
+
+
+def _by_shebang(data: bytes) -> str | None:
+    if not data.startswith(b"#!"):
+        return None
+    match = _SHEBANG.match(data[:200])
+    return _BY_PROGRAM.get(_VERSION.sub("", match[1].decode("ascii", "replace"))) if match else None

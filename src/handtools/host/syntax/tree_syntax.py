@@ -1,0 +1,95 @@
+"""Tree syntax: the Syntax port over ast-grep's parsers."""
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from anyio.lowlevel import checkpoint
+
+from handtools.core.syntax import Match, Outline, Role, Spot, Symbol, enclosing, flattened
+from handtools.host.syntax import parsing
+from handtools.host.syntax.grammar import Grammar
+from handtools.host.syntax.grammars import grammar_of
+from handtools.host.syntax.languages import language_of
+from handtools.text import lines
+from handtools.text.encoding import decode, displayed
+
+PARSED_BYTES = 4 << 20
+"""Larger files are not parsed: a tree takes many times the memory of its text."""
+KEPT_BYTES = 16 << 20
+SYMBOL_BYTES = 250
+"""About what one symbol costs in memory."""
+
+
+class TreeSyntax:
+    """Parses what it is given and remembers outlines, not trees; safe to share between threads."""
+
+    def __init__(self, *, kept_bytes: int = KEPT_BYTES) -> None:
+        self._kept: OrderedDict[bytes, Outline] = OrderedDict()
+        self._lock = threading.Lock()
+        self._room = kept_bytes
+
+    async def outline(self, path: str, data: bytes) -> Outline | None:
+        """What the file defines."""
+        # The parsers keep the interpreter to themselves: a thread would not free this one. A pause does.
+        await checkpoint()
+        grammar = _grammar(path, data)
+        if grammar is None:
+            return None
+        key = hashlib.blake2b(data, digest_size=16, person=grammar.language.encode()).digest()
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        found = parsing.outline(parsing.parse(_text(data), grammar), grammar)
+        self._keep(key, found)
+        return found
+
+    async def enclosing(
+        self, path: str, data: bytes, lines: Sequence[int]
+    ) -> dict[int, tuple[Symbol, ...]]:
+        """The symbols around each line, outermost first."""
+        found = await self.outline(path, data)
+        return {line: enclosing(found.symbols, line) if found else () for line in lines}
+
+    async def classify(
+        self, path: str, data: bytes, spots: Sequence[Spot]
+    ) -> dict[Spot, frozenset[Role]] | None:
+        """What the text at each spot is."""
+        await checkpoint()
+        grammar = _grammar(path, data)
+        return (
+            None if grammar is None else parsing.roles(parsing.parse(_text(data), grammar), grammar, spots)
+        )
+
+    async def structural(self, path: str, data: bytes, pattern: str) -> list[Match] | None:
+        """Where an ast-grep pattern matches."""
+        await checkpoint()
+        grammar = _grammar(path, data)
+        return None if grammar is None else parsing.matches(parsing.parse(_text(data), grammar), pattern)
+
+    def _keep(self, key: bytes, found: Outline) -> None:
+        with self._lock:
+            if key not in self._kept:
+                self._room -= _weight(found)
+            self._kept[key] = found
+            while self._room < 0 and self._kept:
+                _, dropped = self._kept.popitem(last=False)
+                self._room += _weight(dropped)
+
+
+def _grammar(path: str, data: bytes) -> Grammar | None:
+    if len(data) > PARSED_BYTES:
+        return None
+    language = language_of(path, data)
+    return None if language is None else grammar_of(language)
+
+
+def _text(data: bytes) -> str:
+    """The text with the line ends that parsers count, and without what UTF-8 can't carry."""
+    return displayed(lines.adopt(decode(data).body, "\n"))
+
+
+def _weight(found: Outline) -> int:
+    return SYMBOL_BYTES * (1 + sum(1 for _ in flattened(found.symbols)))
