@@ -37,9 +37,3 @@ def test_between_two_changes_something_stays(a: list[str], b: list[str]):
         assert one.end_a < other.start_a
         assert one.end_b < other.start_b
         assert other.start_a - one.end_a == other.start_b - one.end_b
-
-
-@given(rows, rows)
-def test_what_has_settled_stays(a: list[str], b: list[str]):
-    moved = slide(align(a, b), a, b)
-    assert slide(moved, a, b) == moved
