@@ -28,6 +28,8 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     *(call, tools, why),
     doctor,
 )
+UNSAID = {"help": False, "install_completion": False, "show_completion": False}
+"""Typer loads pydantic to learn that an option without a value has none; these have one."""
 
 
 def main() -> None:
@@ -46,7 +48,7 @@ def _app() -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # drawing help with rich takes longer than everything else
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": ["-h", "--help"], "default_map": UNSAID},
     )
     app.callback()(_options)
     for command in COMMANDS:
