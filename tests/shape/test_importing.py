@@ -134,6 +134,12 @@ def test_help_is_given_without_loading_pydantic() -> None:
     assert loaded == "False\n"
 
 
+def test_a_help_that_loads_pydantic_is_noticed(copy: Path) -> None:
+    source = copy / "src/handtools/cli/main.py"
+    source.write_text(f"import pydantic.main\n{source.read_text('utf-8')}", "utf-8")
+    assert python(HELP, source=copy / "src")[1] == "True\n"
+
+
 def test_the_package_imports_and_works_where_posix_modules_are_missing(tmp_path: Path) -> None:
     root, state = tmp_path / "work", tmp_path / "state"
     root.mkdir()

@@ -198,6 +198,14 @@ def test_a_breach_of_the_rule_is_reported(
     assert [problem for problem in rule(copy) if problem not in before] == [said]
 
 
+@pytest.mark.parametrize(
+    "part", ["src/handtools/tools/edit.md", "tests/unit/tools/test_edit.py", "docs/reference/tools/edit.md"]
+)
+def test_a_tool_that_lacks_a_part_is_reported(part: str, copy: Path) -> None:
+    (copy / part).unlink()
+    assert tool_rules.one_stem(copy) == [f"edit: no {part}"]
+
+
 def test_too_many_public_names_are_reported(copy: Path) -> None:
     source = copy / "src/handtools/__init__.py"
     names = [f"name{number}" for number in range(31)]
