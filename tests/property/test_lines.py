@@ -54,3 +54,9 @@ def test_numbering_keeps_every_line(bare: list[str], start: int, end: str):
     expected = [f"{number:6}\t{line}" for number, line in enumerate(bare, start)]
     assert rows == "\n".join(expected)
     assert lines.number(bare, start) == rows
+
+
+@given(st.lists(st.tuples(st.text(st.sampled_from("ab")), ends | st.just(""))), st.integers(1, 99))
+def test_numbering_removes_whatever_end_each_line_has(rows: list[tuple[str, str]], start: int):
+    expected = [f"{number:6}\t{bare}" for number, (bare, _) in enumerate(rows, start)]
+    assert lines.number([bare + end for bare, end in rows], start) == "\n".join(expected)

@@ -65,21 +65,23 @@ def _mark(head: str, left_lines: int, left_bytes: int) -> str:
 
 def _head(text: str, max_lines: int, max_bytes: int) -> str:
     kept = _first_bytes(text, max_bytes)
-    if len(kept) < len(text):
-        whole = lines.split(kept)
-        # A cut between `\r` and `\n` leaves a line that only looks complete.
-        complete = lines.ending(kept) and text[len(kept) - 1 : len(kept) + 1] != "\r\n"
-        kept = kept if complete else "".join(whole[:-1]) or kept
-    return "".join(lines.split(kept)[: max(max_lines, 0)])
+    rows = lines.split(kept)
+    if len(kept) < len(text) and len(rows) > 1 and not _ends_line(text, len(kept)):
+        rows.pop()
+    return "".join(rows[: max(max_lines, 0)])
 
 
 def _tail(text: str, max_lines: int, max_bytes: int) -> str:
     kept = _last_bytes(text, max_bytes)
-    start = len(text) - len(kept)
-    if kept and start:
-        complete = lines.ending(text[:start]) and text[start - 1 : start + 1] != "\r\n"
-        kept = kept if complete else "".join(lines.split(kept)[1:]) or kept
-    return "".join(lines.split(kept)[-max_lines:]) if max_lines > 0 else ""
+    rows = lines.split(kept)
+    if len(kept) < len(text) and len(rows) > 1 and not _ends_line(text, len(text) - len(kept)):
+        del rows[0]
+    return "".join(rows[-max_lines:]) if max_lines > 0 else ""
+
+
+def _ends_line(text: str, offset: int) -> bool:
+    """Tell whether a line ends right before `offset`; between the two of a pair none does."""
+    return text[offset - 1] in "\r\n" and text[offset - 1 : offset + 1] != "\r\n"
 
 
 def _size(text: str) -> int:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from io import StringIO
 
-_LF = "\n"
 _ENDING = re.compile(r"\r\n|\n|\r")
 
 
@@ -83,11 +82,17 @@ def offset_of(text: str, line: int) -> int:
 
 def number(lines: Sequence[str], start: int) -> str:
     """Render rows of line number, tab and text; the lines may carry their ends."""
-    rows = [
-        f"{line_number:6}\t{line[:-1] if line[-1:] == _LF else line}"
-        for line_number, line in enumerate(lines, start)
-    ]
-    text = "\n".join(rows)
-    if "\r" not in text:
-        return text
-    return "\n".join([bare(row) for row in rows])
+    fed = bool(lines) and lines[0].endswith("\n")
+    text = _rendered(lines, start, "" if fed else "\n")
+    feeds = len(lines) - (fed and not lines[-1].endswith("\n"))
+    if "\r" in text or text.count("\n") != feeds:
+        text = _rendered([bare(line) for line in lines], start, "\n")
+    return text.removesuffix("\n")
+
+
+def _rendered(lines: Sequence[str], start: int, end: str) -> str:
+    """Render all rows with one format operation, twice as fast as one for each row."""
+    fields: list[int | str] = [0] * (2 * len(lines))
+    fields[0::2] = range(start, start + len(lines))
+    fields[1::2] = lines
+    return f"%6d\t%s{end}" * len(lines) % tuple(fields)
