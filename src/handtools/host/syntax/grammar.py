@@ -1,23 +1,33 @@
 """A grammar: what counts as a definition, a call, an import, a comment and a string in one language."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handtools.core.syntax import SymbolKind
 
 if TYPE_CHECKING:
     from ast_grep_py import SgNode
 
-Namer = Callable[["SgNode"], str | None]
-"""Finds the name of a definition; None means that it is none after all."""
-Pattern = Mapping[str, Any]
-"""An ast-grep rule: https://ast-grep.github.io/reference/rule.html"""
-
 BROKEN = "ERROR"
 """What every grammar calls a stretch that it could not read."""
 NAME_CHARS = 80
+
+Pattern = Mapping[str, Any]
+"""An ast-grep rule: what must hold of a node."""
+
+
+class Name(NamedTuple):
+    """What a definition is called, and the node that says so."""
+
+    text: str
+    node: "SgNode"
+
+
+Namer = Callable[["SgNode"], Name | None]
+"""Finds the name of a definition; None means that it is none after all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +38,12 @@ class Define:
     name: Namer
     where: Pattern = field(default_factory=dict)
     """What must hold of the node as well."""
+    refine: Mapping[str, SymbolKind] = field(default_factory=dict)
+    """Kinds of children that make it something more exact, such as the keyword `interface`."""
     body: str = "body"
     """The field, or the kind of child, below the head."""
+    level: Callable[["SgNode"], int] | None = None
+    """For headings: it goes on until one of the same or a lower level."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +55,10 @@ class Grammar:
     definitions: Mapping[str, Define]
     wrappers: frozenset[str] = frozenset()
     """Parents that belong to the definition inside: decorators, `export`, `template <…>`."""
+    prefixes: frozenset[str] = frozenset()
+    """Kinds of nodes that belong to the definition after them."""
     calls: Mapping[str, str] = field(default_factory=dict)
-    """Kinds of calls, each with the field that holds what is called."""
+    """Kinds of calls, each with the field that holds what is called; empty for all of the node."""
     imports: tuple[str, ...] = ()
     comments: tuple[str, ...] = ("comment",)
     strings: tuple[str, ...] = ()
@@ -50,22 +66,24 @@ class Grammar:
     @cached_property
     def outline_rule(self) -> Any:
         """One rule for one walk of the tree: every definition, and what is broken."""
-        kinds = [{"kind": kind, **define.where} for kind, define in self.definitions.items()]
-        return {"rule": {"any": [*kinds, {"kind": BROKEN}]}}
+        return {"rule": {"any": [*self._defined, {"kind": BROKEN}]}}
 
     @cached_property
     def role_rule(self) -> Any:
         """One rule for every node that has a role."""
-        kinds = (*self.definitions, *self.calls, *self.imports, *self.comments, *self.strings)
-        plain = [{"kind": kind} for kind in dict.fromkeys(kinds) if kind not in self.definitions]
-        defined = [{"kind": kind, **define.where} for kind, define in self.definitions.items()]
-        return {"rule": {"any": [*plain, *defined]}}
+        kinds = dict.fromkeys((*self.calls, *self.imports, *self.comments, *self.strings))
+        plain = [{"kind": kind} for kind in kinds if kind not in self.definitions]
+        return {"rule": {"any": [*plain, *self._defined]}}
+
+    @property
+    def _defined(self) -> list[dict[str, Any]]:
+        return [{"kind": kind, **define.where} for kind, define in self.definitions.items()]
 
 
 def named(*path: str) -> Namer:
     """The text of a field, or of a field of a field."""
 
-    def name(node: "SgNode") -> str | None:
+    def name(node: "SgNode") -> Name | None:
         found: SgNode | None = node
         for step in path:
             found = found and found.field(step)
@@ -77,37 +95,41 @@ def named(*path: str) -> Namer:
 def child(*kinds: str) -> Namer:
     """The text of the first child of one of these kinds."""
 
-    def name(node: "SgNode") -> str | None:
+    def name(node: "SgNode") -> Name | None:
         return shown(next((part for part in node.children() if part.kind() in kinds), None))
 
     return name
 
 
-def innermost(field_name: str) -> Namer:
-    """The text at the end of a chain of one field, as in C's declarators of declarators."""
+def plain(namer: Namer, pattern: str, put: str = "") -> Namer:
+    """A name with what matches a pattern taken out or replaced: type parameters, quotes."""
+    compiled = re.compile(pattern)
 
-    def name(node: "SgNode") -> str | None:
-        found = node.field(field_name)
-        while found is not None and (deeper := found.field(field_name)) is not None:
-            found = deeper
-        return shown(found)
+    def name(node: "SgNode") -> Name | None:
+        found = namer(node)
+        return found and found._replace(text=compiled.sub(put, found.text))
 
     return name
 
 
-def shown(node: "SgNode | None") -> str | None:
+def fixed(text: str) -> Namer:
+    """A name that the language gives."""
+    return lambda node: Name(text, node)
+
+
+def shown(node: "SgNode | None") -> Name | None:
     """A node's text as a name: one line, not too long."""
     if node is None:
         return None
     text = " ".join(node.text().split())
-    return text if len(text) <= NAME_CHARS else f"{text[: NAME_CHARS - 1]}…"
+    return Name(text if len(text) <= NAME_CHARS else f"{text[: NAME_CHARS - 1]}…", node)
 
 
-def within(*kinds: str) -> Pattern:
-    """Holds of a node whose parent is one of these kinds."""
-    return {"inside": one_of(*kinds)}
-
-
-def one_of(*kinds: str) -> Pattern:
+def kinds(*names: str) -> Pattern:
     """Holds of nodes of these kinds."""
-    return {"any": [{"kind": kind} for kind in kinds]}
+    return {"any": [{"kind": name} for name in names]}
+
+
+def within(*names: str) -> Pattern:
+    """Holds of a node whose parent is of one of these kinds."""
+    return {"inside": kinds(*names)}

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 from handtools.core.errors import InvalidInput
 from handtools.core.syntax import Match, Outline, Role, Spot, Symbol, SymbolKind
-from handtools.host.syntax.grammar import BROKEN, Grammar
+from handtools.host.syntax.grammar import BROKEN, Define, Grammar
 
 if TYPE_CHECKING:
     from ast_grep_py import Pos, SgNode
 
 CONTAINERS: frozenset[SymbolKind] = frozenset({"class", "enum", "impl", "interface", "struct", "trait"})
-"""A function right inside one of these is a method."""
+INSIDE: dict[SymbolKind, SymbolKind] = {"function": "method", "variable": "field"}
+"""What these are called right inside a container."""
+OPENERS = frozenset("{([=")
 
 
 def parse(text: str, grammar: Grammar) -> "SgNode":
@@ -33,7 +35,12 @@ class _Open:
     line: int
     body_line: int | None
     end: int
+    level: int
     children: list[Symbol] = field(default_factory=list)
+
+    def ends_before(self, start: int, level: int) -> bool:
+        """Whether what starts here is outside: a heading also ends where its equal begins."""
+        return self.end <= start or 0 < level <= self.level
 
     def closed(self) -> Symbol:
         return Symbol(
@@ -49,56 +56,82 @@ class _Open:
 
 def outline(root: "SgNode", grammar: Grammar) -> Outline:
     """What the tree defines. Nodes come in the order they stand, outer ones first: nesting is a stack."""
-    top = _Open("", "namespace", 0, 0, 0, None, -1)
+    whole = root.range().end
+    top = _Open("", "namespace", 0, 0, 0, None, whole.index + 1, 0)
     around = [top]
     broken = []
     for node in root.find_all(grammar.outline_rule):
-        span = node.range()
         if node.kind() == BROKEN:
-            broken.append(span.start.line + 1)
+            broken.append(node.range().start.line + 1)
             continue
-        while len(around) > 1 and around[-1].end <= span.start.index:
-            _close(around)
-        opened = _opened(node, grammar, around[-1].kind if len(around) > 1 else None)
-        if opened is not None:
-            around.append(opened)
+        opened = _opened(node, grammar, whole)
+        if opened is None:
+            continue
+        start = node.range().start.index
+        while len(around) > 1 and around[-1].ends_before(start, opened.level):
+            _close(around, opened.start_line)
+        if around[-1].kind in CONTAINERS:
+            opened.kind = INSIDE.get(opened.kind, opened.kind)
+        around.append(opened)
     while len(around) > 1:
-        _close(around)
+        _close(around, None)
     return Outline(grammar.language, tuple(top.children), tuple(dict.fromkeys(broken)))
 
 
-def _close(around: list[_Open]) -> None:
+def _close(around: list[_Open], next_line: int | None) -> None:
     done = around.pop()
+    if done.level and next_line is not None:
+        done.end_line = next_line - 1
     around[-1].children.append(done.closed())
 
 
-def _opened(node: "SgNode", grammar: Grammar, outer: SymbolKind | None) -> _Open | None:
+def _opened(node: "SgNode", grammar: Grammar, whole: "Pos") -> _Open | None:
     define = grammar.definitions[node.kind()]
     name = define.name(node)
-    if not name:
+    if not name or not name.text:
         return None
-    kind: SymbolKind = "method" if define.kind == "function" and outer in CONTAINERS else define.kind
+    level = define.level(node) if define.level else 0
     span = node.range()
-    start = span.start.line
-    parent = node.parent() if grammar.wrappers else None
+    start, end = span.start.line, whole if level else span.end
+    if grammar.wrappers or grammar.prefixes:
+        start = _first_line(node, grammar)
+    last = end.line if end.column else max(end.line - 1, start)
+    line = name.node.range().start.line
+    body = _body_line(node, define, line, last)
+    return _Open(name.text, _kind(node, define), start + 1, last + 1, line + 1, body, end.index, level)
+
+
+def _first_line(node: "SgNode", grammar: Grammar) -> int:
+    """Where a definition begins, with its decorators and the like."""
+    parent = node.parent()
     if parent is not None and parent.kind() in grammar.wrappers:
-        start = parent.range().start.line
-    end = span.end.line if span.end.column else max(span.end.line - 1, span.start.line)
-    body = _body_line(node, define.body, span.start.line, end)
-    return _Open(name, kind, start + 1, end + 1, span.start.line + 1, body, span.end.index)
+        node = parent
+    if grammar.prefixes:
+        while (before := node.prev()) is not None and before.kind() in grammar.prefixes:
+            node = before
+    return node.range().start.line
 
 
-def _body_line(node: "SgNode", name: str, start: int, end: int) -> int | None:
-    """The line below the head: after the one that opens the body, or where an indented body begins."""
-    if end <= start:
+def _kind(node: "SgNode", define: Define) -> SymbolKind:
+    if define.refine:
+        for part in node.children():
+            if part.kind() in define.refine:
+                return define.refine[part.kind()]
+    return define.kind
+
+
+def _body_line(node: "SgNode", define: Define, line: int, last: int) -> int | None:
+    """The first line below the head: that after the bracket which opens the body, or where a block begins."""
+    if last <= line:
         return None
-    body = node.field(name) or next((part for part in node.children() if part.kind() == name), None)
+    body = node.field(define.body) or next(
+        (part for part in node.children() if part.kind() == define.body), None
+    )
     if body is None:
         return None
     first = body.range().start.line
-    opens_here = not body.text()[:1].isalnum() and body.text()[:1] in "{([:="
-    line = first + 1 if opens_here or first == start else first
-    return line + 1 if line <= end else None
+    below = first if first > line and body.text()[:1] not in OPENERS else first + 1
+    return below + 1 if below <= last else None
 
 
 def roles(root: "SgNode", grammar: Grammar, spots: Iterable[Spot]) -> dict[Spot, frozenset[Role]]:
@@ -139,22 +172,10 @@ def _parts(node: "SgNode", grammar: Grammar) -> list[tuple["SgNode", Role]]:
         return [(last_name(callee), "call")] if callee is not None else []
     if kind in grammar.definitions:
         name = grammar.definitions[kind].name(node)
-        place = name and _leaf(node, name)
-        return [(place, "definition")] if place else []
+        return [(last_name(name.node), "definition")] if name else []
     if kind in grammar.imports:
         return [(node, "import")]
     return [(node, "comment" if kind in grammar.comments else "string")]
-
-
-def _leaf(node: "SgNode", name: str) -> "SgNode | None":
-    """The first leaf in the head of a definition that bears the end of its name."""
-    wanted = name.replace("::", ".").rpartition(".")[2]
-    for part in node.children():
-        if part.text() == wanted:
-            return last_name(part)
-        if not part.is_leaf() and (found := _leaf(part, name)) is not None:
-            return found
-    return None
 
 
 def last_name(node: "SgNode") -> "SgNode":

@@ -6,6 +6,7 @@ _TOP = {
     "kind": "expression_statement",
     "inside": {"any": [{"kind": "module"}, {"kind": "block", "inside": {"kind": "class_definition"}}]},
 }
+_NAMED = {"field": "left", "kind": "identifier"}
 
 PYTHON = Grammar(
     language="python",
@@ -14,9 +15,7 @@ PYTHON = Grammar(
         "function_definition": Define("function", named("name")),
         "type_alias_statement": Define("type", named("left")),
         "assignment": Define(
-            "variable",
-            named("left"),
-            where={"inside": _TOP, "has": {"field": "left", "kind": "identifier"}},
+            "variable", named("left"), where={"inside": _TOP, "has": _NAMED}, body="right"
         ),
     },
     wrappers=frozenset({"decorated_definition"}),
