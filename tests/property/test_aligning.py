@@ -57,10 +57,12 @@ def test_edits_are_minimal_and_in_order_with_something_kept_between(a: list[str]
 @pytest.mark.parametrize(
     "limits",
     [
-        {"_SMALL_CELLS": 0},
-        {"_SMALL_CELLS": 0, "_NEAR_DISTANCE": 2},
-        {"_TABLE_CELLS": 8},
-        {"_TABLE_CELLS": 8, "_RARE": 0},
+        {"_SPARSE_PAIRS": 1000},
+        {"_SPARSE_PAIRS": 0, "_SMALL_CELLS": 0},
+        {"_SPARSE_PAIRS": 0, "_SMALL_CELLS": 0, "_NEAR_DISTANCE": 2},
+        {"_SPARSE_PAIRS": 0},
+        {"_SPARSE_PAIRS": 0, "_TABLE_CELLS": 8},
+        {"_SPARSE_PAIRS": 0, "_TABLE_CELLS": 8, "_RARE": 0},
     ],
 )
 def test_every_way_to_search_is_minimal(limits: dict[str, int], monkeypatch: pytest.MonkeyPatch):
@@ -76,6 +78,7 @@ def test_every_way_to_search_is_minimal(limits: dict[str, int], monkeypatch: pyt
 
 def test_beyond_the_limit_the_diff_is_still_correct(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(aligning, "_MINIMAL_CELLS", 4)
+    monkeypatch.setattr(aligning, "_SPARSE_PAIRS", 0)
     monkeypatch.setattr(aligning, "_SMALL_CELLS", 0)
     monkeypatch.setattr(aligning, "_NEAR_DISTANCE", 0)
 

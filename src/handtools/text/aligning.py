@@ -12,6 +12,8 @@ from functools import partial
 from itertools import accumulate, pairwise
 from typing import NamedTuple, TypeAlias
 
+# `_sparse` costs a step for each pair of equal lines; beyond this many per line others are cheaper.
+_SPARSE_PAIRS = 4
 # `_near` costs the square of the distance; beyond this the bit rows are cheaper.
 _NEAR_DISTANCE = 96
 # Below this many cells the bit rows take a few milliseconds, whatever the distance.
@@ -78,7 +80,8 @@ def _search(a: Ids, b: Ids, cut: Callable[[Ids, Ids], Pairs]) -> Pairs:
     if not a or not b:
         return []
     in_a, in_b = Counter(a), Counter(b)
-    if sum(times * in_b[line] for line, times in in_a.items()) <= 4 * (len(a) + len(b)):
+    equal_pairs = sum(times * in_b[line] for line, times in in_a.items())
+    if equal_pairs <= _SPARSE_PAIRS * (len(a) + len(b)):
         return _sparse(a, b)
     cells = len(a) * len(b)
     if cells > _SMALL_CELLS and (near := _near(a, b)) is not None:

@@ -56,6 +56,33 @@ def test_an_inserted_block_starts_at_its_opening_line():
     assert added(before, after) == ["    if (a) {", "        two();", "    }"]
 
 
+def test_an_inserted_block_begins_with_its_own_comment():
+    before = """
+        /// One.
+        fn a() {}
+
+        /// Any.
+        fn c() {}
+        """
+    after = """
+        /// One.
+        fn a() {}
+
+        /// Any.
+        fn b() {}
+
+        /// Any.
+        fn c() {}
+        """
+    assert added(before, after) == ["/// Any.", "fn b() {}", ""]
+
+
+def test_a_removed_block_is_shown_as_a_whole():
+    before = ["start {", "    x", "}", "start {", "    y", "}", "end"]
+    after = ["start {", "    x", "}", "end"]
+    assert slide([Edit(2, 5, 2, 2)], before, after) == [Edit(3, 6, 3, 3)]
+
+
 def test_a_repeated_line_is_added_after_the_others():
     assert added("a\na\nb", "a\na\na\nb") == ["a"]
     assert slide(align(["a"], ["a", "a"]), ["a"], ["a", "a"]) == [Edit(1, 1, 1, 2)]
