@@ -79,12 +79,11 @@ def roots() -> list[Path]:
         "/usr/share/doc",
         "/usr/share/bash-completion",
         "/usr/share",
-        str(Path(__file__).parents[2] / "docs"),
     ]
     return [Path(root) for root in dict.fromkeys(found) if Path(root).is_dir()]
 
 
-def sample(rng: random.Random, *, per_language: int) -> list[Specimen]:
+def sample(seed: int, *, per_language: int) -> list[Specimen]:
     """Some usable files of every language found here; the same seed finds the same ones."""
     by_language: dict[str, list[str]] = defaultdict(list)
     for path in _walk():
@@ -93,7 +92,8 @@ def sample(rng: random.Random, *, per_language: int) -> list[Specimen]:
     chosen: list[Specimen] = []
     for language in sorted(by_language):
         paths = sorted(set(by_language[language]))
-        rng.shuffle(paths)
+        # A stream of its own: a file more in one language leaves the others' samples alone.
+        random.Random(f"{seed} {language}").shuffle(paths)
         readable = (text for text in map(_usable, paths[: per_language * 6]) if text)
         chosen += [Specimen(language, text) for text, _ in zip(readable, range(per_language), strict=False)]
     languages = {specimen.lang for specimen in chosen}

@@ -98,7 +98,7 @@ def scene(
     if text.find(plain, first + 1) >= 0:
         return None
     shape = shape or rng.choice(
-        ("modify", "modify", "modify", "insert", "insert", "nest", "delete", "both")
+        ("modify", "modify", "modify", "insert", "insert", "nest", "delete", "both", "rewrite", "wrap")
     )
     script = SHAPES[shape](rng, old)
     if script is None or tuple(s.text for s in script) == old:
@@ -205,5 +205,42 @@ def _both(rng: random.Random, old: tuple[str, ...]) -> list[Step] | None:
     return script
 
 
-SHAPES = {"modify": _modify, "insert": _insert, "nest": _nest, "delete": _delete, "both": _both}
+def _rewrite(rng: random.Random, old: tuple[str, ...]) -> list[Step] | None:
+    """One to three lines in a row replaced by others that share nothing with them."""
+    first = rng.randrange(len(old))
+    last = min(len(old), first + rng.choice((1, 2, 3)))
+    if any(not line.strip() for line in old[first:last]):
+        return None
+    script = _keep(old)
+    script[first:last] = [
+        Step(_added(rng, indent_of(old[first])), None) for _ in range(rng.choice((1, 2, 3)))
+    ]
+    return script
+
+
+def _wrap(rng: random.Random, old: tuple[str, ...]) -> list[Step] | None:
+    """Some lines moved one level deeper, under a new head."""
+    if any(indent_of(line).strip("\t") and indent_of(line).strip(" ") for line in old):
+        return None
+    first = rng.randrange(len(old))
+    last = min(len(old), first + rng.choice((1, 2, 3)))
+    base = indent_of(old[first])
+    inside = old[first:last]
+    if any(not line.strip() or not line.startswith(base) for line in inside):
+        return None
+    script = _keep(old)
+    moved = [Step(base + _unit(old) + line[len(base) :], first + i) for i, line in enumerate(inside)]
+    script[first:last] = [Step(f"{base}if {rng.choice(WORDS)}:", None), *moved]
+    return script
+
+
+SHAPES = {
+    "rewrite": _rewrite,
+    "wrap": _wrap,
+    "modify": _modify,
+    "insert": _insert,
+    "nest": _nest,
+    "delete": _delete,
+    "both": _both,
+}
 Shape = Literal["modify", "insert", "nest", "delete", "both"]

@@ -15,18 +15,17 @@ PREFERRED_SHAPE = {"stale_context": "modify", "stale_conflict": "modify", "typo_
 
 def generate(seed: int, *, reduced: bool = False) -> Iterator[Case]:
     """All families over all languages; `reduced` is a fifth of each."""
-    rng = random.Random(seed)
-    specimens = sample(rng, per_language=12 if reduced else 40)
+    specimens = sample(seed, per_language=12 if reduced else 40)
     by_language: dict[str, list[Specimen]] = {}
     for specimen in specimens:
         by_language.setdefault(specimen.lang, []).append(specimen)
     share = 5 if reduced else 1
-    yield from _families(rng, by_language, APPLY, "apply", PER_APPLY // share)
-    yield from _families(rng, by_language, REFUSE, "refuse", PER_REFUSE // share)
+    yield from _families(seed, by_language, APPLY, "apply", PER_APPLY // share)
+    yield from _families(seed, by_language, REFUSE, "refuse", PER_REFUSE // share)
 
 
 def _families(
-    rng: random.Random,
+    seed: int,
     by_language: dict[str, list[Specimen]],
     families: dict[str, Family],
     kind: Kind,
@@ -34,7 +33,7 @@ def _families(
 ) -> Iterator[Case]:
     for name, family in families.items():
         # Each family draws from its own stream, so a change to one leaves the cases of the others alone.
-        own = random.Random(f"{rng.getrandbits(32)} {name}")
+        own = random.Random(f"{seed} {name}")
         made = 0
         for _ in range(count * TRIES):
             if made == count:

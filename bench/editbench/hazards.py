@@ -57,28 +57,18 @@ def several(rng: random.Random, scene: Scene) -> Draft | None:
         old, new = (json.dumps(text, ensure_ascii=False)[1:-1] for text in (first.old, first.new))
         return replace(first, old=old, new=new) if old != first.old else None
     if way == "trailing":
-        shown = lambda text: "\n".join(
-            line + "  " if line and len(line) % 2 else line for line in text.split("\n")
-        )  # noqa: E731
-        if inner in {damages.trailing_lost, damages.quote_style} or scene.shape not in {"insert", "delete"}:
+        if inner is damages.trailing_lost or scene.shape != "delete":
             return None
-        added = tuple(
-            s.text if s.kept else s.text + "  " if len(s.text) % 2 else s.text for s in scene.script
-        )
-        return (
-            replace(
-                first,
-                old=shown(first.old),
-                new=shown(first.new),
-                accept=(*first.accept, scene.result(added)),
-            )
-            if inner is not damages.tabs_to_spaces
-            else None
-        )
-    numbered = lambda text: "\n".join(
-        f"{scene.start + 1 + i:>6}\t{line}" for i, line in enumerate(text.split("\n"))
-    )  # noqa: E731
-    return replace(first, old=numbered(first.old), new=numbered(first.new))
+        return replace(first, old=_with_blanks(first.old), new=_with_blanks(first.new))
+    return replace(first, old=_numbered(scene, first.old), new=_numbered(scene, first.new))
+
+
+def _with_blanks(text: str) -> str:
+    return "\n".join(line + "  " if line and len(line) % 2 else line for line in text.split("\n"))
+
+
+def _numbered(scene: Scene, text: str) -> str:
+    return "\n".join(f"{scene.start + 1 + i:>6}\t{line}" for i, line in enumerate(text.split("\n")))
 
 
 def _mapped(first: Draft, change: Line) -> Draft:

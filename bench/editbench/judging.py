@@ -22,7 +22,9 @@ def recovers(case: Case, answer: Answer, matcher: Matcher) -> bool:
     """Whether a model that copies an `old_string` from the message and makes its edit there gets it right."""
     if case.meant is None:
         return False
-    old, new = (text.strip("\n") for text in case.meant)
+    old, new = case.meant
+    if old.endswith("\n") and new.endswith("\n"):
+        old, new = old[:-1], new[:-1]
     for offer in _OFFER.finditer(answer.message):
         text = offer[2]
         if text.count(old) != 1:

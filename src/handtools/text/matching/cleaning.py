@@ -53,7 +53,9 @@ def _cleaned(body: str, reading: Reading) -> Iterator[Reading]:
 
 def without_strangers(body: str, old: str, new: str) -> Reading | None:
     """Typographic characters that occur nowhere in the file are the model's, not the file's."""
-    table = {code: plain for code, plain in LOOK_ALIKES.items() if chr(code) in old and chr(code) not in body}
+    table = {
+        code: plain for code, plain in LOOK_ALIKES.items() if chr(code) in old and chr(code) not in body
+    }
     if not table:
         return None
     return Reading(old.translate(table), new.translate(table), ("typographic characters made plain",))
@@ -94,7 +96,7 @@ _NUMBERED = re.compile(r"[ \t]*\[?L?(\d{1,9})(\t|→|\]? ?[|│]|[:)\]-]|\.(?= )
 _STRONG = ("\t", "→", "|", "│")
 
 
-def without_numbers(_: str, old: str, new: str) -> Reading | None:
+def without_numbers(body: str, old: str, new: str) -> Reading | None:
     """Line numbers in front of every line, counting on."""
     found = [_NUMBERED.fullmatch(row) for row in old.rstrip("\n").split("\n")]
     rows = [match for match in found if match]
@@ -111,7 +113,11 @@ def without_numbers(_: str, old: str, new: str) -> Reading | None:
         return None
     if theirs == new.split("\n"):
         # The new text shows whether a blank after the sign belongs to the line.
-        with_blank, without = (sum((Counter(theirs) & Counter(text[cut:] for text in mine)).values()) for cut in (0, 1))
+        with_blank, without = (
+            sum((Counter(theirs) & Counter(text[cut:] for text in mine)).values()) for cut in (0, 1)
+        )
+        if with_blank == without:
+            with_blank, without = ("\n".join(text[cut:] for text in mine) in body for cut in (0, 1))
         if with_blank == without:
             return None
         blank = without > with_blank
@@ -129,7 +135,9 @@ def _numbered_new(new: str, signs: set[str]) -> list[str] | None:
     """What follows the numbers if all lines have them, all as it is if none has."""
     rows = new.split("\n")
     found = [_NUMBERED.fullmatch(row) for row in rows]
-    having = [match is not None and ((match[2].strip(" ") or " ") in signs or not match[2]) for match in found]
+    having = [
+        match is not None and ((match[2].strip(" ") or " ") in signs or not match[2]) for match in found
+    ]
     filled = [has for has, row in zip(having, rows, strict=True) if not is_blank(row)]
     if not any(filled):
         return rows
@@ -195,6 +203,19 @@ def _opens_quote(line: str) -> bool:
     return bool(line.count('"') % 2)
 
 
+_ANY_NUMBER = re.compile(r"[ \t]*\[?L?\d{1,9}(?:\t|→|\]? ?[|│] ?|[:)\]-] ?|\. | {1,2}|$)")
+
+
+def undressed(old: str) -> str:
+    """A guess at the text behind numbers and escapes, good enough to look for what comes nearest."""
+    if "\n" not in old and "\\n" in old:
+        old = old.replace("\\n", "\n").replace('\\"', '"')
+    rows = old.split("\n")
+    if len(rows) > 1 and all(map(_ANY_NUMBER.match, filter(None, rows))):
+        return "\n".join(_ANY_NUMBER.sub("", row) for row in rows)
+    return old
+
+
 # --- entities -------------------------------------------------------------------------------------
 
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#39|#x27|#34);")
@@ -219,11 +240,17 @@ def without_signs(_: str, old: str, new: str) -> Reading | None:
     removed, added = old.split("\n"), new.split("\n")
     if not _signed(removed, "-") or not _signed(added, "+"):
         return None
-    return Reading("\n".join(line[1:] for line in removed), "\n".join(line[1:] for line in added), ("diff signs removed",))
+    return Reading(
+        "\n".join(line[1:] for line in removed),
+        "\n".join(line[1:] for line in added),
+        ("diff signs removed",),
+    )
 
 
 def _signed(rows: list[str], sign: str) -> bool:
-    return all(not row or row[0] in (sign, " ") for row in rows) and any(row.startswith(sign) for row in rows)
+    return all(not row or row[0] in (sign, " ") for row in rows) and any(
+        row.startswith(sign) for row in rows
+    )
 
 
 CLEANERS: tuple[Cleaner, ...] = (

@@ -30,7 +30,9 @@ def replace_exact(page: Page, old: str, new: str, hint: Hint | None) -> Applied 
     found = offsets(text, needle, most=MOST_PLACES if hint is None else MOST_PLACES * 50)
     if not found:
         return None
-    left = narrowed(page, [lines.line_at(text, at) for at in found], hint) if hint else list(range(len(found)))
+    left = (
+        narrowed(page, [lines.line_at(text, at) for at in found], hint) if hint else list(range(len(found)))
+    )
     if not left:
         return refusing.elsewhere(page, [lines.line_at(text, at) for at in found], hint)
     if len(left) > 1:
@@ -56,7 +58,12 @@ def replace_every(page: Page, old: str, new: str) -> Applied | None:
         at = body.find(needle, at + len(needle))
     if not spans:
         return None
-    return Applied(text=body.replace(needle, wanted), tier="exact", spans=tuple(spans), notes=tuple(_inside_words(body, spans)))
+    return Applied(
+        text=body.replace(needle, wanted),
+        tier="exact",
+        spans=tuple(spans),
+        notes=tuple(_inside_words(body, spans)),
+    )
 
 
 def uniform_ending(text: str) -> str | None:
@@ -76,7 +83,9 @@ def _inside_words(body: str, spans: list[Span]) -> list[str]:
 
 def _joins(text: str, at: int) -> bool:
     """Whether a word goes on across this offset."""
-    return 0 < at < len(text) and all(c.isascii() and (c.isalnum() or c == "_") for c in text[at - 1 : at + 1])
+    return 0 < at < len(text) and all(
+        c.isascii() and (c.isalnum() or c == "_") for c in text[at - 1 : at + 1]
+    )
 
 
 def _cut_word(page: Page, text: str, at: int, old: str, new: str) -> Refused | None:

@@ -81,11 +81,6 @@ def tight(line: str) -> str:
     return "\0".join([bare, *quoted]) if quoted else bare
 
 
-def same_word(one: str, other: str) -> bool:
-    """Whether two tokens are one but for look and quotes."""
-    return one == other or plain(one).translate(_QUOTES) == plain(other).translate(_QUOTES)
-
-
 def is_blank(line: str) -> bool:
     """Whether nothing is to be seen on the line."""
     return not line or not squashed(line)

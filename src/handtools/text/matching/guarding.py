@@ -8,13 +8,22 @@ LARGEST_CHARS = 64 * 1024 * 1024
 _DOTS = r"(?:\.{3,}|…)"
 _OPENING = r"(?://+|#+|/\*+|<!--|--|;+|%+|\"|\*|\(\*|\{\*|\{/\*)"
 _CLOSING = r"(?:\*/|-->|\*\)|\*/\})"
-_WHAT = r"[\w ,'’()-]{0,80}"
-_SAYS = r"\b(?:unchanged|remain\w*|existing|rest of|previous code|same as before|omitted|other \w+ here|more \w+ here|goes here)\b"
-_ELISION = re.compile(rf"{_OPENING}?\s*\(?\[?{_DOTS}{_WHAT}{_DOTS}?\]?\)?\s*{_CLOSING}?")
+_ANY = ".{0,80}"
+_SAYS = (
+    r"\b(?:unchanged|remain\w*|existing|rest of|previous code|same as before|omitted"
+    r"|other \w+ here|more \w+ here|goes here)\b"
+)
+_SAME = r"\b(?:unchanged|remains? (?:the same|unchanged|as is))\b"
+# Dots alone; or dots and any words, but then in a comment: `...opts,` is code.
+_ELISION = re.compile(
+    rf"{_OPENING}?\s*[(\[]?{_DOTS}[)\]]?\s*{_CLOSING}?"
+    rf"|{_OPENING}\s*[(\[]?{_DOTS}[\w ,'’()-]{{0,80}}{_DOTS}?[)\]]?\s*{_CLOSING}?"
+)
 _OMISSION = re.compile(
-    rf"{_OPENING}\s*(?:[(\[]?\s*{_DOTS}.{{0,80}}{_SAYS}.{{0,80}}|.{{0,80}}{_SAYS}.{{0,80}}{_DOTS}.{{0,10}}"
-    rf"|[(\[]?\s*(?:the )?(?:rest of|remaining|other|existing)?[\w ]{{0,40}}\b(?:unchanged|remains? (?:the same|unchanged|as is))\b[)\]]?\.?)\s*{_CLOSING}?"
-    rf"|{_DOTS}.{{0,80}}{_SAYS}.{{0,80}}",
+    rf"{_OPENING}\s*[(\[]?\s*{_DOTS}{_ANY}{_SAYS}{_ANY}"
+    rf"|{_OPENING}\s*{_ANY}{_SAYS}{_ANY}{_DOTS}.{{0,10}}"
+    rf"|{_OPENING}\s*[(\[]?\s*(?:the )?(?:rest of|remaining|other|existing)?[\w ]{{0,40}}{_SAME}[)\]]?\.?\s*{_CLOSING}?"
+    rf"|{_DOTS}{_ANY}{_SAYS}{_ANY}",
     re.IGNORECASE,
 )
 _LONGEST_NOTE = 200

@@ -11,12 +11,15 @@ _UNITS = ("\t", "  ", "   ", "    ", "        ")
 # Steps are counted near the match: files that were pasted together have more than one width.
 NEAR_LINES = 60
 _TAB_STOP = 8
+_WIDTH_RATIOS = (0.25, 0.5, 2, 4)
 
 
 class Indents:
     """Maps an indentation of the arguments to one of the file, or says that it can't."""
 
-    def __init__(self, pairs: Iterable[tuple[str, str]], argument_lines: list[str], file_lines: list[str]) -> None:
+    def __init__(
+        self, pairs: Iterable[tuple[str, str]], argument_lines: list[str], file_lines: list[str]
+    ) -> None:
         self._known = _function(list(pairs))
         self._step = _step(argument_lines)
         self._unit = _step(file_lines)
@@ -29,7 +32,9 @@ class Indents:
             return wanted
         found = self._from_one(wanted) if len(self._known) == 1 else self._from_many(wanted)
         if found is None:
-            raise Unclear("indent_conflict", "The indentation of the new lines can't be told from the old ones.")
+            raise Unclear(
+                "indent_conflict", "The indentation of the new lines can't be told from the old ones."
+            )
         return found
 
     def _from_many(self, wanted: str) -> str | None:
@@ -41,19 +46,24 @@ class Indents:
         return scaled.pop() if len(scaled) == 1 else _by_columns(self._known, wanted)
 
     def _from_one(self, wanted: str) -> str | None:
-        """One depth shows where to start; how wide a step is must follow from both texts."""
+        """One depth shows where to start; how wide a step is must follow from both texts, without a doubt."""
         ((mine, theirs),) = self._known.items()
         moved = _shifted(self._known, wanted)
-        scaled = self._scaled(wanted, self._unit)
         if moved is None:
+            scaled = self._scaled(wanted, self._unit)
             return scaled if scaled is not None else _by_columns(self._known, wanted)
         if not mine or not theirs:
             # No width to compare: the model's own steps count, if they are of the file's kind.
             return moved if self._unit is None or not set(wanted) - set(mine) - set(self._unit) else None
-        if scaled is not None:
-            return scaled if len(self._step or "") * len(theirs) == len(self._unit or "") * len(mine) else None
-        in_ratio = len(wanted) * len(theirs) % len(mine) == 0
-        return moved if self._step == self._unit or not in_ratio else None
+        return None if self._could_be_wider(mine, theirs, wanted) else moved
+
+    def _could_be_wider(self, mine: str, theirs: str, wanted: str) -> bool:
+        """Whether the model may have counted in steps of another width, which would mean another depth."""
+        if len(mine) % 2 or len(theirs) / len(mine) not in _WIDTH_RATIOS:
+            return False
+        unit = len(self._unit or " ")
+        width = len(wanted) * len(theirs) / len(mine)
+        return not (len(theirs) % unit == 0 and width % unit)
 
     def _scaled(self, wanted: str, unit: str | None) -> str | None:
         """Count steps: one of the arguments is one of the file."""
@@ -70,7 +80,9 @@ def _function(pairs: list[tuple[str, str]]) -> dict[str, str]:
         if known.setdefault(mine, theirs) != theirs:
             raise Unclear("indent_conflict", "These lines stand at other relative depths in the file.")
     ordered = sorted(known, key=_columns)
-    if not _is_shift(known) and any(_order(a, b) != _order(known[a], known[b]) for a, b in pairwise(ordered)):
+    if not _is_shift(known) and any(
+        _order(a, b) != _order(known[a], known[b]) for a, b in pairwise(ordered)
+    ):
         raise Unclear("indent_conflict", "These lines stand at other relative depths in the file.")
     return known
 
@@ -112,7 +124,7 @@ def _is_shift(known: dict[str, str]) -> bool:
 
 
 def _recounted(known: dict[str, str], wanted: str, step: str, unit: str) -> str | None:
-    """Every known pair is a number of steps, the same or a fixed number more in the file."""
+    """Every known pair is the same number of steps; what stood at the margin may be deeper in the file."""
     if step == unit:
         return None
     extra: set[int] = set()
@@ -125,7 +137,7 @@ def _recounted(known: dict[str, str], wanted: str, step: str, unit: str) -> str 
     if len(extra) != 1 or depth is None:
         return None
     more = extra.pop()
-    if more and step[0] == unit[0]:
+    if more and (step[0] == unit[0] or any(known)):
         return None
     return unit * (depth + more) if depth + more >= 0 else None
 
@@ -137,9 +149,9 @@ def _by_columns(known: dict[str, str], wanted: str) -> str | None:
     width = _columns(wanted)
     mixed = "\t" * (width // _TAB_STOP) + " " * (width % _TAB_STOP)
     filled = [_rendered(theirs) for theirs in known.values()]
-    if all(known_theirs == canon for known_theirs, canon in zip(known.values(), filled, strict=True)) and any(
-        "\t" in theirs for theirs in known.values()
-    ):
+    if all(
+        known_theirs == canon for known_theirs, canon in zip(known.values(), filled, strict=True)
+    ) and any("\t" in theirs for theirs in known.values()):
         return mixed
     if all("\t" not in theirs for theirs in known.values()) and any(known.values()):
         return " " * width

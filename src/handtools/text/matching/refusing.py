@@ -1,11 +1,12 @@
 """Refusing: what is so, where, and the `old_string` to send instead."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 from rapidfuzz import fuzz, process
 
 from handtools.text import lines
 from handtools.text.diffing import opcodes
+from handtools.text.matching import cleaning
 from handtools.text.matching.folding import is_blank, squashed
 from handtools.text.matching.outcomes import Hint, Place, Refused, Window
 from handtools.text.matching.pages import Page
@@ -13,12 +14,16 @@ from handtools.text.matching.pages import Page
 _MOST_SHOWN = 5
 _MOST_AROUND = 8
 _ALIKE = 55
+_LEAST_WEIGHT = 4
+_MOST_COMPARED_STARTS = 8
+_LONGEST_COMPARED = 4000
 _MOST_COMPARED = 20_000
 _FEWEST_LETTERS_PRESENT = 16
 
 
 def not_found(page: Page, old: str, new: str) -> Refused:
     """Nothing in the file says this; show what comes nearest."""
+    old = cleaning.undressed(old)
     window = nearest(page, old)
     if window is None:
         return _present(page, old, new) or Refused(
@@ -36,7 +41,9 @@ def not_found(page: Page, old: str, new: str) -> Refused:
     )
 
 
-def unclear(page: Page, code: "Refused | None", first: int, last: int, old: str, *, why: str, name: str) -> Refused:
+def unclear(
+    page: Page, code: "Refused | None", first: int, last: int, old: str, *, why: str, name: str
+) -> Refused:
     """The place is known, what to write there is not."""
     window = page.window(first, last)
     return Refused(
@@ -53,7 +60,11 @@ def ambiguous(page: Page, found: list[int], old: str) -> Refused:
     """More than one place; name each with an `old_string` that means it alone."""
     height = lines.count(old.rstrip("\r\n"))
     places = tuple(
-        Place(line, page.bare[line - 1].strip() if line <= len(page.bare) else "", _unique(page, line - 1, line - 1 + height, widen=True))
+        Place(
+            line,
+            page.bare[line - 1].strip() if line <= len(page.bare) else "",
+            _unique(page, line - 1, line - 1 + height, widen=True),
+        )
         for line in found[:_MOST_SHOWN]
     )
     where = ", ".join(map(str, found[:_MOST_SHOWN])) + (" ..." if len(found) > _MOST_SHOWN else "")
@@ -61,6 +72,20 @@ def ambiguous(page: Page, found: list[int], old: str) -> Refused:
         code="ambiguous",
         message=f"old_string fits {len(found)} places: lines {where}.",
         hint="Add lines around it so that only one fits, or replace all.",
+        places=places,
+    )
+
+
+def elided(page: Page, spans: list[tuple[int, int]]) -> Refused:
+    """Lines were left out and what is left fits several places; offer each in full."""
+    places = tuple(
+        Place(first + 1, page.bare[first].strip(), _unique(page, first, last))
+        for first, last in spans[:_MOST_SHOWN]
+    )
+    return Refused(
+        code="ambiguous",
+        message=f"With lines left out, old_string fits {len(spans)} places.",
+        hint="Send every line of the place you mean, as below.",
         places=places,
     )
 
@@ -84,7 +109,12 @@ def inside_word(page: Page, text: str, at: int, old: str) -> Refused:
 def lost_depth(page: Page, text: str, at: int, old: str) -> Refused:
     """The depth of added lines depends on an indentation that old_string leaves out."""
     return _whole_lines(
-        page, text, at, old, "indent_conflict", "old_string leaves out the line's indentation, so that of the added lines is unclear"
+        page,
+        text,
+        at,
+        old,
+        "indent_conflict",
+        "old_string leaves out the line's indentation, so that of the added lines is unclear",
     )
 
 
@@ -108,7 +138,10 @@ def render(refusal: Refused) -> str:
     if refusal.differences:
         parts.append("\n".join(refusal.differences))
     for place in refusal.places:
-        parts.append(f"line {place.line}: {place.text}" + (f"\nold_string for line {place.line}:\n{_fenced(place.old)}" if place.old else ""))
+        parts.append(
+            f"line {place.line}: {place.text}"
+            + (f"\nold_string for line {place.line}:\n{_fenced(place.old)}" if place.old else "")
+        )
     if refusal.suggestion is not None:
         parts.append(f"old_string:\n{_fenced(refusal.suggestion)}")
     if refusal.hint:
@@ -138,14 +171,19 @@ def _by_votes(keys: list[str], rows: list[str]) -> int | None:
     for index, row in enumerate(rows):
         if row in wanted:
             places[row].append(index)
-    votes: Counter[int] = Counter()
+    votes: dict[int, float] = defaultdict(float)
     for offset, key in enumerate(keys):
         found = places.get(key, ())
         for index in found[:50]:
             votes[index - offset] += min(len(key), 80) / len(found)
-    if not votes or max(votes.values()) < 4:
-        return None
-    return max(votes, key=lambda start: (votes[start], -start))
+    ranked = sorted(votes, key=lambda start: (-votes[start], start))[:_MOST_COMPARED_STARTS]
+    best = [start for start in ranked if votes[start] >= _LEAST_WEIGHT]
+    return max(best, key=lambda start: _likeness(keys, rows, start), default=None)
+
+
+def _likeness(keys: list[str], rows: list[str], start: int) -> float:
+    there = rows[max(0, start) : max(0, start) + len(keys)]
+    return fuzz.ratio("\n".join(keys)[:_LONGEST_COMPARED], "\n".join(there)[:_LONGEST_COMPARED])
 
 
 def _by_likeness(keys: list[str], rows: list[str]) -> int | None:
@@ -177,7 +215,10 @@ def differences(old: str, window: Window) -> tuple[str, ...]:
     mine, theirs = old.rstrip("\n").split("\n"), list(window.lines)
     shown: list[str] = []
     for edit in opcodes(mine, theirs):
-        for sign, rows in (("- ", mine[edit.start_a : edit.end_a]), ("+ ", theirs[edit.start_b : edit.end_b])):
+        for sign, rows in (
+            ("- ", mine[edit.start_a : edit.end_a]),
+            ("+ ", theirs[edit.start_b : edit.end_b]),
+        ):
             shown += [sign + visible(row) for row in rows[:4]]
         if len(shown) >= 8:
             break

@@ -13,6 +13,7 @@ from handtools.text.matching.replaying import replay
 from handtools.text.matching.tiers import Match, candidates, closest, tells_enough
 
 Outcome = Applied | Refused
+_MOST_ENDS = 5
 
 
 def replace(
@@ -42,7 +43,11 @@ def _every(page: Page, old: str, new: str) -> Outcome:
 def _decide(page: Page, old: str, new: str, hint: Hint | None, seen: str | None) -> Outcome:
     if (outcome := replace_exact(page, old, new, hint)) is not None:
         return outcome
-    if seen is not None and seen != page.text and (outcome := _remembered(page, old, new, seen)) is not None:
+    if (
+        seen is not None
+        and seen != page.text
+        and (outcome := _remembered(page, old, new, seen)) is not None
+    ):
         return outcome
     old, new = lines.adopt(old, "\n"), lines.adopt(new, "\n")
     readings = list(cleaning.readings(page.view, old, new))
@@ -72,7 +77,12 @@ def _remembered(page: Page, old: str, new: str, seen: str) -> Outcome | None:
         return refusing.stale(page, first.line - 1, first.line - 1 + height)
     if merged.text == page.text:
         return Refused(code="already_applied", message="The file already has this change.")
-    return Applied(text=merged.text, tier="text as last read", spans=(_changed(page.text, merged.text),), notes=edited.notes)
+    return Applied(
+        text=merged.text,
+        tier="text as last read",
+        spans=(_changed(page.text, merged.text),),
+        notes=edited.notes,
+    )
 
 
 def _changed(before: str, after: str) -> Span:
@@ -137,7 +147,9 @@ def _replayed(page: Page, parts: Iterable[tuple[Match, list[str], list[str]]], r
         try:
             written = replay(page, match, old, new)
         except Unclear as why:
-            return refusing.unclear(page, None, match.first, match.last, "\n".join(old), why=str(why), name=why.code)
+            return refusing.unclear(
+                page, None, match.first, match.last, "\n".join(old), why=str(why), name=why.code
+            )
         span = page.span(match.first, match.last)
         text = text[: span.start] + written + text[span.end :]
         spans.insert(0, span)
@@ -157,12 +169,13 @@ def _elided(page: Page, reading: Reading) -> Outcome | None:
     found = [closest(candidates(page, argument_lines(piece.old, piece.new)[0])) for piece in pieces]
     for piece, places in zip(pieces, found, strict=True):
         old, new = argument_lines(piece.old, piece.new)
-        after = [match for match in places if match.first >= below]
+        # An elision stands for a line at least.
+        after = [match for match in places if match.first > below or not below]
         if not after:
             return None
         if piece.is_changed:
             if len(places) > 1:
-                return refusing.ambiguous(page, [match.first + 1 for match in places], piece.old)
+                return refusing.elided(page, _spans(found))
             if not tells_enough(old, places[0]):
                 return None
             laid.append((places[0], old, new))
@@ -171,6 +184,16 @@ def _elided(page: Page, reading: Reading) -> Outcome | None:
     if isinstance(outcome, Refused):
         return outcome
     return Applied(text=outcome.text, tier="omitted lines", spans=outcome.spans, notes=outcome.notes)
+
+
+def _spans(found: list[list[Match]]) -> list[tuple[int, int]]:
+    """From each place of the first piece to the nearest places of the last."""
+    ends = 1 if len(found[0]) > 1 else _MOST_ENDS
+    return [
+        (start.first, end.last)
+        for start in found[0]
+        for end in [match for match in found[-1] if match.first > start.last][:ends]
+    ]
 
 
 def _respelt(page: Page, reading: Reading, hint: Hint | None) -> Outcome | None:

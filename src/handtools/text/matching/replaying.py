@@ -1,178 +1,160 @@
 """Replaying: the model's change from old to new, made on the file's own lines."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Literal
-
 from handtools.text import lines
-from handtools.text.diffing import opcodes
-from handtools.text.matching.folding import BLANKS, Loss, indent, is_blank
+from handtools.text.matching.folding import Loss, indent, is_blank
 from handtools.text.matching.indenting import NEAR_LINES, Indents
 from handtools.text.matching.outcomes import Unclear
 from handtools.text.matching.pages import Page
-from handtools.text.matching.pairing import pair
+from handtools.text.matching.scripting import Op, script, slides
 from handtools.text.matching.tiers import Match
-from handtools.text.matching.weaving import content, weave
+from handtools.text.matching.weaving import weave
 
 
-@dataclass(frozen=True, slots=True)
-class Op:
-    """One step of the change: `old` and `new` are line indexes of the arguments."""
-
-    kind: Literal["keep", "change", "drop", "add"]
-    old: int = -1
-    new: int = -1
+def replay(page: Page, match: Match, old: list[str], new: list[str]) -> str:
+    """The window's new text: what was kept keeps the file's bytes, the rest comes from `new`."""
+    return _Replay(page, match, old, new).text()
 
 
-@dataclass(slots=True)
-class _Output:
-    """The lines written so far: text and end of each; and how far the file was read."""
+class _Replay:
+    """One change on its way through the file: where it reads, and what it has written."""
 
-    page: Page
-    at: int
-    rows: list[tuple[str, str]] = field(default_factory=list)
+    def __init__(self, page: Page, match: Match, old: list[str], new: list[str]) -> None:
+        self.page = page
+        self.match = match
+        self.old = old
+        self.new = new
+        self.ops = script(old, new)
+        # Depths are compared even when none is needed: the same lines nested otherwise are other code.
+        self.indents = self._depths() if match.loss >= Loss.INDENTATION else None
+        self.at = match.first
+        self.rows: list[tuple[str, str]] = []
 
-    def copy_to(self, row: int) -> None:
-        for index in range(self.at, row):
-            line = self.page.rows[index]
+    def text(self) -> str:
+        """All lines of the window; a file without a final line end stays without."""
+        for number, op in enumerate(self.ops):
+            getattr(self, f"_{op.kind}")(number, op)
+        self._copy_to(self.match.last)
+        if self.match.loss > Loss.NOTHING:
+            self._check_slides()
+        ends = [end for _, end in self.rows]
+        rows = self.page.rows
+        if ends and self.at == len(rows) and not lines.ending(rows[-1]):
+            ends = [end or self.page.ending for end in ends[:-1]] + [""]
+        return "".join(text + end for (text, _), end in zip(self.rows, ends, strict=True))
+
+    def _keep(self, _: int, op: Op) -> None:
+        place = self.match.places[op.old]
+        if place is not None:
+            self._copy_to(place + 1)
+
+    def _change(self, number: int, op: Op) -> None:
+        place = self.match.places[op.old]
+        if place is None:
+            raise Unclear("unclear", "The edit changes a blank line that the file does not have.")
+        self._pass_blanks(number, place)
+        mine, filed, wanted = self.old[op.old], self.page.bare[place], self.new[op.new]
+        depth = indent(filed) if indent(wanted) == indent(mine) else self._depth(wanted)
+        text = depth + weave(*(line[len(indent(line)) :] for line in (mine, filed, wanted)))
+        self.rows.append((text, lines.ending(self.page.rows[place])))
+        self.at = place + 1
+
+    def _drop(self, number: int, op: Op) -> None:
+        place = self.match.places[op.old]
+        if place is not None:
+            self._pass_blanks(number, place)
+            self.at = place + 1
+
+    def _add(self, number: int, op: Op) -> None:
+        line = self.new[op.new]
+        text = self._added(line)
+        following = self._following(number)
+        if following is not None and following > self.at and any(op.old >= 0 for op in self.ops[:number]):
+            self._choose_side(number, text, following)
+        self._check_phantoms(number, line)
+        self.rows.append((text, self._near_end()))
+
+    def _added(self, line: str) -> str:
+        return line if is_blank(line) else self._depth(line) + line[len(indent(line)) :]
+
+    def _depth(self, line: str) -> str:
+        return self.indents.of(indent(line)) if self.indents else indent(line)
+
+    def _depths(self) -> Indents:
+        pairs = [
+            (indent(line), indent(self.page.bare[place]))
+            for line, place in zip(self.old, self.match.places, strict=True)
+            if place is not None and not is_blank(line)
+        ]
+        near = self.page.bare[max(0, self.match.first - NEAR_LINES) : self.match.last + NEAR_LINES]
+        return Indents(pairs, [*self.old, *self.new], near)
+
+    def _copy_to(self, row: int) -> None:
+        for line in self.page.rows[self.at : row]:
             bare = lines.bare(line)
             self.rows.append((bare, line[len(bare) :]))
         self.at = max(self.at, row)
-
-    def write(self, text: str, end: str | None = None) -> None:
-        self.rows.append((text, self._near_end() if end is None else end))
 
     def _near_end(self) -> str:
         """The line end of the neighbour above, else below, else the usual one of the file."""
         if self.rows and self.rows[-1][1]:
             return self.rows[-1][1]
-        for index in (self.at - 1, self.at, self.at + 1):
-            if 0 <= index < len(self.page.rows) and (end := lines.ending(self.page.rows[index])):
-                return end
-        return self.page.ending
+        near = self.page.rows[max(0, self.at - 1) : self.at + 2]
+        return next(filter(None, map(lines.ending, near)), self.page.ending)
 
-    def text(self) -> str:
-        """All of it; a file without a final line end stays without."""
-        ends = [end for _, end in self.rows]
-        if self.at == len(self.page.rows) and self.page.rows and not lines.ending(self.page.rows[-1]) and ends:
-            ends = [end or self.page.ending for end in ends[:-1]] + [""]
-        return "".join(text + end for (text, _), end in zip(self.rows, ends, strict=True))
+    def _following(self, number: int) -> int | None:
+        """The file line of the next old line that the file has."""
+        places = (self.match.places[op.old] for op in self.ops[number:] if op.old >= 0)
+        return next((place for place in places if place is not None), None)
 
+    def _pass_blanks(self, number: int, place: int) -> None:
+        """Blank lines the model did not see stay, except between two lines that both go."""
+        before = next((op for op in reversed(self.ops[:number]) if op.old >= 0), None)
+        if before is not None and before.kind == self.ops[number].kind == "drop":
+            self.at = place
+        self._copy_to(place)
 
-def replay(page: Page, match: Match, old: list[str], new: list[str]) -> str:
-    """The window's new text: what was kept keeps the file's bytes, the rest comes from `new`."""
-    ops = list(script(old, new))
-    pairs = [
-        (indent(old[index]), indent(page.bare[place]))
-        for index, place in enumerate(match.places)
-        if place is not None and not is_blank(old[index])
-    ]
-    # Depths are compared even when none is needed: the same lines nested otherwise are other code.
-    indents = Indents(pairs, [*old, *new], _near(page, match)) if match.loss >= Loss.INDENTATION else None
-    output = _Output(page, match.first)
-    for number, op in enumerate(ops):
-        place = match.places[op.old] if op.old >= 0 else None
-        if op.kind == "add":
-            _add(output, match, ops, number, old, new, indents)
-        elif place is None:
-            if op.kind == "change":
-                raise Unclear("unclear", "The edit changes a blank line that the file does not have.")
-        elif op.kind == "keep":
-            output.copy_to(place + 1)
-        else:
-            _pass_blanks(output, ops, number, place)
-            if op.kind == "change":
-                filed = page.bare[place]
-                depth = _depth(old[op.old], filed, new[op.new], indents)
-                text = depth + weave(content(old[op.old]), content(filed), content(new[op.new]))
-                output.write(text, lines.ending(page.rows[place]))
-            output.at = place + 1
-    output.copy_to(match.last)
-    return output.text()
-
-
-def _near(page: Page, match: Match) -> list[str]:
-    """The lines whose steps show how wide an indentation is here."""
-    return page.bare[max(0, match.first - NEAR_LINES) : match.last + NEAR_LINES]
-
-
-def script(old: list[str], new: list[str]) -> Iterator[Op]:
-    """The change as steps; within a replaced block, lines that are alike become changes."""
-    at = 0
-    shift = 0
-    for edit in opcodes(old, new):
-        yield from (Op("keep", index, index + shift) for index in range(at, edit.start_a))
-        yield from _block(old, new, edit.start_a, edit.end_a, edit.start_b, edit.end_b)
-        at, shift = edit.end_a, edit.end_b - edit.end_a
-    yield from (Op("keep", index, index + shift) for index in range(at, len(old)))
-
-
-def _block(old: list[str], new: list[str], first: int, last: int, start: int, end: int) -> Iterator[Op]:
-    i, j = first, start
-    for a, b in [*pair(old[first:last], new[start:end]), (last - first, end - start)]:
-        yield from (Op("drop", index) for index in range(i, first + a))
-        yield from (Op("add", new=index) for index in range(j, start + b))
-        i, j = first + a, start + b
-        if i < last and j < end:
-            same = old[i].rstrip(BLANKS) == new[j].rstrip(BLANKS)
-            yield Op("keep" if same else "change", i, j)
-            i, j = i + 1, j + 1
-
-
-def _depth(old: str, filed: str, new: str, indents: Indents | None) -> str:
-    if indent(new) == indent(old):
-        return indent(filed)
-    return indents.of(indent(new)) if indents else indent(new)
-
-
-def _pass_blanks(output: _Output, ops: list[Op], number: int, place: int) -> None:
-    """Blank lines the model did not see stay, except between two lines that both go."""
-    before = next((op for op in reversed(ops[:number]) if op.old >= 0), None)
-    if before is not None and before.kind == "drop" and ops[number].kind == "drop":
-        output.at = place
-    output.copy_to(place)
-
-
-def _add(
-    output: _Output, match: Match, ops: list[Op], number: int, old: list[str], new: list[str], indents: Indents | None
-) -> None:
-    """Write an added line; where unseen blank lines lie at the very spot, only if its depth tells the side."""
-    line = new[ops[number].new]
-    depth = indent(line) if indents is None or is_blank(line) else indents.of(indent(line))
-    text = depth + content(line)
-    following = next((match.places[op.old] for op in ops[number:] if op.old >= 0 and match.places[op.old] is not None), None)
-    if following is not None and following > output.at and not _started(ops, number):
-        if not _below(output, following, text, ops, number, old, new):
-            output.write(text)
+    def _choose_side(self, number: int, text: str, following: int) -> None:
+        """Blank lines the model did not see lie where it adds: its depth tells the side, or nothing does."""
+        if self.ops[number - 1].kind == "add":
             return
-        output.copy_to(following)
-    _check_phantoms(match, ops, number, line)
-    output.write(text)
+        above, below = indent(self.page.bare[self.at - 1]), indent(self.page.bare[following])
+        if (indent(text) == above) == (indent(text) == below):
+            raise Unclear("unclear", "The file has a blank line where the new lines go; old_string leaves it out.")
+        if indent(text) == below:
+            self._copy_to(following)
 
-
-def _started(ops: list[Op], number: int) -> bool:
-    """Whether this line continues an addition whose side is settled, or stands before the window."""
-    return not any(op.old >= 0 for op in ops[:number])
-
-
-def _below(
-    output: _Output, following: int, text: str, ops: list[Op], number: int, old: list[str], new: list[str]
-) -> bool:
-    """Whether the addition goes below the unseen blank lines; refuse when nothing tells."""
-    if number and ops[number - 1].kind == "add":
-        return False
-    page = output.page
-    above, below = indent(page.bare[output.at - 1]), indent(page.bare[following])
-    mine = indent(text)
-    if (mine == above) == (mine == below):
-        raise Unclear("unclear", "The file has a blank line where the new lines go; old_string leaves it out.")
-    return mine == below
-
-
-def _check_phantoms(match: Match, ops: list[Op], number: int, line: str) -> None:
-    """A blank line added beside one that the file has not could be either of the two."""
-    if not is_blank(line):
-        return
-    for other in ops[max(0, number - 2) : number + 3]:
-        if other.old >= 0 and match.places[other.old] is None:
+    def _check_phantoms(self, number: int, line: str) -> None:
+        """A blank line added beside one that the file has not could be either of the two."""
+        near = self.ops[max(0, number - 2) : number + 3]
+        if is_blank(line) and any(op.old >= 0 and self.match.places[op.old] is None for op in near):
             raise Unclear("unclear", "old_string has a blank line here that the file has not.")
+
+    def _check_slides(self) -> None:
+        """Of two lines that are equal in old but not in the file, nobody can tell which one stays."""
+        for start, end in _runs(self.ops, "drop"):
+            first, last = self.ops[start].old, self.ops[end - 1].old + 1
+            for outside, inside in slides(self.old, first, last):
+                if self._filed(outside) != self._filed(inside):
+                    raise Unclear("unclear", "Two lines are the same in old_string but not in the file.")
+        for start, end in _runs(self.ops, "add"):
+            first, last = self.ops[start].new, self.ops[end - 1].new + 1
+            kept = {op.new: op.old for op in self.ops if op.kind == "keep"}
+            for outside, inside in slides(self.new, first, last):
+                if outside in kept and self._filed(kept[outside]) not in (None, self._added(self.new[inside])):
+                    raise Unclear("unclear", "An added line is the same as one beside it, but not as in the file.")
+
+    def _filed(self, index: int) -> str | None:
+        place = self.match.places[index]
+        return None if place is None else self.page.bare[place]
+
+
+def _runs(ops: list[Op], kind: str) -> list[tuple[int, int]]:
+    """Where steps of one kind stand together, with nothing changed beside them."""
+    runs: list[tuple[int, int]] = []
+    for number, op in enumerate(ops):
+        if op.kind == kind:
+            if runs and runs[-1][1] == number:
+                runs[-1] = (runs[-1][0], number + 1)
+            else:
+                runs.append((number, number + 1))
+    return runs

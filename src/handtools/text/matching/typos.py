@@ -48,15 +48,24 @@ def is_slip(bad: str, word: str) -> bool:
     changed = bad[head : len(bad) - tail] + word[head : len(word) - tail]
     if not changed.isalpha() and changed:
         return False
-    if bad.lower() == word.lower():
+    if bad.lower() == word.lower() or _differ_at_edge(bad, word) or _differ_at_edge(word, bad):
         return False
     return _is_clumsy(bad, word, head) or _inside(word, head, max(len(word) - tail, head))
+
+
+def _differ_at_edge(longer: str, shorter: str) -> bool:
+    """Whether one is the other without the last letter of a part: `user` and `users`, `expres` and `express`."""
+    return any(
+        longer[: part.end() - 1] + longer[part.end() :] == shorter for part in _PART.finditer(longer)
+    )
 
 
 def _is_clumsy(bad: str, word: str, head: int) -> bool:
     """Two letters swapped or one doubled, not at the end: no name is made from another like that."""
     if len(bad) == len(word):
-        swapped = bad[head : head + 2] == word[head : head + 2][::-1] and len(set(bad[head : head + 2])) == 2
+        swapped = (
+            bad[head : head + 2] == word[head : head + 2][::-1] and len(set(bad[head : head + 2])) == 2
+        )
         return swapped and head + 2 < len(word)
     longer = max(bad, word, key=len)
     return head + 1 < len(longer) and longer[head] == longer[head - 1] and head < min(len(bad), len(word))
@@ -68,7 +77,9 @@ def _inside(word: str, start: int, end: int) -> bool:
     At the edge of a part it makes another word: `user` and `users`, `parse` and `parser`, `row_a` and `row_b`.
     """
     return any(
-        part.start() < start and end < part.end() for part in _PART.finditer(word) if len(part[0]) >= FEWEST_LETTERS - 1
+        part.start() < start and end < part.end()
+        for part in _PART.finditer(word)
+        if len(part[0]) >= FEWEST_LETTERS - 1
     )
 
 

@@ -3,7 +3,7 @@
 import re
 
 from handtools.text.diffing import Edit, opcodes
-from handtools.text.matching.folding import BLANKS, indent, same_word, tight
+from handtools.text.matching.folding import BLANKS
 
 _TOKEN = re.compile(r"(\s*)(\w+|[^\w\s])")
 _LONGEST = 4000
@@ -20,16 +20,6 @@ def weave(old: str, filed: str, new: str) -> str:
         return new + tail
     merged = _merged(mine, theirs, wanted)
     return (new if merged is None else merged) + tail
-
-
-def content(line: str) -> str:
-    """The line without its indentation."""
-    return line[len(indent(line)) :]
-
-
-def means_same(one: str, other: str) -> bool:
-    """Whether two lines differ in nothing but blanks."""
-    return tight(one) == tight(other)
 
 
 def _tail(old: str, filed: str, new: str) -> str:
@@ -58,7 +48,9 @@ def _merged(mine: list[Token], theirs: list[Token], wanted: list[Token]) -> str 
             gap = None
         if edit is None:
             break
-        gaps = _gaps(*((side + [_END])[start : end + 1] for side, start, end in _sides(mine, theirs, wanted, edit)))
+        gaps = _gaps(
+            *([*side, _END][start : end + 1] for side, start, end in _sides(mine, theirs, wanted, edit))
+        )
         if gaps is None:
             return None
         first, gap = gaps
@@ -71,7 +63,11 @@ def _merged(mine: list[Token], theirs: list[Token], wanted: list[Token]) -> str 
 def _sides(
     mine: list[Token], theirs: list[Token], wanted: list[Token], edit: Edit
 ) -> tuple[tuple[list[Token], int, int], ...]:
-    return (mine, edit.start_a, edit.end_a), (theirs, edit.start_a, edit.end_a), (wanted, edit.start_b, edit.end_b)
+    return (
+        (mine, edit.start_a, edit.end_a),
+        (theirs, edit.start_a, edit.end_a),
+        (wanted, edit.start_b, edit.end_b),
+    )
 
 
 def _gap(mine: Token, theirs: Token, wanted: Token) -> str:
@@ -92,9 +88,3 @@ def _gaps(mine: list[Token], theirs: list[Token], wanted: list[Token]) -> tuple[
     if left == right:
         return None
     return (filed, right) if left == old else (left, filed)
-
-
-def aligned(old: str, filed: str) -> bool:
-    """Whether the two lines are the same words in another look."""
-    mine, theirs = _TOKEN.findall(old), _TOKEN.findall(filed)
-    return len(mine) == len(theirs) and all(same_word(a, b) for (_, a), (_, b) in zip(mine, theirs, strict=True))
