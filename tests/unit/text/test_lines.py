@@ -43,6 +43,8 @@ def test_bare_removes_one_end_only():
         ("a\nb\nc\r\n", "\n"),
         ("a\rb\rc\n", "\r"),
         ("a\r\nb\n", "\n"),
+        ("a\nb\r", "\n"),
+        ("a\r\nb\r", "\r\n"),
     ],
 )
 def test_the_dominant_end_is_the_most_frequent_and_line_feed_in_doubt(text: str, end: str):

@@ -113,12 +113,19 @@ def test_the_same_name_in_another_case_comes_first():
     assert near("readme.MD", NAMES)[0] == "README.md"
 
 
+def test_the_same_path_in_another_case_is_nearer_than_the_same_name_elsewhere():
+    assert near("SRC/Main.py", ["lib/Main.py", "src/main.py"]) == ["src/main.py", "lib/Main.py"]
+    assert near("x/Main.py", ["a/main.py", "b/Main.py"]) == ["b/Main.py", "a/main.py"]
+
+
 def test_the_same_base_name_elsewhere_is_near_and_the_nearest_folder_first():
     assert near("src/text.py", NAMES) == ["src/util/text.py", "tests/text.py"]
 
 
 def test_another_extension_is_near():
     assert near("src/config.yml", NAMES) == ["src/config.yaml"]
+    names = ["x/notes.asciidoc", "docs/notes.asciidoc", "docs/notes_of_another_kind.txt"]
+    assert near("docs/notes.md", names) == ["docs/notes.asciidoc", "x/notes.asciidoc"]
 
 
 def test_a_typing_mistake_is_near():
