@@ -184,7 +184,12 @@ def plugins() -> list[AnyTool]:
     """The tools that installed packages offer as entry points; a broken one is an error, not silence."""
     found = []
     for point in sorted(entry_points(group=PLUGINS), key=lambda point: point.name):
-        loaded = point.load()
+        try:
+            loaded = point.load()
+        except (ImportError, AttributeError) as failure:
+            raise UsageError(
+                f"The tool {point.name!r} ({point.value}) can't be loaded: {failure}."
+            ) from failure
         if not isinstance(loaded, Tool):
             raise UsageError(f"The entry point {point.name!r} ({point.value}) is not a tool.")
         found.append(loaded)
