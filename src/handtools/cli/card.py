@@ -54,7 +54,7 @@ def show_card(console: "Console", approval: Approval, more: str) -> None:
 def _answer(console: "Console", question: str) -> str:
     """One line; empty when the input ends or the person presses Ctrl-C."""
     try:
-        return console.input(question).strip()
+        return console.input(question, markup=False).strip()
     except (EOFError, KeyboardInterrupt):
         console.print()
         return ""

@@ -1,0 +1,82 @@
+"""The approval card, answered by a person at a terminal."""
+
+import os
+import select
+
+import pytest
+
+from tests.e2e.cli.conftest import HANDTOOLS
+
+pty = pytest.importorskip("pty", reason="machine: no pseudo-terminals here")
+
+QUESTION = "Allow?"
+
+
+def at_terminal(shell, *words, answers):
+    """Run the command on a terminal; each answer is typed when its question has been asked."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(shell.folder)
+        os.execve(
+            HANDTOOLS, [str(HANDTOOLS), *words], shell.environment | {"TERM": "xterm", "COLUMNS": "100"}
+        )
+    seen, waiting = b"", list(answers)
+    while select.select([terminal], [], [], 60)[0]:
+        try:
+            more = os.read(terminal, 65536)
+        except OSError:
+            break
+        if not more:
+            break
+        seen += more
+        if waiting and waiting[0][0].encode() in seen:
+            os.write(terminal, waiting.pop(0)[1].encode())
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), seen.decode()
+
+
+def ask_to_write(shell, *answers, path=".envrc"):
+    return at_terminal(shell, "call", "write", f"path={path}", "content=x", answers=answers)
+
+
+def test_the_card_shows_the_diff_and_the_rule_before_anything_happens(shell):
+    code, seen = ask_to_write(shell, (QUESTION, "o\n"))
+    assert (code, shell.text(".envrc")) == (0, "x")
+    card = seen.partition(QUESTION)[0]
+    for part in ("write wants to change .envrc", "+x", "rule `protected`", "for this session"):
+        assert part in card
+
+
+def test_once_covers_only_once_and_project_covers_every_session(shell):
+    ask_to_write(shell, (QUESTION, "o\n"))
+    shell.run("undo")
+    ask_to_write(shell, (QUESTION, "p\n"))
+    words = ["call", "edit", "path=.envrc", "old_string=x", "new_string=y", "--session", "another"]
+    assert shell.run(*words).code == 0
+
+
+def test_no_denies_and_passes_on_what_to_do_instead(shell):
+    code, seen = ask_to_write(shell, (QUESTION, "n\n"), ("instead", "leave it\n"))
+    assert (code, shell.text(".envrc")) == (1, None)
+    assert "leave it" in seen
+
+
+@pytest.mark.parametrize("key", ["\n", "\x03", "\x04"], ids=["enter", "ctrl-c", "ctrl-d"])
+def test_leaving_it_open_keeps_the_call_pending(shell, key):
+    code, seen = ask_to_write(shell, (QUESTION, key))
+    assert (code, shell.text(".envrc")) == (3, None)
+    assert "handtools approve " in seen
+    assert len(shell.run("pending", "--json").rows) == 1
+
+
+def test_a_key_that_means_nothing_is_asked_again(shell):
+    code, seen = ask_to_write(shell, (QUESTION, "x\n"), (f"{QUESTION} [o/s/p/n] x", "o\n"))
+    assert code == 0
+    assert seen.count(QUESTION) == 2
+
+
+def test_a_change_can_not_steer_the_terminal_from_the_card(shell):
+    words = ["call", "write", "path=.envrc", "content=\x1b[2Kharmless"]
+    _, seen = at_terminal(shell, *words, answers=[(QUESTION, "\n")])
+    assert "\x1b[2K" not in seen
+    assert "␛[2Kharmless" in seen

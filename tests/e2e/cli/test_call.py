@@ -1,0 +1,117 @@
+"""Running tools from the command line."""
+
+import json
+
+
+def test_a_call_does_its_work_and_says_how_to_take_it_back(shell):
+    ran = shell.run("call", "write", "path=a.txt", "content=hello")
+    assert (ran.code, shell.text("a.txt")) == (0, "hello")
+    assert ran.out == "Created a.txt (5 bytes).\n"
+    assert "handtools undo " in ran.err
+
+
+def test_arguments_come_as_json_from_stdin_and_as_pairs(shell):
+    shell.write("a.txt", "one one")
+    given = json.dumps({"path": "a.txt", "old_string": "one", "new_string": "two"})
+    refused = shell.run("call", "edit", "--json", "-", stdin=given)
+    assert refused.code == 1
+    ran = shell.run("call", "edit", "--json", "-", "replace_all:=true", stdin=given)
+    assert (ran.code, shell.text("a.txt")) == (0, "two two")
+
+
+def test_a_failure_is_told_with_a_next_step(shell):
+    ran = shell.run("call", "read", "path=missing.txt")
+    assert ran.code == 1
+    assert "missing.txt" in ran.err
+    assert "\n  → " in ran.err
+    assert not ran.out
+
+
+def test_a_tool_misspelt_is_answered_with_the_right_name(shell):
+    assert "Did you mean edit?" in shell.run("call", "edi", "path=a").err
+
+
+def test_arguments_that_are_no_object_are_a_usage_error(shell):
+    for words in (["--json", "{"], ["--json", "[1]"], ["nothing"], ["path:=x"]):
+        ran = shell.run("call", "read", *words)
+        assert ran.code == 2, words
+        assert "Try 'handtools call -h'" in ran.err
+        assert "Traceback" not in ran.err
+
+
+def test_the_same_id_again_returns_what_was_recorded(shell):
+    first = shell.run("call", "write", "path=a", "content=x", "--id", "one", "--output", "json")
+    again = shell.run("call", "write", "path=a", "content=x", "--id", "one", "--output", "json")
+    assert again.json == first.json
+    assert "called before" in again.err
+    assert len(shell.run("log", "--json").rows) == 1
+
+
+def test_what_must_be_asked_ends_pending_and_is_approved_later(shell):
+    ran = shell.run("call", "write", "path=.envrc", "content=x")
+    assert (ran.code, shell.text(".envrc")) == (3, None)
+    step = ran.err.split("→ ")[1].split("   or ")[0]
+    approved = shell.run(*step.split()[1:])
+    assert (approved.code, shell.text(".envrc")) == (0, "x")
+    late = shell.run(*step.split()[1:])
+    assert late.code == 1
+    assert "ended as ok" in late.err
+
+
+def test_a_denied_call_changes_nothing_and_is_recorded_so(shell):
+    call_id = shell.run("call", "write", "path=.envrc", "content=x", "--output", "json").json["call_id"]
+    assert [row["call_id"] for row in shell.run("pending", "--json").rows] == [call_id]
+    ran = shell.run("deny", call_id[:8], "-m", "use direnv")
+    assert (ran.code, shell.text(".envrc")) == (0, None)
+    shown = shell.run("show", call_id, "--json").json
+    assert shown["call"]["status"] == "denied"
+    assert "use direnv" in shown["result"]["fault"]["hint"]
+    assert not shell.run("pending", "--json").rows
+
+
+def test_yes_answers_what_is_asked_but_not_what_is_forbidden(shell):
+    assert shell.run("call", "write", "path=.envrc", "content=x", "--yes").code == 0
+    forbidden = shell.run("call", "write", "path=.env", "content=x", "--yes")
+    assert (forbidden.code, shell.text(".env")) == (1, None)
+
+
+def test_an_answer_for_the_session_covers_the_next_call(shell):
+    call_id = shell.run("call", "write", "path=.envrc", "content=x", "--output", "json").json["call_id"]
+    assert shell.run("approve", call_id, "--remember", "session").code == 0
+    assert shell.run("call", "edit", "path=.envrc", "old_string=x", "new_string=y").code == 0
+    words = ["call", "edit", "path=.envrc", "old_string=y", "new_string=z", "--session", "other"]
+    assert shell.run(*words).code == 3
+
+
+def test_another_folder_is_named_in_the_next_step_too(shell, tmp_path):
+    ran = shell.run("call", "write", "path=.envrc", "content=x", "-C", str(shell.folder), cwd=tmp_path)
+    assert f"-C {shell.folder}" in ran.err
+
+
+def test_a_folder_that_is_not_there_is_a_usage_error(shell):
+    assert shell.run("log", "-C", "nowhere").code == 2
+
+
+def test_why_names_the_rule_and_does_nothing(shell):
+    asked = shell.run("why", "write", "--json", '{"path": ".envrc", "content": "x"}', "--output", "json")
+    assert (asked.json["verdict"], asked.json["rule"]) == ("ask", "protected")
+    denied = shell.run("why", "read", "path=.env")
+    assert denied.out.startswith("deny  .env\n")
+    assert "private" in denied.out
+    assert shell.run("why", "write", "path=a", "content=x").out.startswith("allow")
+    assert list(shell.folder.iterdir()) == []
+    assert shell.run("log").code == 1
+
+
+def test_why_on_a_call_that_can_not_be_is_an_error(shell):
+    ran = shell.run("why", "raed", "path=a")
+    assert ran.code == 1
+    assert "Did you mean read?" in ran.err
+
+
+def test_the_tools_are_listed_with_their_schemas(shell):
+    rows = {row["name"]: row for row in shell.run("tools", "--json").rows}
+    assert rows["read"]["reads_only"]
+    assert not rows["edit"]["reads_only"]
+    assert "old_string" in rows["edit"]["input_schema"]["properties"]
+    assert "edit" in shell.run("tools").out

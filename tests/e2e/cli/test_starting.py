@@ -1,0 +1,125 @@
+"""Starting: what help costs, what a large record costs, what a broken part looks like."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from handtools.cli.main import COMMANDS
+
+NAMES = [command.__name__ for command in COMMANDS]
+
+
+def loaded(*words):
+    program = "import sys; from handtools.cli.main import main\ntry: main()\nfinally: print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout.splitlines()[-1].split()
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], *([name, "--help"] for name in NAMES)])
+def test_help_is_answered_without_pydantic_and_rich(words):
+    modules = loaded(*words)
+    assert "handtools.cli.main" in modules
+    assert not {"pydantic", "rich", "anyio", "sqlite3"} & set(modules)
+
+
+def test_help_lists_every_command_with_a_whole_sentence(shell):
+    out = shell.run("--help").out
+    listed = {line.split()[0]: line for line in out.split("Commands:\n")[1].splitlines()}
+    assert set(listed) == set(NAMES)
+    assert all(line.endswith(".") and not line.endswith("...") for line in listed.values())
+
+
+def test_output_has_no_colours_in_a_pipe_and_has_them_when_forced(shell):
+    shell.write("a.txt", "x\n")
+    assert "\x1b" not in shell.run("diff").out + shell.run("log").out
+    assert "\x1b[32m+x" in shell.run("diff", FORCE_COLOR="1").out
+
+
+def test_a_file_can_not_steer_the_terminal(shell):
+    (shell.folder / "evil.txt").write_bytes(b"\x1b]0;owned\x07 text\n")
+    seen = shell.run("call", "read", "path=evil.txt", FORCE_COLOR="1").out
+    assert "\x1b]" not in seen
+    assert "␛]0;owned␇ text" in seen
+
+
+def test_doctor_finds_nothing_broken_and_says_how_changes_are_captured(shell):
+    shell.write("a.txt", "x")
+    ran = shell.run("doctor", "--json")
+    rows = {row["name"]: row for row in ran.json["findings"]}
+    assert (ran.code, ran.json["ok"]) == (0, True)
+    assert {"workspace", "state", "journal", "capture", "openat2", "renameat2", "leases", "rg"} <= set(rows)
+    assert rows["capture"]["told"].startswith("declared")
+    assert rows["journal"]["told"].startswith("1 calls")
+    assert "Nothing is broken." in shell.run("doctor").err
+
+
+def test_doctor_leaves_nothing_behind(shell):
+    shell.run("doctor")
+    assert list(shell.folder.iterdir()) == []
+    assert [file for file in shell.state.rglob("*") if file.is_file()] == []
+
+
+def test_doctor_calls_a_damaged_journal_broken_once(shell):
+    shell.write("a.txt", "x")
+    (journal,) = shell.state.rglob("journal.sqlite")
+    journal.write_bytes(b"not a database, at all" * 100)
+    ran = shell.run("doctor")
+    assert ran.code == 1
+    assert "Traceback" not in ran.err
+    assert "Broken: journal." in ran.err
+    assert "was damaged and set aside" in shell.run("doctor").out
+    assert shell.text("a.txt") == "x"
+
+
+def test_a_plugin_that_does_not_load_is_named_without_a_traceback(shell, tmp_path):
+    package = tmp_path / "site" / "bad_tools-1.0.dist-info"
+    package.mkdir(parents=True)
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: bad-tools\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[handtools.tools]\nbad = bad_tools.nowhere:bad\n")
+    ran = shell.run("tools", PYTHONPATH=str(package.parent))
+    assert ran.code == 1
+    assert "bad_tools" in ran.err
+    assert "Traceback" not in ran.err
+    doctor = shell.run("doctor", PYTHONPATH=str(package.parent))
+    assert doctor.code == 1
+    assert "Update or remove bad-tools." in doctor.out
+    assert shell.run("log", PYTHONPATH=str(package.parent)).err.startswith("✗ No call is recorded")
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="machine: root may write everywhere")
+def test_a_state_folder_that_can_not_be_made_is_one_clear_line(shell, tmp_path):
+    tmp_path.chmod(0o500)
+    ran = shell.run("log")
+    tmp_path.chmod(0o700)
+    assert ran.code == 1
+    assert "HANDTOOLS_STATE" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_the_state_inside_the_workspace_is_refused_in_one_clear_line(shell):
+    ran = shell.run("log", HANDTOOLS_STATE=str(shell.folder / "state"))
+    assert ran.code == 1
+    assert ran.err.startswith("✗ The record of ")
+    assert "Traceback" not in ran.err
+
+
+def test_a_page_of_a_large_log_reads_no_more_than_the_page(shell):
+    shell.write("a.txt", "x")
+    (journal,) = shell.state.rglob("journal.sqlite")
+    with sqlite3.connect(journal) as connection:
+        connection.execute(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) "
+            "INSERT INTO calls (id, session, turn, agent, parent, tool, args, started, ended, status, code, "
+            "result) SELECT lower(hex(randomblob(16))), 's', '', '', '', 'think', "
+            "CASE i WHEN 5 THEN 'not JSON' ELSE '{}' END, i, i, 'ok', '', x'' FROM n"
+        )
+    connection.close()
+    # The fifth row can't be read: a log that loaded everything would fail on it.
+    assert len(shell.run("log", "--json").rows) == 20
+    assert shell.run("undo").code == 0
+    assert shell.run("log", "-n", "30000").code != 0

@@ -1,0 +1,101 @@
+"""Taking things back from the command line."""
+
+import pytest
+
+
+def test_undo_takes_back_the_newest_change_step_by_step_and_redo_returns_it(shell):
+    shell.write("a.txt", "one")
+    shell.edit("a.txt", "one", "two")
+    assert shell.run("undo").code == 0
+    assert shell.text("a.txt") == "one"
+    back = shell.run("undo")
+    assert back.out == "removed  a.txt\n"
+    assert shell.text("a.txt") is None
+    nothing = shell.run("undo")
+    assert nothing.code == 1
+    assert "no change to undo" in nothing.err
+    for content in ("one", "two"):
+        assert shell.run("redo").code == 0
+        assert shell.text("a.txt") == content
+    assert shell.run("redo").code == 1
+
+
+def test_the_step_that_undo_prints_takes_the_undo_back(shell):
+    shell.write("a.txt", "one")
+    step = shell.run("undo").err.split("handtools ")[1].split()
+    assert shell.run(*step).code == 0
+    assert shell.text("a.txt") == "one"
+
+
+def test_a_file_that_changed_since_is_kept_and_can_be_merged(shell):
+    shell.write("a.txt", "one\ntwo\nthree\n")
+    call_id = shell.edit("a.txt", "one", "1")
+    (shell.folder / "a.txt").write_text("1\ntwo\nthree\nfour\n")
+    kept = shell.run("undo", call_id[:7])
+    assert kept.code == 1
+    assert kept.out == "kept     a.txt: It changed since; the changes can be merged.\n"
+    assert shell.text("a.txt") == "1\ntwo\nthree\nfour\n"
+    step = kept.err.split("handtools ")[1].split()
+    assert shell.run(*step).code == 0
+    assert shell.text("a.txt") == "one\ntwo\nthree\nfour\n"
+
+
+def test_a_file_that_changed_in_the_same_place_is_kept_without_offering_a_merge(shell):
+    shell.write("a.txt", "one\n")
+    call_id = shell.edit("a.txt", "one", "two")
+    (shell.folder / "a.txt").write_text("three\n")
+    kept = shell.run("undo", call_id)
+    assert (kept.code, shell.text("a.txt")) == (1, "three\n")
+    assert "--merge" not in kept.err
+    assert "handtools versions a.txt" in kept.err
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        (["--turn", "2", "--session", "s"], {"a", "c"}),
+        (["--turn", "2"], {"a", "c"}),
+        (["--turn", "last"], {"a", "c"}),
+        (["--session", "s"], {"c"}),
+        (["--session", "last"], {"c"}),
+        (["--path", "a"], {"b", "c"}),
+    ],
+)
+def test_undo_reaches_as_far_as_it_is_told(shell, words, left):
+    shell.write("c", "x", "--session", "other", "--turn", "2")
+    shell.write("a", "x", "--session", "s", "--turn", "1")
+    shell.write("b", "x", "--session", "s", "--turn", "2")
+    undone = shell.run("undo", *words)
+    assert undone.code == 0
+    assert {file.name for file in shell.folder.iterdir()} == left
+    assert shell.run(*undone.err.split("handtools ")[1].split()).code == 0
+    assert {file.name for file in shell.folder.iterdir()} == {"a", "b", "c"}
+
+
+def test_two_scopes_at_once_are_a_usage_error_and_undo_nothing(shell):
+    shell.write("a", "x")
+    assert shell.run("undo", "--path", "a", "--session", "default").code == 2
+    assert shell.run("undo", "--version", "1").code == 2
+    assert shell.text("a") == "x"
+
+
+def test_a_path_given_as_a_call_is_answered_with_the_right_words(shell):
+    shell.write("a.txt", "x")
+    ran = shell.run("undo", "a.txt")
+    assert ran.code == 1
+    assert "handtools undo --path a.txt" in ran.err
+
+
+def test_an_undo_is_in_the_log_as_a_persons_and_marks_what_it_took(shell):
+    call_id = shell.write("a.txt", "x")
+    answer = shell.run("undo", "--json").json
+    assert (answer["scope"], answer["name"], answer["details"]["restored"]) == ("call", call_id, ["a.txt"])
+    undo, write = shell.run("log", "--json").rows
+    assert (undo["tool"], undo["agent"], write["undone"]) == ("undo", "person", "yes")
+    assert "ok · undone" in shell.run("log").out
+
+
+def test_a_person_is_not_asked_about_their_own_undo(shell):
+    shell.run("call", "write", "path=.envrc", "content=x", "--yes")
+    assert shell.run("undo").code == 0
+    assert shell.text(".envrc") is None

@@ -1,0 +1,40 @@
+"""Arguments as they are typed."""
+
+import json
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handtools.cli.arguments import arguments
+
+keys = st.text(min_size=1).filter(lambda key: "=" not in key and not key.endswith(":"))
+values = st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists)
+
+
+@given(st.dictionaries(keys, values))
+def test_json_comes_through_as_it_is(args):
+    assert arguments(json.dumps(args), None) == args
+
+
+@given(st.dictionaries(keys, st.text()))
+def test_pairs_are_text_whatever_the_value_looks_like(args):
+    assert arguments(None, [f"{key}={value}" for key, value in args.items()]) == args
+
+
+@given(st.dictionaries(keys, values))
+def test_pairs_with_a_colon_are_json(args):
+    assert arguments(None, [f"{key}:={json.dumps(value)}" for key, value in args.items()]) == args
+
+
+def test_a_pair_wins_over_the_json():
+    assert arguments('{"a": 1, "b": 2}', ["b=three"]) == {"a": 1, "b": "three"}
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"), [("{", []), ("[]", []), ("1", []), (None, ["x"]), (None, ["=x"])]
+)
+def test_what_can_not_be_arguments_is_refused(text, pairs):
+    with pytest.raises(typer.BadParameter):
+        arguments(text, pairs)

@@ -1,0 +1,38 @@
+"""What reaches a terminal."""
+
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handtools.cli.screen import one_line, painted, visible
+
+
+@given(st.text(alphabet=st.characters()))
+def test_nothing_visible_is_lost_and_nothing_left_can_steer_a_terminal(text):
+    shown = visible(text)
+    assert len(shown) == len(text)
+    for was, now in zip(text, shown, strict=True):
+        assert was == now or unicodedata.category(was) in {"Cc", "Cf", "Cs"}
+        assert now in "\n\t" or unicodedata.category(now) not in {"Cc", "Cs"}
+
+
+@given(st.text(), st.integers(2, 80))
+def test_a_cell_is_one_line_and_no_longer_than_it_may_be(text, most):
+    cell = one_line(text, most)
+    assert "\n" not in cell
+    assert len(cell) <= most
+
+
+@given(st.text(alphabet="+-@ ab\n"))
+def test_painting_a_diff_changes_no_character_of_it(diff):
+    assert painted(diff).plain == diff
+
+
+def test_lines_are_painted_by_what_they_mean():
+    text = painted("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n same\n")
+    styles = {text.plain[span.start : span.end].rstrip("\n"): str(span.style) for span in text.spans}
+    assert styles["-old"] == "red"
+    assert styles["+new"] == "green"
+    assert styles["--- a/x"] == "bold"
+    assert " same" not in styles
