@@ -148,7 +148,6 @@ def test_a_node_is_what_is_at_the_path_itself(files):
         ("to_folder/new/file", "src/new/file"),
         ("brand/new/file", "brand/new/file"),
         (".", "."),
-        ("./~file", "~file"),
     ],
 )
 def test_locating_resolves_links_whether_or_not_anything_is_there(files, path, located):

@@ -6,26 +6,30 @@ import textwrap
 
 import pytest
 
-LINES = 80
+OUR_LINES, THEIR_LINES = 100, 600
 
 OURS = textwrap.dedent("""
     import sys
+    import anyio
     from handtools.core.changes import Change
     from handtools.core.errors import Busy, Stale
     from handtools.host.local_files import LocalFiles
+    from handtools.host.locks import FileLocks
 
-    root, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    files, refused = LocalFiles(root), 0
-    for number in range(count):
-        while True:
-            old = files.read("shared")
-            new = old + f"{name}-{number}\\n".encode()
-            try:
-                files.perform(files.plan([Change.of("shared", before=old, after=new)]))
-                break
-            except (Stale, Busy):
-                refused += 1
-    print(refused)
+    async def main(root, name, count):
+        files, locks = LocalFiles(root), FileLocks(f"{root}-locks")
+        for number in range(count):
+            while True:
+                old = files.read("shared")
+                new = old + f"{name}-{number}\\n".encode()
+                async with locks.hold(["shared"], timeout=60):
+                    try:
+                        files.perform(files.plan([Change.of("shared", before=old, after=new)]))
+                        break
+                    except (Stale, Busy):
+                        continue
+
+    anyio.run(main, sys.argv[1], sys.argv[2], int(sys.argv[3]))
 """)
 
 APPENDER = textwrap.dedent("""
@@ -34,7 +38,6 @@ APPENDER = textwrap.dedent("""
     for number in range(count):
         with open(f"{root}/shared", "a") as file:
             file.write(f"{name}-{number}\\n")
-    print(0)
 """)
 
 EDITOR = textwrap.dedent("""
@@ -45,44 +48,39 @@ EDITOR = textwrap.dedent("""
             content = file.read()
         with open(f"{root}/{name}.tmp", "wb") as file:
             file.write(content + f"{name}-{number}\\n".encode())
-            os.fsync(file.fileno())
         os.rename(f"{root}/{name}.tmp", f"{root}/shared")
-    print(0)
 """)
 
 
 def run(root, **programs):
-    """Let programs run side by side; how often ours were refused."""
+    """Let programs run side by side; those that know nothing of us write more, to be there all the time."""
+    counts = {name: OUR_LINES if program is OURS else THEIR_LINES for name, program in programs.items()}
     started = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, str(root), name, str(LINES)], stdout=subprocess.PIPE, text=True
-        )
+        subprocess.Popen([sys.executable, "-c", program, str(root), name, str(counts[name])])
         for name, program in programs.items()
     ]
-    refused = sum(int(process.communicate(timeout=60)[0]) for process in started)
-    assert all(process.returncode == 0 for process in started)
-    return refused
-
-
-def lines_of(*names):
-    return {f"{name}-{number}" for name in names for number in range(LINES)}
+    assert [process.wait(timeout=60) for process in started] == [0] * len(started)
+    return {f"{name}-{number}" for name, count in counts.items() for number in range(count)}
 
 
 @pytest.mark.timeout(90)
 def test_our_writers_and_an_appender_lose_nothing(tmp_path):
-    (tmp_path / "shared").write_text("")
-    refused = run(tmp_path, one=OURS, two=OURS, three=OURS, appender=APPENDER)
-    found = (tmp_path / "shared").read_text().splitlines()
+    root = tmp_path / "workspace"
+    root.mkdir()
+    (root / "shared").write_text("")
+    written = run(root, one=OURS, two=OURS, three=OURS, appender=APPENDER)
+    found = (root / "shared").read_text().splitlines()
     assert len(found) == len(set(found))
-    assert set(found) == lines_of("one", "two", "three", "appender")
-    assert [path.name for path in tmp_path.iterdir()] == ["shared"]
-    assert refused > 0
+    assert set(found) == written
+    assert [path.name for path in root.iterdir()] == ["shared"]
 
 
 @pytest.mark.timeout(90)
 def test_an_editor_that_renames_over_the_file_loses_nothing_to_us(tmp_path):
-    (tmp_path / "shared").write_text("")
-    run(tmp_path, one=OURS, two=OURS, three=OURS, editor=EDITOR)
-    found = [line for path in tmp_path.iterdir() for line in path.read_text().splitlines()]
-    assert set(found) >= lines_of("editor")
-    assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".handtools-")]
+    root = tmp_path / "workspace"
+    root.mkdir()
+    (root / "shared").write_text("")
+    written = run(root, one=OURS, two=OURS, three=OURS, editor=EDITOR)
+    found = [line for path in root.iterdir() for line in path.read_text().splitlines()]
+    assert set(found) >= {line for line in written if line.startswith("editor")}
+    assert not [path.name for path in root.iterdir() if path.name.startswith(".handtools-")]

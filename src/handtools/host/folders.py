@@ -103,6 +103,11 @@ class Folder:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | syscalls.NO_FOLLOW | syscalls.PLAIN
         return os.open(self.name(name), flags, mode, dir_fd=self.fd)
 
+    def open_made(self, name: str) -> int:
+        """Open a file of our own for reading and writing."""
+        flags = os.O_RDWR | syscalls.NO_FOLLOW | syscalls.PLAIN
+        return os.open(self.name(name), flags, dir_fd=self.fd)
+
     def create_link(self, name: str, target: bytes) -> None:
         """Make a link."""
         os.symlink(os.fsdecode(target), self.name(name), dir_fd=self.fd)

@@ -17,7 +17,7 @@ from handtools.host.folders import Folder, kind_of
 from handtools.host.handles import Place
 from handtools.host.moves import Move, Removing, stale
 from handtools.host.syscalls import Unsupported
-from handtools.host.watching import Watched
+from handtools.host.watching import Veil, Watched
 
 State = Literal["planned", "staged", "landed", "settled"]
 
@@ -34,7 +34,7 @@ class Placing(Move):
         self._old: Watched | None = None
         self._made: os.stat_result | None = None
         self._mode: int | None = None
-        self._was_seen = False
+        self._seen: Node | None = None
 
     def begin(self) -> None:
         self._find(self.place.folder, self.place.name)
@@ -71,34 +71,60 @@ class Placing(Move):
         folder, name, temporary = self.place.parts
         if self._old is None or not self._old.held:
             self.watch()
-        if self._old is not None and not self._old.is_at(folder, name):
-            raise stale(self.place)
-        if self._after is None:
+        if self._before is None:
+            folder.move_new(temporary, name)
+        elif self._after is None:
+            self._refuse_other()
             folder.move_new(name, temporary)
             self._displaced = True
-        elif self._before is None:
-            folder.move_new(temporary, name)
         else:
-            self._displaced = _change_places(self.place)
-            if self._displaced and self._old and not self._old.is_at(folder, temporary):
-                # Someone replaced the file in the last instant: theirs goes back at once, before it is missed.
-                _change_places(self.place)
-                self._was_seen = True
-                raise stale(self.place)
+            self._change_places()
         self._state = "landed"
-        self.confirm()
+        if self._after is None:
+            self.confirm()
+
+    def _change_places(self) -> None:
+        is_file = self._after is not None and self._after.kind == "file"
+        veil = Veil(self.place.folder, self.place.temporary) if is_file else None
+        try:
+            self._refuse_other()
+            self._displaced = change_places(self.place)
+            if self._displaced and not self._undisturbed():
+                self._return_at_once(veil)
+                raise stale(self.place)
+        finally:
+            if veil:
+                veil.lift()
+
+    def _return_at_once(self, veil: Veil | None) -> None:
+        """Someone was there in the last instant: what is theirs goes back before they miss it."""
+        folder, name, temporary = self.place.parts
+        change_places(self.place)
+        self._seen = self._after
+        found = folder.find(temporary)
+        if found and self._made and not os.path.samestat(found, self._made):
+            # They replaced ours as well: the newer of their two takes the name, as it would have without us.
+            change_places(self.place)
+        elif veil:
+            shown = veil.show(folder, name)
+            self._seen = self._after if shown is None else Node("file", shown)
+
+    def _refuse_other(self) -> None:
+        if self._old is None or not self._old.is_at(self.place.folder, self.place.name):
+            raise stale(self.place)
+
+    def _undisturbed(self) -> bool:
+        folder, _, temporary = self.place.parts
+        return self._old is not None and self._old.is_at(folder, temporary) and self._old.intact()
 
     def confirm(self) -> None:
         if self._before is None:
             return
-        folder, _, temporary = self.place.parts
         if self._old is None:
             if not self._displaced:
                 return  # replaced for want of a swap, and let go: there is nothing left to look at
-            self._old = Watched.take(folder, temporary, self._before)
-        elif self._displaced and not self._old.is_at(folder, temporary):
-            raise stale(self.place)
-        if self._old is None or not self._old.intact():
+            self._old = Watched.take(self.place.folder, self.place.temporary, self._before)
+        if not (self._undisturbed() if self._displaced else self._old and self._old.intact()):
             raise stale(self.place)
 
     def release(self) -> None:
@@ -127,8 +153,8 @@ class Placing(Move):
 
     def _drop_made(self) -> str | None:
         """Remove the new thing, unless it was in sight for an instant and someone wrote to it."""
-        if self._was_seen and self._after is not None:
-            ours = _watch_again(self.place, self.place.temporary, self._after)
+        if self._seen is not None:
+            ours = _watch_again(self.place, self.place.temporary, self._seen)
             if ours is None:
                 return recover(self.place)
             ours.close()
@@ -193,7 +219,7 @@ def give_back(place: Place, before: Node | None, after: Node | None) -> str | No
     try:
         if before is None:
             folder.move_new(name, temporary)
-        elif not _change_places(place):
+        elif not change_places(place):
             return None
         untouched = ours.is_at(folder, temporary) and ours.intact()
     finally:
@@ -221,7 +247,7 @@ def discard(place: Place) -> bool:
     return True
 
 
-def _change_places(place: Place) -> bool:
+def change_places(place: Place) -> bool:
     """Swap target and temporary; False where the old thing is simply replaced, for want of a swap."""
     folder, name, temporary = place.parts
     try:

@@ -129,16 +129,26 @@ def _renameat2(folder: int | None, old: str, new: str, flags: int) -> None:
 
 
 Lease = Literal["held", "writer", "unavailable"]
+Waiting = Literal["nobody", "readers", "writers"]
 
 
 def lease(fd: int) -> Lease:
     """Ask to be noticed: openers for writing then wait for us. `writer`: someone has it open already."""
+    return _lease(fd, "F_RDLCK")
+
+
+def veil(fd: int) -> bool:
+    """Have everyone wait who opens the file, for reading too; only while nobody else has it open."""
+    return _lease(fd, "F_WRLCK") == "held"
+
+
+def _lease(fd: int, kind: str) -> Lease:
     if fcntl is None or not hasattr(fcntl, "F_SETLEASE"):
         return "unavailable"
     try:
         # SIGURG is ignored by default; the default signal of a lease would end the process.
         fcntl.fcntl(fd, _LEASE_SIGNAL, signal.SIGURG)
-        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, getattr(fcntl, kind))
     except OSError as error:
         # Neither owner nor privileged, or a file system without leases: the bytes are compared instead.
         return "writer" if error.errno == errno.EAGAIN else "unavailable"
@@ -150,6 +160,14 @@ def lease_holds(fd: int) -> bool:
     return bool(fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK)
 
 
+def waiting(fd: int) -> Waiting:
+    """Who waits behind a veil."""
+    state = fcntl.fcntl(fd, fcntl.F_GETLEASE)
+    if state == fcntl.F_WRLCK:
+        return "nobody"
+    return "readers" if state == fcntl.F_RDLCK else "writers"
+
+
 def end_lease(fd: int) -> None:
-    """Let writers go on; said aloud, since a child forked meanwhile keeps the lease alive past our close."""
+    """Let the others go on; said aloud, since a child forked meanwhile keeps the lease alive past our close."""
     fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)

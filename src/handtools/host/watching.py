@@ -102,6 +102,52 @@ class Watched:
         return self.fd is not None and holds(self.fd, self.node.data)
 
 
+class Veil:
+    """Over a new file from just before it is in sight until we know that it may be: openers wait so long.
+
+    Without it a program that replaced the old file in the last instant could read ours in the next, before theirs
+    is back, and build on it: their own bytes would be lost to them.
+    """
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, folder: Folder, name: str) -> None:
+        self._fd: int | None = None
+        try:
+            fd = folder.open_made(name)
+        except PermissionError:  # a new file that its owner may not write to
+            return
+        if syscalls.veil(fd):
+            self._fd = fd
+        else:
+            os.close(fd)
+
+    def show(self, folder: Folder, name: str) -> bytes | None:
+        """Have readers that wait find what is at a name now instead of our bytes; the bytes they then find."""
+        if self._fd is None or syscalls.waiting(self._fd) != "readers":
+            return None
+        found, source = folder.open_found(name)
+        if source is None:
+            return None
+        try:
+            data = read_at(source, found.st_size, 0)
+        finally:
+            os.close(source)
+        os.truncate(self._fd, 0)
+        os.pwrite(self._fd, data, 0)
+        return data
+
+    def lift(self) -> None:
+        """Let everyone see."""
+        if self._fd is None:
+            return
+        fd, self._fd = self._fd, None
+        try:
+            syscalls.end_lease(fd)
+        finally:
+            os.close(fd)
+
+
 def holds(fd: int, data: bytes) -> bool:
     """Whether a file holds these bytes and no more."""
     if len(data) < _CHUNK_BYTES:

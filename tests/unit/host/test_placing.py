@@ -142,16 +142,55 @@ def test_an_append_while_the_folder_is_made_durable_is_kept(files, tmp_path, int
     assert contents(tmp_path) == {"a": b"old+theirs", "same": b"old+theirs"}
 
 
+def test_whoever_reads_before_theirs_is_back_finds_theirs(tmp_path, interloper):
+    """The reader found our file by name; that its bytes are not the file's is not for it to see."""
+    (tmp_path / "a").write_bytes(b"old")
+    seen = []
+    reader = threading.Thread(target=lambda: seen.append((tmp_path / "a").read_bytes()))
+
+    def read():
+        reader.start()
+        reader.join(0.1)
+
+    interloper("exchange", renames_over(tmp_path / "a", b"theirs"))
+    interloper("exchange", read, when="after")
+    with pytest.raises(Stale):
+        perform(LocalFiles(tmp_path), EDIT)
+    reader.join()
+    assert seen == [b"theirs"]
+    assert contents(tmp_path) == {"a": b"theirs"}
+
+
+def test_whoever_writes_before_theirs_is_back_is_kept_in_sight(tmp_path, interloper):
+    (tmp_path / "a").write_bytes(b"old")
+    append = appends(tmp_path / "a", b"+more")
+    interloper("exchange", renames_over(tmp_path / "a", b"theirs"))
+    interloper("exchange", append, when="after")
+    with pytest.raises(Stale, match="kept beside it"):
+        perform(LocalFiles(tmp_path), EDIT)
+    append.done()
+    assert sorted(contents(tmp_path).values()) == [b"new+more", b"theirs"]
+
+
+def test_the_newer_of_two_replacements_has_the_name(files, tmp_path, interloper):
+    (tmp_path / "a").write_bytes(b"old")
+    interloper("exchange", renames_over(tmp_path / "a", b"first"))
+    interloper("exchange", renames_over(tmp_path / "a", b"second"), when="after")
+    with pytest.raises(Stale):
+        perform(files, EDIT)
+    assert (tmp_path / "a").read_bytes() == b"second"
+
+
 def test_bytes_written_into_our_new_file_before_it_is_taken_back_are_kept(files, tmp_path, interloper):
     (tmp_path / "a").write_bytes(b"old")
     (tmp_path / "b").write_bytes(b"changed")
 
-    def build_on_ours():
+    def build_on_ours_and_save_the_other():
         with open(tmp_path / "a", "ab") as file:
             file.write(b"+theirs")
+        renames_over(tmp_path / "b", b"editor")()
 
-    interloper("exchange", build_on_ours, when="after")
-    interloper("exchange", renames_over(tmp_path / "b", b"editor"), turn=2)
+    interloper("exchange", build_on_ours_and_save_the_other, turn=2)
     with pytest.raises(Stale, match="stays as it is"):
         perform(files, EDIT, Change.of("b", before=b"changed", after=b"new"))
     assert contents(tmp_path) == {"a": b"new+theirs", "b": b"editor"}
