@@ -3,11 +3,12 @@ r"""Globbing: path patterns as `.gitignore` has them, matched without exponentia
 `*`, `?` and `[a-z]` stay within one component, `**` spans components, `{a,b}` are alternatives
 and `\` takes the next character literally. A pattern without a slash (a trailing one aside)
 matches at any depth, one with a slash from the root on. A trailing slash asks for a folder.
-What matches a folder matches everything below it.
+What matches a folder matches everything below it. Two stars beside other characters are one
+star, and a leading `!` or `#` has no meaning of its own.
 
-Why time is bounded: a wildcard is given up to the first place where the fixed text after it
-fits and never tried again (atomic groups). For patterns of this kind the first place is as good
-as any later one, so nothing is lost; and without a second try, no work is done twice.
+Why time is bounded: a wildcard takes the first place where the fixed text after it fits and is
+never tried again (atomic groups). For patterns of this kind the first place is as good as any
+later one, so nothing is lost, and the cost stays within the product of both lengths.
 """
 
 import re

@@ -72,7 +72,8 @@ def _regions(base: list[str], ours: list[str], theirs: list[str]) -> Iterator[_R
     place = 0
     shift_ours = shift_theirs = 0
     for start, end, grown_ours, grown_theirs in _gathered(opcodes(base, ours), opcodes(base, theirs)):
-        yield _Region(*3 * ("".join(base[place:start]),))
+        same = "".join(base[place:start])
+        yield _Region(same, same, same)
         yield _Region(
             "".join(base[start:end]),
             "".join(ours[start + shift_ours : end + shift_ours + grown_ours]),
@@ -81,7 +82,8 @@ def _regions(base: list[str], ours: list[str], theirs: list[str]) -> Iterator[_R
         shift_ours += grown_ours
         shift_theirs += grown_theirs
         place = end
-    yield _Region(*3 * ("".join(base[place:]),))
+    same = "".join(base[place:])
+    yield _Region(same, same, same)
 
 
 def _gathered(ours: list[Edit], theirs: list[Edit]) -> Iterator[tuple[int, int, int, int]]:

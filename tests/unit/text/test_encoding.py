@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from handtools.text.encoding import Source, Unencodable, decode, is_binary
+from handtools.text.encoding import Source, Unencodable, decode, displayed, is_binary
 
 GERMAN = "// Überprüft die Größe des Puffers, bevor er gelöscht wird.\n"
 RUSSIAN = "// Проверяет размер буфера перед удалением\n"
@@ -149,6 +149,11 @@ def test_a_character_the_encoding_cannot_hold_is_named_with_its_place():
 def test_a_lone_surrogate_cannot_be_written_to_a_valid_file():
     with pytest.raises(Unencodable):
         decode(b"fine\n").encode("\udcff")
+
+
+def test_what_is_displayed_holds_no_byte_that_stood_for_nothing():
+    assert displayed(decode("é ü".encode() + b"\xff").body) == "é ü\ufffd"
+    assert displayed("語 ok") == "語 ok"
 
 
 def test_adopted_text_takes_the_dominant_end_of_the_file():
