@@ -16,7 +16,7 @@ class Handles:
     def __init__(self, open_folder: Callable[[str], Folder]) -> None:
         self._open_folder = open_folder
         self._open: dict[str, Folder] = {}
-        self._known: dict[str, os.stat_result] = {}
+        self._closed: dict[str, os.stat_result] = {}
 
     def folder(self, path: str) -> Folder:
         """The folder at a path."""
@@ -24,18 +24,23 @@ class Handles:
         if folder is not None:
             return folder
         folder = self._open_folder(path)
-        found = folder.own_stat()
-        if not os.path.samestat(self._known.setdefault(path, found), found):
+        known = self._closed.pop(path, None)
+        if known is not None and not os.path.samestat(known, folder.own_stat()):
             folder.close()
             raise OSError(errno.ENOENT, "another folder is there now")
         self._open[path] = folder
         if len(self._open) > OPEN_LIMIT:
-            self._open.pop(next(iter(self._open))).close()
+            self._close_oldest()
         return folder
+
+    def _close_oldest(self) -> None:
+        path = next(iter(self._open))
+        with self._open.pop(path) as folder:
+            self._closed[path] = folder.own_stat()
 
     def sync(self) -> None:
         """Make the names in every folder durable."""
-        for path in list(self._known):
+        for path in [*self._open, *self._closed]:
             with contextlib.suppress(FileNotFoundError):  # a folder that a step removed
                 self.folder(path).sync()
 

@@ -47,7 +47,7 @@ class Placing(Move):
         if self._after is None:
             return
         self._state = "staged"
-        like = self._old.fd if self._old and self._after.kind == "file" else None
+        like = self._old if self._old and self._old.node.kind == "file" else None
         self._made = staging.stage(self.place.folder, self.place.temporary, self._after, like)
 
     def _find(self, folder: Folder, name: str) -> None:
@@ -177,10 +177,9 @@ class Placing(Move):
 
     def _make_again(self, before: Node) -> None:
         """Where nothing was displaced, or it is gone already: the old thing as far as it is known."""
-        like = self._old.fd if self._old else None
         mode = before.mode if before.mode is not None else self._mode
         old = Node(before.kind, before.data, mode)
-        staging.stage(self.place.folder, self.place.temporary, old, like)
+        staging.stage(self.place.folder, self.place.temporary, old, self._old)
 
 
 class Replacing(Move):

@@ -8,6 +8,7 @@ import stat
 
 from handtools.core.changes import Node
 from handtools.host.folders import Folder
+from handtools.host.watching import Watched
 
 PREFIX = ".handtools-"
 _TOKEN_BYTES = 12
@@ -35,8 +36,8 @@ def recovered_name(name: str) -> str:
     return name + ending
 
 
-def stage(folder: Folder, name: str, node: Node, like: int | None = None) -> os.stat_result:
-    """Make `node` under a temporary name; a file is like the open file `like` in all but the bytes."""
+def stage(folder: Folder, name: str, node: Node, like: Watched | None = None) -> os.stat_result:
+    """Make `node` under a temporary name; a file is like the watched one in all but the bytes."""
     if node.kind == "file":
         return _stage_file(folder, name, node, like)
     if node.kind == "link":
@@ -48,17 +49,18 @@ def stage(folder: Folder, name: str, node: Node, like: int | None = None) -> os.
     return folder.stat(name)
 
 
-def _stage_file(folder: Folder, name: str, node: Node, like: int | None) -> os.stat_result:
+def _stage_file(folder: Folder, name: str, node: Node, like: Watched | None) -> os.stat_result:
     # A new file takes the user's mask, as with any editor; one that replaces is private until it is alike.
     fd = folder.create_file(name, 0o666 if like is None else 0o600)
     try:
+        made = os.fstat(fd)
         _write(fd, node.data)
         if like is not None:
-            _copy_facts(like, fd, node.mode)
+            _copy_facts(like, fd, made, node.mode)
         elif node.mode is not None:
             _set_mode(fd, node.mode & ~_PRIVILEGE)
         os.fsync(fd)
-        return os.fstat(fd)
+        return made
     finally:
         os.close(fd)
 
@@ -69,10 +71,11 @@ def _write(fd: int, data: bytes) -> None:
         done += os.write(fd, memoryview(data)[done:])
 
 
-def _copy_facts(source: int, fd: int, mode: int | None) -> None:
-    was, now = os.fstat(source), os.fstat(fd)
-    kept = _copy_owner(was, now, fd)
-    _copy_attributes(source, fd)
+def _copy_facts(like: Watched, fd: int, made: os.stat_result, mode: int | None) -> None:
+    was = like.found
+    kept = _copy_owner(was, made, fd)
+    if like.fd is not None:
+        _copy_attributes(like.fd, fd)
     privilege = was.st_mode & _PRIVILEGE if kept else 0
     wanted = stat.S_IMODE(was.st_mode) if mode is None else mode
     # Last, for a change of owner clears the privilege bits; and never more of them than were there.

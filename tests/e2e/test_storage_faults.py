@@ -1,0 +1,173 @@
+"""Disks that refuse: full, read-only, closed to us. The old file stays, nothing is left beside it."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from handtools.core.changes import Change, Node
+from handtools.core.errors import StorageFault
+from handtools.host.local_files import LocalFiles
+
+pytestmark = [
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="machine: not Linux"),
+    pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() != 0, reason="machine: not root"),
+]
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A file system of one megabyte."""
+    disk = tmp_path / "small"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m,nr_inodes=40", "tmpfs", str(disk)]
+    done = subprocess.run(mount, capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip("no file system can be mounted here")
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def everything(disk):
+    return {
+        str(path.relative_to(disk)): path.read_bytes() if path.is_file() else None
+        for path in disk.rglob("*")
+    }
+
+
+def perform(root, *changes):
+    files = LocalFiles(root)
+    files.perform(files.plan(changes))
+
+
+def test_a_full_disk_refuses_the_write_and_keeps_the_old_file(small):
+    (small / "a").write_bytes(b"old")
+    before = everything(small)
+    with pytest.raises(StorageFault, match="full"):
+        perform(small, Change.of("a", before=b"old", after=b"x" * 2_000_000))
+    assert everything(small) == before
+    perform(small, Change.of("a", before=b"old", after=b"x" * 100_000))
+
+
+def test_a_disk_that_fills_up_midway_takes_the_earlier_files_back(small):
+    (small / "gone").write_bytes(b"delete me")
+    changes = [
+        Change("d", None, Node("folder")),
+        Change.of("gone", before=b"delete me", after=None),
+        *[Change.of(f"d/{n}", before=None, after=b"x" * 300_000) for n in range(5)],
+    ]
+    before = everything(small)
+    with pytest.raises(StorageFault, match="full"):
+        perform(small, *changes)
+    assert everything(small) == before
+    perform(small, *changes[:4])
+
+
+def test_a_disk_without_room_for_another_name_refuses(small):
+    (small / "a").write_bytes(b"old")
+    with pytest.raises(OSError, match="No space"):
+        for number in range(100):
+            (small / f"n{number}").touch()
+    before = everything(small)
+    with pytest.raises(StorageFault, match="full"):
+        perform(small, Change.of("a", before=b"old", after=b"new"))
+    assert everything(small) == before
+    perform(small, Change.of("a", before=b"old", after=None))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Change.of("a", before=b"old", after=b"new"),
+        Change.of("a", before=b"old", after=None),
+        Change.of("n", before=None, after=b"new"),
+        Change("d", None, Node("folder")),
+        Change("l", None, Node("link", b"a")),
+        Change("e", Node("folder"), None),
+    ],
+)
+def test_a_read_only_disk_refuses_every_change_and_can_be_read(small, change):
+    (small / "a").write_bytes(b"old")
+    (small / "e").mkdir()
+    subprocess.run(["mount", "-o", "remount,ro", str(small)], check=True)
+    before = everything(small)
+    with pytest.raises(StorageFault, match="read-only"):
+        perform(small, change)
+    assert everything(small) == before
+    assert LocalFiles(small).read("a") == b"old"
+
+
+NOBODY = textwrap.dedent("""
+    import os, sys
+    from handtools.core.changes import Change, Node
+    from handtools.core.errors import StorageFault, ToolError
+    from handtools.host import faults, landing, sweeping
+    from handtools.host.local_files import LocalFiles
+
+    os.setgroups([])
+    os.setresgid(65534, 65534, 65534)
+    os.setresuid(65534, 65534, 65534)
+    files = LocalFiles(sys.argv[1])
+    OLD = Node("file", b"old")
+
+    def refused(use, *args):
+        try:
+            use(*args)
+        except StorageFault as fault:
+            assert "permission" in str(fault) or "not allow" in str(fault), fault
+        else:
+            raise SystemExit(f"not refused: {use} {args}")
+
+    def perform(*changes):
+        files.perform(files.plan(changes))
+
+    refused(files.read, "closed/a")
+    refused(files.facts, "closed/a")
+    refused(files.names, "closed")
+    refused(files.read, "secret")
+    refused(perform, Change.of("fixed/a", before=b"old", after=b"new"))
+    refused(perform, Change.of("fixed/n", before=None, after=b"new"))
+    refused(perform, Change.of("fixed/a", before=b"old", after=None))
+    refused(perform, Change("fixed/d", None, Node("folder")))
+    refused(perform, Change.of("open/mine", before=None, after=b"x"), Change.of("fixed/n", before=None, after=b""))
+    refused(perform, Change.of("sticky/a", before=b"old", after=b"new"))
+    refused(perform, Change.of("sticky/a", before=b"old", after=None))
+    assert files.read("fixed/a") == b"old"
+
+    # Another's file in a folder we may write to: no lease, so the bytes are compared a second time.
+    perform(Change.of("open/a", before=b"old", after=b"new"))
+    assert files.read("open/a") == b"new"
+    # A folder that we may enter but not list.
+    perform(Change.of("blind/a", before=b"old", after=b"new"))
+    print("done")
+""")
+
+
+@pytest.fixture
+def reachable():
+    """A folder that others may enter, unlike those of pytest."""
+    with tempfile.TemporaryDirectory() as above:
+        os.chmod(above, 0o711)
+        yield Path(above) / "workspace"
+
+
+def test_what_we_may_not_do_is_refused_with_nothing_half_done(reachable):
+    root = reachable
+    modes = {"closed": 0o700, "fixed": 0o755, "open": 0o777, "sticky": 0o1777, "blind": 0o733}
+    for name, mode in modes.items():
+        (root / name).mkdir(parents=True)
+        (root / name / "a").write_bytes(b"old")
+        (root / name).chmod(mode)
+    (root / "secret").write_bytes(b"secret")
+    (root / "secret").chmod(0o600)
+    (root / "sticky" / "a").chmod(0o666)
+    command = [sys.executable, "-c", NOBODY, str(root)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "done\n", done.stderr
+    names = {str(path.relative_to(root)) for path in root.rglob("*")}
+    assert names == {*modes, *(f"{name}/a" for name in modes), "secret"}
+    assert (root / "open" / "a").stat().st_uid == 65534
