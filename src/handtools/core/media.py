@@ -1,0 +1,32 @@
+"""Media: files that are not plain text, as something a model can read."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from handtools.core.content import Image
+
+MediaKind = Literal["image", "pdf", "notebook", "archive", "table"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is wanted of a file that could be shown in several ways."""
+
+    first: int | None = None
+    """The first page, from 1; the last ones when it is negative."""
+    last: int | None = None
+    rendered: bool = False
+    """Pages as pictures instead of as text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """A file as text, as pictures, or both."""
+
+    kind: MediaKind
+    title: str
+    """One line on what the file is: format, size, number of pages."""
+    text: str = ""
+    images: tuple[Image, ...] = ()
+    left_out: str = ""
+    """What of the file is not here, and how to get it; empty when all of it is."""

@@ -1,0 +1,85 @@
+"""Archives: what is in them, without unpacking anything."""
+
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+import zlib
+
+from handtools.core.errors import TooLarge, WrongKind
+from handtools.core.media import Preview
+
+MOST_ENTRIES = 2_000
+UNPACKED_BYTES = 256 << 20
+"""A compressed tar has to be read through; one that unpacks to more is a bomb or a backup."""
+_FAILURES = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    OSError,
+    EOFError,
+    lzma.LZMAError,
+    zlib.error,
+    ValueError,
+)
+
+
+def preview(path: str, data: bytes) -> Preview:
+    """The names and sizes of the entries."""
+    try:
+        shape, entries = ("zip", _zipped(data)) if data.startswith(b"PK") else _tarred(data)
+    except _FAILURES as error:
+        raise WrongKind(f"`{path}` looks like an archive but can't be read: {error}.") from error
+    total = sum(size for _, size in entries)
+    rows = [f"{size:>12,}  {name}" for name, size in entries[:MOST_ENTRIES]]
+    more = len(entries) > MOST_ENTRIES
+    return Preview(
+        kind="archive",
+        title=f"{shape} archive, {len(rows):,}{'+' * more} entries, {total:,} bytes",
+        text="\n".join(rows),
+        left_out=f"entries after the first {MOST_ENTRIES:,}" if more else "",
+    )
+
+
+def _zipped(data: bytes) -> list[tuple[str, int]]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return [(entry.filename, entry.file_size) for entry in archive.infolist()[: MOST_ENTRIES + 1]]
+
+
+def _tarred(data: bytes) -> tuple[str, list[tuple[str, int]]]:
+    shape, stream = _unpacking(data)
+    entries = []
+    with tarfile.open(fileobj=_Bounded(stream), mode="r|") as archive:
+        for member in archive:
+            entries.append((member.name + "/" * member.isdir(), member.size))
+            if len(entries) > MOST_ENTRIES:
+                break
+    return shape, entries
+
+
+def _unpacking(data: bytes) -> tuple[str, io.BufferedIOBase]:
+    source = io.BytesIO(data)
+    if data.startswith(b"\x1f\x8b"):
+        return "tar.gz", gzip.open(source)
+    if data.startswith(b"BZh"):
+        return "tar.bz2", bz2.open(source)
+    if data.startswith(b"\xfd7zXZ"):
+        return "tar.xz", lzma.open(source)
+    return "tar", source
+
+
+class _Bounded(io.BufferedIOBase):
+    """A stream that ends in an error once too much has come out of it."""
+
+    def __init__(self, stream: io.BufferedIOBase) -> None:
+        self._stream = stream
+        self._left = UNPACKED_BYTES
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """The next bytes."""
+        found = self._stream.read(size)
+        self._left -= len(found)
+        if self._left < 0:
+            raise TooLarge(f"The archive unpacks to more than {UNPACKED_BYTES >> 20} MB.")
+        return found

@@ -1,0 +1,62 @@
+"""Documents: PDF pages as text, or as pictures for a model that sees."""
+
+import threading
+from typing import TYPE_CHECKING
+
+from handtools.core.errors import InvalidInput, WrongKind
+from handtools.core.media import Preview, Wish
+from handtools.host.media.images import encoded
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfDocument
+
+TEXT_PAGES = 40
+PICTURE_PAGES = 5
+SCALE = 1.5
+"""Times 72 dots per inch."""
+_LOCK = threading.Lock()
+"""PDFium keeps global state: one document at a time."""
+
+
+def preview(path: str, data: bytes, wish: Wish) -> Preview:
+    """The wanted pages, or the first ones."""
+    import pypdfium2
+
+    with _LOCK:
+        try:
+            document = pypdfium2.PdfDocument(data)
+        except pypdfium2.PdfiumError as error:
+            raise WrongKind(f"`{path}` looks like a PDF but can't be read: {error}.") from error
+        try:
+            return _shown(document, wish)
+        finally:
+            document.close()
+
+
+def _shown(document: "PdfDocument", wish: Wish) -> Preview:
+    total = len(document)
+    most = PICTURE_PAGES if wish.rendered else TEXT_PAGES
+    first, last = _range(wish, total, most)
+    numbers = range(first, last + 1)
+    title = f"PDF, {total} pages"
+    rest = f'pages {first}-{last} of {total} shown; use pages="{last + 1}-" for the next'
+    left_out = rest if last < total else f"pages before {first}" if first > 1 else ""
+    if wish.rendered:
+        pictures = tuple(encoded(document[n - 1].render(scale=SCALE).to_pil())[0] for n in numbers)
+        return Preview(kind="pdf", title=title, images=pictures, left_out=left_out)
+    pages = [f"--- page {n} ---\n{_text(document, n)}" for n in numbers]
+    return Preview(kind="pdf", title=title, text="\n".join(pages), left_out=left_out)
+
+
+def _range(wish: Wish, total: int, most: int) -> tuple[int, int]:
+    first = wish.first or 1
+    first = max(total + first + 1, 1) if first < 0 else first
+    if first > max(total, 1):
+        raise InvalidInput(f"The PDF has {total} pages; page {first} is past its end.")
+    last = total if wish.last is None else min(wish.last, total)
+    return first, min(last, first + most - 1)
+
+
+def _text(document: "PdfDocument", number: int) -> str:
+    text = str(document[number - 1].get_textpage().get_text_range()).replace("\r\n", "\n").strip()
+    return text or "(No text on this page; view=image shows it.)"

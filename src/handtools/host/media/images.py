@@ -1,0 +1,68 @@
+"""Images: turned as the camera meant, and no larger than models accept."""
+
+import io
+from typing import TYPE_CHECKING
+
+from handtools.core.content import Image
+from handtools.core.errors import TooLarge, WrongKind
+from handtools.core.media import Preview
+
+if TYPE_CHECKING:
+    from PIL import Image as Pictures
+
+LONG_EDGE = 1568
+"""Pixels; more is scaled down by the models themselves, after it has been paid for."""
+IMAGE_BYTES = 3_700_000
+"""What is under 5 MB as base64."""
+MOST_PIXELS = 100_000_000
+_AS_IT_IS = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
+_ORIENTATION = 0x0112
+
+
+def preview(path: str, data: bytes) -> Preview:
+    """The picture, scaled down where it has to be."""
+    from PIL import Image as Pictures
+    from PIL import UnidentifiedImageError
+
+    try:
+        with Pictures.open(io.BytesIO(data)) as picture:
+            width, height, shape = *picture.size, picture.format or "image"
+            if width * height > MOST_PIXELS:
+                raise TooLarge(f"`{path}` has {width} x {height} pixels; the limit is {MOST_PIXELS:,}.")
+            turned = picture.getexif().get(_ORIENTATION, 1) != 1
+            small = max(width, height) <= LONG_EDGE and len(data) <= IMAGE_BYTES
+            title = f"{shape} image, {width} x {height} pixels"
+            if shape in _AS_IT_IS and small and not turned:
+                return Preview(kind="image", title=title, images=(Image(data, _AS_IT_IS[shape]),))
+            image, shown = encoded(picture)
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+        raise WrongKind(f"`{path}` looks like an image but can't be read: {error}.") from error
+    note = "" if shown == (width, height) else f", shown at {shown[0]} x {shown[1]}"
+    return Preview(kind="image", title=title + note, images=(image,))
+
+
+def encoded(picture: "Pictures.Image") -> tuple[Image, tuple[int, int]]:
+    """A picture in whichever of PNG and JPEG is smaller, and its size."""
+    from PIL import ImageOps
+
+    upright = ImageOps.exif_transpose(picture)
+    upright.thumbnail((LONG_EDGE, LONG_EDGE))
+    solid = upright.convert(
+        "RGBA" if "A" in upright.getbands() or "transparency" in upright.info else "RGB"
+    )
+    while True:
+        best = _smallest(solid)
+        if len(best.data) <= IMAGE_BYTES:
+            return best, solid.size
+        solid = solid.reduce(2)
+
+
+def _smallest(picture: "Pictures.Image") -> Image:
+    png, jpeg = io.BytesIO(), io.BytesIO()
+    picture.save(png, "PNG", optimize=True)
+    if picture.mode == "RGBA":
+        return Image(png.getvalue(), "image/png")
+    picture.save(jpeg, "JPEG", quality=85)
+    if len(jpeg.getvalue()) < len(png.getvalue()):
+        return Image(jpeg.getvalue(), "image/jpeg")
+    return Image(png.getvalue(), "image/png")

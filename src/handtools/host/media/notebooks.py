@@ -1,0 +1,77 @@
+"""Notebooks: cells in order, with what they printed."""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from handtools.core.content import Image
+from handtools.core.errors import WrongKind
+from handtools.core.media import Preview
+from handtools.text.clipping import clip
+
+OUTPUT_LINES = 60
+OUTPUT_BYTES = 4_000
+MOST_IMAGES = 4
+_PICTURES = ("image/png", "image/jpeg")
+
+
+def preview(path: str, data: bytes) -> Preview:
+    """The cells, numbered, with their outputs."""
+    try:
+        book = json.loads(data)
+        cells = book["cells"] if "cells" in book else book["worksheets"][0]["cells"]
+        language = book.get("metadata", {}).get("kernelspec", {}).get("language", "")
+        parts = [_cell(number, cell, language) for number, cell in enumerate(cells, 1)]
+        images = [image for cell in cells for image in _images(cell)]
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        hint = "Read it with view=text."
+        raise WrongKind(f"`{path}` is not a notebook that can be read: {error}.", hint=hint) from error
+    left_out = f"{len(images) - MOST_IMAGES} more pictures" if len(images) > MOST_IMAGES else ""
+    return Preview(
+        kind="notebook",
+        title=f"notebook, {len(cells)} cells",
+        text="\n".join(parts),
+        images=tuple(images[:MOST_IMAGES]),
+        left_out=left_out,
+    )
+
+
+def _cell(number: int, cell: dict[str, Any], language: str) -> str:
+    kind = cell.get("cell_type", "cell")
+    count = cell.get("execution_count")
+    run = f" [{count}]" if count else ""
+    rows = [f"--- cell {number}: {kind}{run}{f' ({language})' if kind == 'code' and language else ''} ---"]
+    rows.append(_joined(cell.get("source", cell.get("input", ""))))
+    outputs = [text for output in cell.get("outputs", ()) for text in _outputs(output)]
+    if outputs:
+        clipped = clip("\n".join(outputs), max_lines=OUTPUT_LINES, max_bytes=OUTPUT_BYTES, keep="both")
+        rows += ["--- output ---", clipped.text.rstrip("\n")]
+    return "\n".join(rows)
+
+
+def _outputs(output: dict[str, Any]) -> Iterator[str]:
+    if "ename" in output:
+        yield f"{output['ename']}: {output.get('evalue', '')}"
+    elif "text" in output:
+        yield _joined(output["text"])
+    else:
+        shown = output.get("data", {})
+        if "text/plain" in shown:
+            yield _joined(shown["text/plain"])
+        yield from (f"({kind} picture)" for kind in _PICTURES if kind in shown)
+
+
+def _images(cell: dict[str, Any]) -> Iterator[Image]:
+    for output in cell.get("outputs", ()):
+        for kind in _PICTURES:
+            if encoded := output.get("data", {}).get(kind):
+                try:
+                    yield Image(base64.b64decode(_joined(encoded)), kind)
+                except (binascii.Error, ValueError):
+                    continue
+
+
+def _joined(text: str | list[str]) -> str:
+    return text if isinstance(text, str) else "".join(text)

@@ -1,0 +1,115 @@
+"""Tables: the columns and the first rows."""
+
+import csv
+import io
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from importlib.util import find_spec
+from typing import Any
+
+from handtools.core.errors import WrongKind
+from handtools.core.media import Preview
+from handtools.text.encoding import decode
+
+ROWS = 10
+CELL_CHARS = 80
+MOST_TABLES = 50
+_STEPS = 2_000_000
+"""Steps of SQLite's machine for one question, so that counting a huge table gives up."""
+
+
+def preview(path: str, data: bytes) -> Preview | None:
+    """The schema and the first rows; None when no reader of the format is installed."""
+    if data.startswith(b"SQLite"):
+        return _database(path, data)
+    if data.startswith(b"PAR1"):
+        return _parquet(path, data) if find_spec("pyarrow") else None
+    return _separated(path, data)
+
+
+def _separated(path: str, data: bytes) -> Preview:
+    text = decode(data).body
+    tabbed = path.lower().endswith(".tsv")
+    try:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if tabbed else _delimiter(text))
+        rows = [row for _, row in zip(range(ROWS + 1), reader, strict=False)]
+    except csv.Error as error:
+        raise WrongKind(f"`{path}` can't be read as a table: {error}.", hint="Use view=text.") from error
+    head, body = (rows[0], rows[1:]) if rows else ([], [])
+    count = max(text.count("\n") + (not text.endswith("\n")) - 1, 0)
+    return Preview(
+        kind="table",
+        title=f"{'TSV' if tabbed else 'CSV'}, {len(head)} columns, about {count:,} rows",
+        text=_rendered(head, body),
+        left_out=f"rows after the first {ROWS}; use start_line or view=text" if count > len(body) else "",
+    )
+
+
+def _delimiter(text: str) -> str:
+    first = text.partition("\n")[0]
+    return max(",;\t|", key=first.count)
+
+
+def _database(path: str, data: bytes) -> Preview:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        try:
+            # A copy in memory has no write-ahead log, whatever the header says.
+            connection.deserialize(data[:18] + b"\1\1" + data[20:])
+            connection.execute("PRAGMA query_only = 1")
+            connection.set_progress_handler(lambda: 1, _STEPS)
+            query = "SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
+            tables = connection.execute(query).fetchall()
+            parts = [_table(connection, name, sql) for name, sql in tables[:MOST_TABLES]]
+        except sqlite3.Error as error:
+            raise WrongKind(f"`{path}` can't be read as a SQLite database: {error}.") from error
+    more = len(tables) - MOST_TABLES
+    return Preview(
+        kind="table",
+        title=f"SQLite database, {len(tables)} tables and views",
+        text="\n\n".join(parts),
+        left_out=f"{more} more tables; rows after the first {ROWS} of each" if more > 0 else "",
+    )
+
+
+def _table(connection: sqlite3.Connection, name: str, sql: str | None) -> str:
+    quoted = '"' + name.replace('"', '""') + '"'
+    try:
+        rows = connection.execute(f"SELECT * FROM {quoted} LIMIT {ROWS}")
+        head, body = [column[0] for column in rows.description], rows.fetchall()
+        count = connection.execute(f"SELECT count(*) FROM {quoted}").fetchone()[0]
+    except sqlite3.Error as error:
+        return f"{sql or name}\n({error})"
+    return f"{sql or name}\n-- {count:,} rows\n{_rendered(head, body)}"
+
+
+def _parquet(path: str, data: bytes) -> Preview:
+    from pyarrow import ArrowException, BufferReader
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        file = ParquetFile(BufferReader(data))
+        first = next(file.iter_batches(batch_size=ROWS), None)
+    except (ArrowException, OSError) as error:
+        raise WrongKind(f"`{path}` can't be read as Parquet: {error}.") from error
+    schema = file.schema_arrow
+    rows = [list(row.values()) for row in first.to_pylist()] if first is not None else []
+    count = file.metadata.num_rows
+    types = "\n".join(f"{field.name}: {field.type}" for field in schema)
+    return Preview(
+        kind="table",
+        title=f"Parquet, {len(schema)} columns, {count:,} rows",
+        text=f"{types}\n\n{_rendered(schema.names, rows)}",
+        left_out=f"rows after the first {ROWS}" if count > len(rows) else "",
+    )
+
+
+def _rendered(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    every = [head, *rows]
+    return "\n".join(" | ".join(_cell(value) for value in row) for row in every)
+
+
+def _cell(value: Any) -> str:
+    text = f"({len(value)} bytes)" if isinstance(value, bytes) else "" if value is None else str(value)
+    text = " ".join(text.split())
+    return text if len(text) <= CELL_CHARS else f"{text[: CELL_CHARS - 1]}…"
