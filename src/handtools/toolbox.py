@@ -20,6 +20,7 @@ from handtools.core.schema import Dialect, schema
 from handtools.core.tool import AnyTool, Tool
 from handtools.host.local_files import LocalFiles
 from handtools.host.locks import FileLocks
+from handtools.host.ripgrep import RipgrepSearch
 from handtools.host.state import state_folder
 from handtools.host.store import FolderStore
 from handtools.host.syntax.tree_syntax import TreeSyntax
@@ -160,6 +161,7 @@ def local_workspace(
         locks=FileLocks(folder / "locks"),
         journal=Journal(str(folder / "journal.sqlite"), blobs),
         outputs=FolderStore(folder / "outputs"),
+        search=RipgrepSearch(root),
         syntax=TreeSyntax(),
     )
 

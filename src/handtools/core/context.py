@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from handtools.core.call import Call
-from handtools.core.ports import Files, History, Progress, Syntax
+from handtools.core.ports import Files, History, Progress, Search, Syntax
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +15,7 @@ class Context:
     call: Call
     files: Files
     history: History
+    search: Search
     syntax: Syntax
     progress: Progress
     clock: Callable[[], datetime]

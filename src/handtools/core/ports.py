@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from handtools.core.changes import Change, Changes, ChangeSet, Kind, Node
+from handtools.core.searching import Admit, Hits, Paths, Patterns, Scope, Tallies, Tree, Wanted
 from handtools.core.syntax import Match, Outline, Role, Spot, Symbol
 
 
@@ -91,6 +92,50 @@ class HostFiles(Protocol):
 
     def sweep(self, step: Step) -> None:
         """After a crash: put away what a step left beside its target, losing no bytes that are not ours."""
+        ...
+
+
+class Search(Protocol):
+    """Looking through the workspace: what rules hide is never in an answer, whatever is asked."""
+
+    async def hits(self, patterns: Patterns, scope: Scope, *, most: int) -> Hits:
+        """The first hits in the order of their paths, `most` at the most."""
+        ...
+
+    async def tallies(self, patterns: Patterns, scope: Scope, *, most: int) -> Tallies:
+        """The first files that hold it, and how often."""
+        ...
+
+    async def paths(self, scope: Scope, *, wanted: Wanted, most: int) -> Paths:
+        """The newest paths below a folder, and how many there are."""
+        ...
+
+    async def tree(self, scope: Scope, *, depth: int, most: int) -> Tree:
+        """What a folder holds, and the folders in it."""
+        ...
+
+    async def read(self, paths: Sequence[str]) -> dict[str, bytes]:
+        """The bytes behind hits, for their surroundings; this does not count as seen by the agent."""
+        ...
+
+
+class HostSearch(Protocol):
+    """A workspace's search as a machine offers it: confined, without policy. Roots are located paths."""
+
+    async def hits(self, patterns: Patterns, scope: Scope, *, most: int, admit: Admit) -> Hits:
+        """As `Search`; only paths that `admit` lets through count."""
+        ...
+
+    async def tallies(self, patterns: Patterns, scope: Scope, *, most: int, admit: Admit) -> Tallies:
+        """As `Search`."""
+        ...
+
+    async def paths(self, scope: Scope, *, wanted: Wanted, most: int, admit: Admit) -> Paths:
+        """As `Search`."""
+        ...
+
+    async def tree(self, scope: Scope, *, depth: int, most: int, admit: Admit) -> Tree:
+        """As `Search`."""
         ...
 
 

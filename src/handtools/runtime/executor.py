@@ -29,6 +29,7 @@ from handtools.core.wire import result_from_json
 from handtools.runtime.announcing import Announcer
 from handtools.runtime.approval import Gate, Suspended, settle
 from handtools.runtime.guard import LOCK_SECONDS, GuardedFiles
+from handtools.runtime.guard_search import GuardedSearch
 from handtools.runtime.landing import recover
 from handtools.runtime.overflow import bound
 from handtools.runtime.policy import Decision, Policy
@@ -228,6 +229,7 @@ class Executor:
             call=call,
             files=files,
             history=history,
+            search=GuardedSearch(self.workspace, files.gate),
             syntax=self.workspace.syntax,
             progress=progress,
             clock=self.clock,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from handtools.core.ports import HostFiles, Locks, Store, Syntax
+from handtools.core.ports import HostFiles, HostSearch, Locks, Store, Syntax
 from handtools.runtime.journal import Journal
 
 
@@ -14,4 +14,5 @@ class Workspace:
     locks: Locks
     journal: Journal
     outputs: Store
+    search: HostSearch
     syntax: Syntax

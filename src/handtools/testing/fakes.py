@@ -8,6 +8,7 @@ import anyio
 
 from handtools.core.tool import AnyTool
 from handtools.host.memory_files import MemoryFiles
+from handtools.host.memory_search import MemorySearch
 from handtools.host.syntax.tree_syntax import TreeSyntax
 from handtools.runtime.journal import Journal
 from handtools.runtime.scheduler import Scheduler
@@ -62,11 +63,13 @@ class MemoryLocks:
 
 def memory_workspace(files: Mapping[str, bytes] | None = None) -> Workspace:
     """A workspace that lives and dies with the test."""
+    held = MemoryFiles(dict(files or {}))
     return Workspace(
-        files=MemoryFiles(dict(files or {})),
+        files=held,
         locks=MemoryLocks(),
         journal=Journal(":memory:", MemoryStore()),
         outputs=MemoryStore(),
+        search=MemorySearch(held),
         syntax=TreeSyntax(),
     )
 

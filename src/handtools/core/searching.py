@@ -1,0 +1,150 @@
+"""Searching: what is looked for, where, what was found, and what was left out."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from handtools.core.changes import Kind
+
+Admit = Callable[[Sequence[str]], Sequence[str]]
+"""Gives back those paths that may be shown, in the same order; a folder's path ends in a slash."""
+Wanted = Literal["file", "folder", "any"]
+
+SEARCH_SECONDS = 20.0
+"""How long a search may take before it gives back what it has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patterns:
+    """What is looked for: any of these, in one walk."""
+
+    patterns: tuple[str, ...]
+    literal: bool = False
+    case_sensitive: bool = True
+    multiline: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Where to look, and what to pass by."""
+
+    root: str = "."
+    include: tuple[str, ...] = ()
+    """Globs of the files to look at, `!` before those to leave out; none means all."""
+    exclude: tuple[str, ...] = ()
+    """Globs of what is never entered, matched without regard to case."""
+    case_sensitive: bool = True
+    """Whether `include` tells `A` from `a`."""
+    skip: frozenset[str] = frozenset()
+    """Names of folders that are passed by, wherever they are below the root."""
+    hidden: bool = False
+    """Also what begins with a dot."""
+    ignored: bool = False
+    """Also what ignore files leave out."""
+    timeout: float = SEARCH_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """What a search left out and why; nothing of it means that the answer is complete."""
+
+    capped: bool = False
+    """It was stopped as soon as enough was found."""
+    timed_out: bool = False
+    unreadable: int = 0
+    """Paths that could not be read and were skipped."""
+    example: str = ""
+    """What the machine said about the first of them."""
+    binary: int = 0
+    """Files whose search ended where they turn out to be binary."""
+    withheld: int = 0
+    """Paths that rules keep back until a person allows them."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing was left out."""
+        return self == Gaps()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One match: the line where it begins, its text, and where in it the matches are."""
+
+    path: str
+    line: int
+    text: str
+    spans: tuple[tuple[int, int], ...] = ()
+    """Characters of `text`, from 0, the end not included."""
+    clipped: bool = False
+    """Whether `text` is only a part of a very long line."""
+
+    @property
+    def end_line(self) -> int:
+        """The last line of a match that goes over several."""
+        return self.line + self.text.count("\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Hits in the order of their paths and lines, and what is missing."""
+
+    hits: tuple[Hit, ...]
+    gaps: Gaps = Gaps()
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How often something occurs in one file."""
+
+    path: str
+    matches: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tallies:
+    """Files that hold it, in the order of their paths, and what is missing."""
+
+    tallies: tuple[Tally, ...]
+    gaps: Gaps = Gaps()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a folder holds under one name; size and time are None where they can't be had."""
+
+    path: str
+    kind: Kind | Literal["other"]
+    bytes: int | None = None
+    modified: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Some of the paths that match, newest first, and how many there are."""
+
+    found: tuple[Entry, ...]
+    total: int
+    gaps: Gaps = Gaps()
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """An entry of a folder; below a folder, what it holds as far as it was looked at."""
+
+    entry: Entry
+    branches: tuple["Branch", ...] | None = None
+    """None where it was not looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A folder, folders before files and each by name, as deep and wide as was asked for."""
+
+    branches: tuple[Branch, ...]
+    left_out: int = 0
+    """Entries beyond the limit."""
+    unvisited: int = 0
+    """Folders that were not opened because the limit was reached."""
+    ignored: int = 0
+    """Entries that ignore files or the usual habits leave out."""
+    gaps: Gaps = Gaps()

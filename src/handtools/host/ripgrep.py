@@ -1,0 +1,165 @@
+"""Ripgrep: searching a workspace on this machine's disk."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import IO, TypeVar
+
+from handtools.core.searching import (
+    Admit,
+    Entry,
+    Gaps,
+    Hit,
+    Hits,
+    Paths,
+    Patterns,
+    Scope,
+    Tallies,
+    Tally,
+    Tree,
+    Wanted,
+)
+from handtools.host import ripgrep_argv as argv
+from handtools.host.ripgrep_records import hit, path_of, records
+from handtools.host.ripgrep_run import Collect, Run, run
+from handtools.host.staging import PREFIX, is_temporary
+from handtools.host.walking import Walker
+from handtools.text.selecting import Selection
+
+T = TypeVar("T")
+
+
+class RipgrepSearch:
+    """The HostSearch port: one rg for each search, killed as soon as the answer is full."""
+
+    def __init__(self, root: str | Path, *, program: Path | None = None) -> None:
+        self._root = Path(os.path.realpath(root))
+        self._given = program
+        self._walker = Walker(self._root)
+
+    async def hits(self, patterns: Patterns, scope: Scope, *, most: int, admit: Admit) -> Hits:
+        """The first hits in the order of their paths."""
+        options = ["--json", "--sort", "path", *argv.search(patterns, scope, self._root)]
+        sieve = Sieve(selection(scope), admit)
+
+        def collect(running: Run, stream: IO[bytes]) -> tuple[list[Hit], int]:
+            found: list[Hit] = []
+            binary = 0
+            for record in records(stream):
+                kind, data = record["type"], record["data"]
+                if kind == "match" and sieve.takes(path_of(data)):
+                    if len(found) == most:
+                        running.capped = True
+                        break
+                    found.append(hit(data))
+                elif kind == "end":
+                    binary += data["binary_offset"] is not None
+            return found, binary
+
+        (found, binary), gaps = await self._run(options, scope, collect)
+        return Hits(tuple(found), replace(gaps, binary=binary))
+
+    async def tallies(self, patterns: Patterns, scope: Scope, *, most: int, admit: Admit) -> Tallies:
+        """The first files that hold it, and how often."""
+        form = ["--count-matches", "--with-filename", "--null", "--color=never", "--sort", "path"]
+        sieve = Sieve(selection(scope), admit)
+
+        def collect(running: Run, stream: IO[bytes]) -> list[Tally]:
+            found: list[Tally] = []
+            for name, count in _counted(stream):
+                if sieve.takes(name):
+                    if len(found) == most:
+                        running.capped = True
+                        break
+                    found.append(Tally(name, count))
+            return found
+
+        options = [*form, *argv.search(patterns, scope, self._root)]
+        found, gaps = await self._run(options, scope, collect)
+        return Tallies(tuple(found), gaps)
+
+    async def paths(self, scope: Scope, *, wanted: Wanted, most: int, admit: Admit) -> Paths:
+        """The newest paths below a folder, and how many there are; folders are not rg's business."""
+        if wanted != "file":
+            return await self._walker.paths(scope, wanted=wanted, most=most, admit=admit)
+        form = ["--files", "--null", "--color=never"]
+        asked = selection(scope, decided=argv.decides(scope))
+
+        def collect(_: Run, stream: IO[bytes]) -> tuple[list[Entry], int]:
+            kept = admit(asked.of(_names(stream)))
+            return self._walker.newest(kept, most), len(kept)
+
+        options = [*form, *argv.walk(scope, self._root), "--", argv.operand(scope)]
+        (found, total), gaps = await self._run(options, scope, collect)
+        return Paths(tuple(found), total, gaps)
+
+    async def tree(self, scope: Scope, *, depth: int, most: int, admit: Admit) -> Tree:
+        """What a folder holds, and the folders in it."""
+        return await self._walker.tree(scope, depth=depth, most=most, admit=admit)
+
+    async def _run(self, options: list[str], scope: Scope, collect: Collect[T]) -> tuple[T, Gaps]:
+        return await run(
+            [str(self._program), *options],
+            cwd=self._root,
+            environment=argv.environment(),
+            seconds=scope.timeout,
+            collect=collect,
+        )
+
+    @cached_property
+    def _program(self) -> Path:
+        return self._given or argv.program(self._root)
+
+
+class Sieve:
+    """What may count as found: asked for, admitted and not a temporary of ours; hits of one file come together."""
+
+    def __init__(self, asked: Selection, admit: Admit) -> None:
+        self._asked = asked
+        self._admit = admit
+        self._path: str | None = None
+        self._answer = False
+
+    def takes(self, path: str) -> bool:
+        """Whether hits at a path count."""
+        if path != self._path:
+            self._path = path
+            ours = is_temporary(path.rpartition("/")[2])
+            self._answer = not ours and self._asked.takes(path) and bool(self._admit([path]))
+        return self._answer
+
+
+def selection(scope: Scope, *, decided: bool = False) -> Selection:
+    """What a scope asks for, by name."""
+    return Selection(
+        scope.include,
+        root=scope.root,
+        case_sensitive=scope.case_sensitive,
+        hidden=scope.hidden,
+        decided=decided,
+    )
+
+
+def _names(stream: IO[bytes]) -> list[str]:
+    """All names of a listing; the last one is dropped when rg was killed in the middle of it."""
+    listed = stream.read().decode("utf-8", "surrogateescape")
+    names = f"\0{listed}".replace("\0./", "\0").split("\0")[1:-1]
+    if PREFIX in listed:
+        return [name for name in names if not is_temporary(name.rpartition("/")[2])]
+    return names
+
+
+def _counted(stream: IO[bytes]) -> Iterator[tuple[str, int]]:
+    """Names and counts as they come, `name NUL count LF`: not read by line, as a name may hold a line end."""
+    waiting, name = b"", None
+    while part := os.read(stream.fileno(), 1 << 16):
+        waiting += part
+        while (end := waiting.find(b"\0" if name is None else b"\n")) >= 0:
+            piece, waiting = waiting[:end], waiting[end + 1 :]
+            if name is None:
+                name = os.fsdecode(piece).removeprefix("./")
+            else:
+                yield name, int(piece)
+                name = None

@@ -1,0 +1,118 @@
+"""Ripgrep's command line: where the program is, and how to ask it so that nothing is an option by accident."""
+
+import os
+import re
+import shutil
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+from handtools.core.errors import HostError, InvalidInput
+from handtools.core.searching import Patterns, Scope
+
+NAME = "rg.exe" if os.name == "nt" else "rg"
+TYPE = "handtools"
+"""What the wanted globs are called as a file type: types narrow a search, `-g` would undo the ignore rules."""
+VERSION_CONTROL = ("!.git", "!.hg", "!.svn", "!.jj")
+_SYSTEM = ("SYSTEMROOT", "TMPDIR", "TEMP", "TMP")
+_WITH_SUFFIX = re.compile(r"[\w*?-]*\.(?:[\w*?.-]+|[\w*?.-]*\{[\w*?.,-]+\})")
+
+
+class RipgrepMissing(HostError):
+    """There is no `rg` to be found."""
+
+
+def program(root: Path) -> Path:
+    """The `rg` that was installed with us, else one on the PATH; never one that lies in the workspace."""
+    ours = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
+    for folder in ours:
+        if (folder / NAME).is_file():
+            return folder / NAME
+    found = shutil.which(NAME)
+    if found and os.path.isabs(found) and not Path(os.path.realpath(found)).is_relative_to(root):
+        return Path(found)
+    raise RipgrepMissing(
+        "Searching needs ripgrep and there is no `rg` here. "
+        "Install it with `pip install ripgrep==14.1.0`, or put `rg` on the PATH."
+    )
+
+
+def environment() -> dict[str, str]:
+    """What a program needs to start, and nothing that changes what it does."""
+    return {name: os.environ[name] for name in _SYSTEM if name in os.environ}
+
+
+def search(patterns: Patterns, scope: Scope, root: Path) -> list[str]:
+    """The options and operands of a search, without the form of its output."""
+    options = ["--crlf", "--no-mmap", "--no-pre"]
+    options.append("--case-sensitive" if patterns.case_sensitive else "--ignore-case")
+    if patterns.literal:
+        options.append("--fixed-strings")
+    if patterns.multiline:
+        options.append("--multiline")
+    for pattern in patterns.patterns:
+        options += ["-e", _argument(pattern)]
+    return [*options, *walk(scope, root), "--", operand(scope)]
+
+
+def walk(scope: Scope, root: Path) -> list[str]:
+    """The options that say which files are looked at."""
+    options = ["--no-config", "--no-follow", "--no-ignore-global"]
+    if scope.hidden:
+        options.append("--hidden")
+    options += _ignoring(scope, root)
+    for glob in VERSION_CONTROL:
+        options += ["--glob", glob]
+    for glob in scope.exclude:
+        options += ["--iglob", f"!{glob}"]
+    if narrowing := narrowed(scope):
+        for glob in narrowing:
+            options += ["--type-add", f"{TYPE}:{glob}"]
+        options += ["--type", TYPE]
+    return options
+
+
+def operand(scope: Scope) -> str:
+    """The root as rg is given it, after `--`."""
+    return "./" if scope.root == "." else f"./{scope.root}"
+
+
+def narrowed(scope: Scope) -> tuple[str, ...]:
+    """Globs of names outside of which no wanted file lies: the names' part of each, when all have a suffix.
+
+    A type looks at names alone and takes hidden files in; the reader of the output filters again.
+    """
+    names = [glob.rpartition("/")[2] for glob in scope.include if not glob.startswith("!")]
+    fit = scope.case_sensitive and all(_WITH_SUFFIX.fullmatch(name) for name in names)
+    return tuple(names) if fit else ()
+
+
+def decides(scope: Scope) -> bool:
+    """Whether narrowing by name is all there is to the wanted globs."""
+    plain = all("/" not in glob.removeprefix("**/") for glob in scope.include)
+    return plain and len(narrowed(scope)) == len(scope.include)
+
+
+def _ignoring(scope: Scope, root: Path) -> Iterator[str]:
+    if scope.ignored:
+        yield "--no-ignore"
+    elif not _in_git(root):
+        # Ignore files count without git too; but not those above, in somebody's home for example.
+        yield from ("--no-require-git", "--no-ignore-parent")
+        if scope.root != "." and (root / ".gitignore").is_file():
+            yield "--ignore-file=.gitignore"
+
+
+def _in_git(root: Path) -> bool:
+    return any(os.path.lexists(folder / ".git") for folder in (root, *root.parents))
+
+
+def _argument(pattern: str) -> str:
+    try:
+        os.fsencode(pattern)
+    except UnicodeEncodeError:
+        raise InvalidInput("The pattern holds half a character.", hint="Write it in UTF-8.") from None
+    if "\0" in pattern:
+        raise InvalidInput("The pattern holds a NUL, which text files do not.", hint="Leave it out.")
+    return pattern

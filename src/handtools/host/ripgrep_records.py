@@ -1,0 +1,93 @@
+"""Ripgrep's records: JSON lines read one by one, whatever their size or encoding."""
+
+import base64
+import json
+import os
+import re
+from collections.abc import Iterator
+from typing import IO, Any
+
+from handtools.core.searching import Hit
+from handtools.text.encoding import decode
+
+RECORD_BYTES = 1 << 20
+"""Longer records are read past: what is before their end is enough to show the hit."""
+TEXT_CHARS = 1 << 14
+"""A longer text is cut down to what is around its first match."""
+_PIECE_BYTES = 1 << 16
+_PATH = re.compile(rb'"path":(\{"(?:text|bytes)":"(?:[^"\\]|\\.)*"\})')
+_LINE = re.compile(rb'"\},"line_number":(\d+)')
+_TEXT = re.compile(rb'"lines":\{"text":"((?:[^"\\]|\\[^u]|\\u[0-9a-fA-F]{4}){0,16384})')
+
+
+def records(stream: IO[bytes]) -> Iterator[dict[str, Any]]:
+    """Every record as it comes; one that is too long comes as what can be told of it."""
+    while line := stream.readline(RECORD_BYTES):
+        if line.endswith(b"\n"):
+            yield json.loads(line)
+        elif record := _overlong(line, stream):
+            yield record
+
+
+def hit(data: dict[str, Any]) -> Hit:
+    """The hit of a match record."""
+    raw, text = _text(data["lines"])
+    text = _bare(text)
+    spans = [_span(raw, text, match["start"], match["end"]) for match in data["submatches"]]
+    line = data["line_number"] or 0
+    if len(text) <= TEXT_CHARS:
+        return Hit(path_of(data), line, text, tuple(spans), bool(data.get("cut")))
+    start = max(spans[0][0] - TEXT_CHARS // 2, 0) if spans else 0
+    near = [(a - start, min(b - start, TEXT_CHARS)) for a, b in spans if start <= a < start + TEXT_CHARS]
+    return Hit(path_of(data), line, text[start : start + TEXT_CHARS], tuple(near), clipped=True)
+
+
+def path_of(data: dict[str, Any]) -> str:
+    """The path that a record speaks about, below the workspace."""
+    path: dict[str, str] = data["path"]
+    name = path["text"] if "text" in path else os.fsdecode(base64.b64decode(path["bytes"]))
+    return name.removeprefix("./")
+
+
+def _text(given: dict[str, str]) -> tuple[bytes, str]:
+    """Bytes and text of a line; only one that is no UTF-8 is worth a guess at its encoding."""
+    if "text" in given:
+        return given["text"].encode("utf-8", "surrogatepass"), given["text"]
+    raw = base64.b64decode(given["bytes"])
+    return raw, decode(raw).body
+
+
+def _bare(text: str) -> str:
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def _span(raw: bytes, text: str, start: int, end: int) -> tuple[int, int]:
+    """Offsets in bytes as offsets in characters, none beyond the end of the line."""
+    if len(raw) != len(text) and not raw.isascii():
+        start, end = (len(decode(raw[:offset]).body) for offset in (start, end))
+    return min(start, len(text)), min(end, len(text))
+
+
+def _overlong(head: bytes, stream: IO[bytes]) -> dict[str, Any] | None:
+    """A match record of a gigantic line: its path, its number, its beginning; the rest is read past."""
+    number = _LINE.search(head)
+    tail = head[-64:]
+    while piece := stream.readline(_PIECE_BYTES):
+        number = number or _LINE.search(tail + piece)
+        tail = piece[-64:]
+        if piece.endswith(b"\n"):
+            break
+    path, text = _PATH.search(head), _TEXT.search(head)
+    if path is None or not head.startswith(b'{"type":"match"'):
+        return None
+    shown = text[1].decode("utf-8", "ignore") if text else "(a very long line)"
+    return {
+        "type": "match",
+        "data": {
+            "path": json.loads(path[1]),
+            "lines": {"text": json.loads(f'"{shown}"')},
+            "line_number": int(number[1]) if number else 0,
+            "submatches": [],
+            "cut": True,
+        },
+    }

@@ -1,0 +1,149 @@
+"""Guarded search: what a tool holds instead of the machine's search."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from anyio import to_thread
+
+from handtools.core.effects import Read
+from handtools.core.errors import InvalidInput, NotFound, ToolError, WrongKind
+from handtools.core.ports import FileFacts
+from handtools.core.searching import Gaps, Hits, Paths, Patterns, Scope, Tallies, Tree, Wanted
+from handtools.runtime.approval import Gate
+from handtools.runtime.policy import Policy, Rule
+from handtools.runtime.workspace import Workspace
+from handtools.text.globbing import AnyGlob, BadGlob
+from handtools.text.screening import Screen
+
+READ_BYTES = 4 << 20
+"""Larger files are not read for what is around a hit."""
+_NAME = re.compile(r"[\w.-]+")
+"""A glob that names one file: an exception of its rule can't be a part of it."""
+_SIMPLE = re.compile(r"[\w.*?/ -]+")
+"""Globs that mean the same to every program; the others are left to our own eyes."""
+
+
+@dataclass
+class GuardedSearch:
+    """One per call: every root is located and judged, and what rules hide is in no answer."""
+
+    workspace: Workspace
+    gate: Gate
+
+    async def hits(self, patterns: Patterns, scope: Scope, *, most: int) -> Hits:
+        """The first hits in the order of their paths."""
+        inside, sieve = await self._enter(scope)
+        found = await self.workspace.search.hits(patterns, inside, most=most, admit=sieve.admit)
+        return replace(found, gaps=sieve.gaps(found.gaps))
+
+    async def tallies(self, patterns: Patterns, scope: Scope, *, most: int) -> Tallies:
+        """The first files that hold it, and how often."""
+        inside, sieve = await self._enter(scope)
+        found = await self.workspace.search.tallies(patterns, inside, most=most, admit=sieve.admit)
+        return replace(found, gaps=sieve.gaps(found.gaps))
+
+    async def paths(self, scope: Scope, *, wanted: Wanted, most: int) -> Paths:
+        """The newest paths below a folder, and how many there are."""
+        inside, sieve = await self._enter(scope, folder=True)
+        found = await self.workspace.search.paths(inside, wanted=wanted, most=most, admit=sieve.admit)
+        return replace(found, gaps=sieve.gaps(found.gaps))
+
+    async def tree(self, scope: Scope, *, depth: int, most: int) -> Tree:
+        """What a folder holds, and the folders in it."""
+        inside, sieve = await self._enter(scope, folder=True)
+        found = await self.workspace.search.tree(inside, depth=depth, most=most, admit=sieve.admit)
+        return replace(found, gaps=sieve.gaps(found.gaps))
+
+    async def read(self, paths: Sequence[str]) -> dict[str, bytes]:
+        """The bytes behind hits; a file that is gone, changed its nature or is very large is not among them."""
+        return await to_thread.run_sync(self._read, paths)
+
+    async def _enter(self, scope: Scope, *, folder: bool = False) -> tuple[Scope, "Sieve"]:
+        """The scope with its root located and allowed."""
+        _check_globs(scope.include)
+        if self.workspace.files.quick:
+            located, facts = self._facts(scope.root)
+        else:
+            located, facts = await to_thread.run_sync(self._facts, scope.root)
+        await self.gate.admit(Read((located,)))
+        if facts is None:
+            hint = "List the folder above it, or search from `.`."
+            raise NotFound(f"There is nothing at `{scope.root}`.", hint=hint)
+        if folder and facts.kind != "folder":
+            raise WrongKind(f"`{scope.root}` is not a folder.", hint="Give the folder it is in.")
+        sieve = Sieve(self.gate.policy, self.gate.call.tool)
+        return replace(scope, root=located, exclude=(*scope.exclude, *sieve.globs)), sieve
+
+    def _facts(self, path: str) -> tuple[str, FileFacts | None]:
+        located = self.workspace.files.locate(path or ".")
+        return located, self.workspace.files.facts(located)
+
+    def _read(self, paths: Sequence[str]) -> dict[str, bytes]:
+        allowed = Sieve(self.gate.policy, self.gate.call.tool).admit(paths)
+        found = {}
+        for path in allowed:
+            try:
+                data = self.workspace.files.read(path, size=READ_BYTES + 1)
+            except ToolError:
+                continue
+            if len(data) <= READ_BYTES:
+                found[path] = data
+        return found
+
+
+@dataclass
+class Sieve:
+    """Which paths a policy lets a tool see; what would need a person's yes counts as withheld."""
+
+    policy: Policy
+    tool: str
+    withheld: int = 0
+
+    def admit(self, paths: Sequence[str]) -> Sequence[str]:
+        """The paths that may be shown, in the same order."""
+        suspects = self._screen.suspects(paths)
+        if not suspects:
+            return paths
+        return [path for path in paths if path not in suspects or self._allows(path)]
+
+    def gaps(self, gaps: Gaps) -> Gaps:
+        """What was left out, and what was withheld here."""
+        return replace(gaps, withheld=self.withheld) if self.withheld else gaps
+
+    @property
+    def globs(self) -> tuple[str, ...]:
+        """Globs that cover nothing but what is hidden: the search need not even look there."""
+        denied = [rule for rule in self._rules if rule.verdict == "deny"]
+        hidden = [path for rule in denied for path in rule.paths if not rule.but or _NAME.fullmatch(path)]
+        return tuple(glob for glob in (*hidden, *self.policy.excluded) if _SIMPLE.fullmatch(glob))
+
+    def _allows(self, path: str) -> bool:
+        verdict = self.policy.decide(Read((path,)), self.tool).verdict
+        self.withheld += verdict == "ask"
+        return verdict == "allow"
+
+    @cached_property
+    def _rules(self) -> list[Rule]:
+        return [
+            rule
+            for rule in self.policy.rules
+            if rule.verdict != "allow"
+            and "read" in rule.effects
+            and (not rule.tools or self.tool in rule.tools)
+        ]
+
+    @cached_property
+    def _screen(self) -> Screen:
+        if self.policy.defaults["read"] != "allow" or any(not rule.paths for rule in self._rules):
+            return Screen([""])
+        return Screen([glob for rule in self._rules for glob in rule.paths] + list(self.policy.excluded))
+
+
+def _check_globs(globs: Sequence[str]) -> None:
+    try:
+        AnyGlob([glob.removeprefix("!") for glob in globs])
+    except BadGlob as problem:
+        hint = "Use `*`, `**`, `?`, `[abc]` and `{a,b}`."
+        raise InvalidInput(f"The glob can't be read: {problem}.", hint=hint) from None

@@ -1,0 +1,45 @@
+"""Screening: which of very many paths could match some globs, found without asking path by path.
+
+Every glob has text that a path must contain to match it. One search for that text through all
+paths at once settles the usual case, that none of them has it.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+_PLAIN = re.compile(r"[^*?\[\]{}\\/\x00-\x1f\x7f-\U0010ffff]+")
+_NO_PLAIN = re.compile(r"\[[^]]*\]?|\{.*\}?|\\.", re.DOTALL)
+_BETWEEN = "\0"
+
+
+class Screen:
+    """A coarse sieve: what it does not give back matches none of the globs, in whatever case."""
+
+    def __init__(self, globs: Iterable[str]) -> None:
+        needles = [_needle(glob) for glob in globs]
+        self._everything = "" in needles
+        self._needles = sorted({needle for needle in needles if needle})
+
+    def suspects(self, paths: Sequence[str]) -> set[str]:
+        """Give the paths that may match."""
+        if self._everything:
+            return set(paths)
+        if not self._needles:
+            return set()
+        whole = _BETWEEN.join(paths)
+        if not whole.isascii():
+            # A letter beyond ASCII may be another one's other case: leave such paths to the globs.
+            odd = {path for path in paths if not path.isascii()}
+            return odd | self.suspects([path for path in paths if path.isascii()])
+        whole = whole.lower()
+        present = [needle for needle in self._needles if needle in whole]
+        if not present:
+            return set()
+        return {path for path in paths if any(needle in path.lower() for needle in present)}
+
+
+def _needle(glob: str) -> str:
+    """Give the longest text that a path must contain; empty when there is none for sure."""
+    pieces = [piece for piece in _NO_PLAIN.sub("*", glob).split("/") if piece != "."]
+    runs = [run for piece in pieces for run in _PLAIN.findall(piece)]
+    return max(runs, key=len, default="").lower()
