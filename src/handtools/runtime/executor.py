@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import anyio
@@ -30,8 +31,9 @@ from handtools.runtime.announcing import Announcer
 from handtools.runtime.approval import Gate, Suspended, settle
 from handtools.runtime.guard import LOCK_SECONDS, GuardedFiles
 from handtools.runtime.guard_search import GuardedSearch
+from handtools.runtime.journal import Occupied
 from handtools.runtime.landing import recover
-from handtools.runtime.overflow import bound
+from handtools.runtime.overflow import OUTPUT_BYTES, bound
 from handtools.runtime.policy import Decision, Policy
 from handtools.runtime.repeating import RepeatGuard
 from handtools.runtime.scheduler import Scheduler
@@ -245,22 +247,37 @@ class Executor:
         if files and files.landed:
             result = result.settled(changes=together(files.landed))
         seconds = time.perf_counter() - clock if clock else 0.0
-        settled = await to_thread.run_sync(self._record, call, result, files, started, seconds)
+        record = partial(self._record, call, result, files, started, seconds)
+        try:
+            at_once = self.workspace.files.quick and len(result.text) <= OUTPUT_BYTES
+            settled = record(wait=False) if at_once else await to_thread.run_sync(record)
+        except Occupied:
+            settled = await to_thread.run_sync(record)
         self.announcer.announce(Settled(call, settled))
         return settled
 
     def _record(
-        self, call: Call, result: Result[Any], files: GuardedFiles | None, started: float, seconds: float
+        self,
+        call: Call,
+        result: Result[Any],
+        files: GuardedFiles | None,
+        started: float,
+        seconds: float,
+        *,
+        wait: bool = True,
     ) -> Result[Any]:
+        """Bound the result and write it down; without `wait` only if nobody is in the way."""
         bounded = bound(result, call, self.workspace.outputs)
         text = bounded.text
         usage = Usage(seconds, estimate(text), len(text))
         settled = bounded.settled(usage=usage)
         try:
-            with self.workspace.journal.together():
+            with self.workspace.journal.together(wait=wait):
                 self.workspace.journal.calls.record(call, settled, started)
                 if files:
                     files.remember()
+        except Occupied:
+            raise
         except HostError as failure:
             log.warning("Call %s is not in the log: %s", call.id, failure)
         return settled

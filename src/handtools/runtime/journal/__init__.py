@@ -5,11 +5,11 @@ from contextlib import AbstractContextManager
 from handtools.core.ports import Store
 from handtools.runtime.journal.blobs import Blobs
 from handtools.runtime.journal.calls import Calls, LoggedCall
-from handtools.runtime.journal.database import Database
+from handtools.runtime.journal.database import Database, Occupied
 from handtools.runtime.journal.entries import Entries, Entry, Touch
 from handtools.runtime.journal.retention import Limits, Retention
 
-__all__ = ["Entry", "Journal", "Limits", "LoggedCall", "Touch"]
+__all__ = ["Entry", "Journal", "Limits", "LoggedCall", "Occupied", "Touch"]
 
 
 class Journal:
@@ -32,9 +32,9 @@ class Journal:
         """Says what was done when the record was found damaged; empty otherwise."""
         return self._database.healed
 
-    def together(self) -> AbstractContextManager[object]:
-        """One transaction for everything that is recorded within the block."""
-        return self._database.writing()
+    def together(self, *, wait: bool = True) -> AbstractContextManager[object]:
+        """One transaction for all that is recorded within the block; `Occupied` rather than a `wait`."""
+        return self._database.writing(wait=wait)
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""

@@ -11,6 +11,8 @@ from handtools.core.errors import HostError, JournalDamaged
 
 SCHEMA_VERSION = 1
 BUSY_SECONDS = 30.0
+CHECKPOINT_WRITES = 400
+"""After this many transactions the log is folded into the file, by a caller that has time."""
 
 SCHEMA = """
 CREATE TABLE calls (
@@ -48,6 +50,10 @@ CREATE TABLE approvals (call_id TEXT PRIMARY KEY, call TEXT NOT NULL, approval T
 """
 
 
+class Occupied(HostError):
+    """Someone else is writing, or there is housekeeping to do: come back with time to wait."""
+
+
 class Database:
     """A lazily opened connection that any thread may use, one at a time."""
 
@@ -57,6 +63,7 @@ class Database:
         """Says what was done when the file was found damaged; empty otherwise."""
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self._writes = 0
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -65,20 +72,45 @@ class Database:
             yield self._open()
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it or nothing."""
-        with self._lock, _explained(self.path):
-            connection = self._open()
-            if connection.in_transaction:
-                yield connection
-                return
+    def writing(self, *, wait: bool = True) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it or nothing. Without `wait`, raises `Occupied` rather than take long."""
+        if not self._lock.acquire(blocking=wait):
+            raise Occupied("Another thread is writing.")
+        try:
+            with _explained(self.path):
+                connection = self._open()
+                if connection.in_transaction:
+                    yield connection
+                    return
+                self._begin(connection, wait=wait)
+                try:
+                    yield connection
+                except BaseException:
+                    connection.execute("ROLLBACK")
+                    raise
+                connection.execute("COMMIT")
+        finally:
+            self._lock.release()
+
+    def _begin(self, connection: sqlite3.Connection, *, wait: bool) -> None:
+        self._writes += 1
+        if self._writes >= CHECKPOINT_WRITES:
+            if not wait:
+                raise Occupied("The log is due to be folded in.")
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            self._writes = 0
+        if wait:
             connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-            except BaseException:
-                connection.execute("ROLLBACK")
+            return
+        connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as failure:
+            if failure.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                 raise
-            connection.execute("COMMIT")
+            raise Occupied("Another process is writing.") from None
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""
@@ -122,6 +154,9 @@ def _connect(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(
+            "PRAGMA wal_autocheckpoint = 0"
+        )  # when, and on whose time, is for `writing` to say
         # A power cut may cost the newest records, never a file's bytes: those are synced by the host.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cache_size = -8192")
