@@ -20,6 +20,7 @@ from handtools.core.schema import Dialect, schema
 from handtools.core.tool import AnyTool, Tool
 from handtools.host.local_files import LocalFiles
 from handtools.host.locks import FileLocks
+from handtools.host.media.file_media import FileMedia
 from handtools.host.ripgrep import RipgrepSearch
 from handtools.host.state import state_folder
 from handtools.host.store import FolderStore
@@ -163,6 +164,7 @@ def local_workspace(
         outputs=FolderStore(folder / "outputs"),
         search=RipgrepSearch(root),
         syntax=TreeSyntax(),
+        media=FileMedia(),
     )
 
 

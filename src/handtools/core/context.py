@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from handtools.core.call import Call
-from handtools.core.ports import Files, History, Progress, Search, Syntax
+from handtools.core.ports import Files, History, Media, Progress, Search, Syntax
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,5 +17,6 @@ class Context:
     history: History
     search: Search
     syntax: Syntax
+    media: Media
     progress: Progress
     clock: Callable[[], datetime]

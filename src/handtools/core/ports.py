@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from handtools.core.changes import Change, Changes, ChangeSet, Kind, Node
+from handtools.core.media import MediaKind, Preview, Wish
 from handtools.core.searching import Admit, Hits, Paths, Patterns, Scope, Tallies, Tree, Wanted
 from handtools.core.syntax import Match, Outline, Role, Spot, Symbol
 
@@ -219,6 +220,22 @@ class Syntax(Protocol):
 
     async def structural(self, path: str, data: bytes, pattern: str) -> list[Match] | None:
         """Where an ast-grep pattern such as `open($FILE, $$$)` matches; None when no grammar fits."""
+        ...
+
+
+class Media(Protocol):
+    """Readers of files that are not plain text, over bytes that the caller holds already."""
+
+    def kind(self, path: str, head: bytes) -> MediaKind | None:
+        """What a file is, by its first bytes and its name; None when it is nothing that can be shown."""
+        ...
+
+    def describe(self, head: bytes) -> str:
+        """A binary file's kind in a few words; empty when nobody can tell."""
+        ...
+
+    async def preview(self, path: str, data: bytes, wish: Wish) -> Preview | None:
+        """The file as text or pictures; None when nothing here can show it."""
         ...
 
 

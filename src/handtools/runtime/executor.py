@@ -233,6 +233,7 @@ class Executor:
             history=history,
             search=GuardedSearch(self.workspace, files.gate),
             syntax=self.workspace.syntax,
+            media=self.workspace.media,
             progress=progress,
             clock=self.clock,
         )

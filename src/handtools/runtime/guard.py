@@ -45,7 +45,7 @@ class GuardedFiles:
         if path.startswith(OUTPUT):
             return await to_thread.run_sync(self._kept, path, start, size)
         found: bytes | str | None = None
-        if self.workspace.files.quick and start == 0 and size is None:
+        if self.workspace.files.quick and start == 0 and (size is None or size > QUICK_BYTES):
             found = self._read_if_allowed(path, 0, QUICK_BYTES + 1)
         if found is None or len(found) > QUICK_BYTES:
             found = await to_thread.run_sync(self._read_if_allowed, path, start, size)

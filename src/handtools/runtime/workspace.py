@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from handtools.core.ports import HostFiles, HostSearch, Locks, Store, Syntax
+from handtools.core.ports import HostFiles, HostSearch, Locks, Media, Store, Syntax
 from handtools.runtime.journal import Journal
 
 
@@ -16,3 +16,4 @@ class Workspace:
     outputs: Store
     search: HostSearch
     syntax: Syntax
+    media: Media

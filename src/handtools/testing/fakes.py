@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 
 from handtools.core.tool import AnyTool
+from handtools.host.media.file_media import FileMedia
 from handtools.host.memory_files import MemoryFiles
 from handtools.host.memory_search import MemorySearch
 from handtools.host.syntax.tree_syntax import TreeSyntax
@@ -71,6 +72,7 @@ def memory_workspace(files: Mapping[str, bytes] | None = None) -> Workspace:
         outputs=MemoryStore(),
         search=MemorySearch(held),
         syntax=TreeSyntax(),
+        media=FileMedia(),
     )
 
 

@@ -1,0 +1,125 @@
+"""Mapping: the definitions of a tree that matter most, by how much the rest of it mentions them."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from handtools.text.tokens import estimate
+
+ROUNDS = 20
+DAMPING = 0.85
+_WORD = re.compile(r"[^\W\d]\w{2,}")
+_COMMON_HOMES = 5
+"""A name that more files define says little about any of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """Something a file defines."""
+
+    path: str
+    name: str
+    line: int
+    head: str
+    """The line that defines it, as it stands."""
+
+
+def words(text: str) -> Counter[str]:
+    """How often each identifier occurs."""
+    return Counter(_WORD.findall(text))
+
+
+def ranked(definitions: Sequence[Definition], mentions: Mapping[str, Counter[str]]) -> list[Definition]:
+    """Most-referenced first: files vote for what they mention, and a vote weighs as much as its file."""
+    homes: dict[str, list[str]] = {}
+    for one in sorted(definitions, key=lambda one: (one.path, one.line)):
+        homes.setdefault(_last(one.name), []).append(one.path)
+    links = _links(homes, mentions)
+    weights = _weights(sorted(mentions), links)
+    scores: dict[tuple[str, str], float] = {}
+    for path in sorted(links):
+        for (name, home), strength in links[path].items():
+            scores[home, name] = scores.get((home, name), 0.0) + weights[path] * strength
+    return sorted(
+        definitions,
+        key=lambda one: (-scores.get((one.path, _last(one.name)), 0.0), one.path, one.line),
+    )
+
+
+def fitted(definitions: Sequence[Definition], tokens: int) -> tuple[str, int]:
+    """The map of as many of the first definitions as fit, and how many those are."""
+    low, high = 0, len(definitions)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if estimate(rendered(definitions[:middle])) <= tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return rendered(definitions[:low]), low
+
+
+def rendered(definitions: Sequence[Definition]) -> str:
+    """Definitions by file, the file of the first one first, in the order they stand there."""
+    order = {one.path: rank for rank, one in reversed(list(enumerate(definitions)))}
+    every = sorted(definitions, key=lambda one: (order[one.path], one.line))
+    parts = []
+    for path, group in groupby(every, key=lambda one: one.path):
+        parts.append(path)
+        parts += [f"{one.line:6}\t{one.head}" for one in group]
+    return "\n".join(parts)
+
+
+Links = dict[str, dict[tuple[str, str], float]]
+"""By file: each name that it mentions, with the file that defines it, and how strongly."""
+
+
+def _links(homes: Mapping[str, Sequence[str]], mentions: Mapping[str, Counter[str]]) -> Links:
+    links: Links = {}
+    for path in sorted(mentions):
+        found = links.setdefault(path, {})
+        for name in sorted(mentions[path].keys() & homes.keys()):
+            others = sorted(set(homes[name]) - {path})
+            for home in others:
+                strength = math.sqrt(mentions[path][name]) * _telling(name, len(set(homes[name])))
+                found[name, home] = strength / len(others)
+    return links
+
+
+def _telling(name: str, homes: int) -> float:
+    """How much the mention of a name says: long and mixed names are rarely a coincidence."""
+    telling = 1.0
+    if len(name) >= 8 and ("_" in name.strip("_") or name.lower() != name):
+        telling *= 3.0
+    if name.startswith("_"):
+        telling *= 0.3
+    return telling * (0.1 if homes > _COMMON_HOMES else 1.0)
+
+
+def _weights(paths: Sequence[str], links: Links) -> dict[str, float]:
+    """How much each file weighs, by the files that mention what it defines."""
+    if not paths:
+        return {}
+    weights = dict.fromkeys(paths, 1.0 / len(paths))
+    shares = {path: _shares(links.get(path, {})) for path in paths}
+    for _ in range(ROUNDS):
+        fresh = dict.fromkeys(paths, (1.0 - DAMPING) / len(paths))
+        for path in paths:
+            for home, share in shares[path].items():
+                fresh[home] = fresh.get(home, 0.0) + DAMPING * weights[path] * share
+        weights = fresh
+    return weights
+
+
+def _shares(found: Mapping[tuple[str, str], float]) -> dict[str, float]:
+    total = sum(found.values())
+    shares: dict[str, float] = {}
+    for (_, home), strength in found.items():
+        shares[home] = shares.get(home, 0.0) + strength / total
+    return shares
+
+
+def _last(name: str) -> str:
+    return re.split(r"[.:#]", name)[-1]
