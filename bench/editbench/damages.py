@@ -105,7 +105,7 @@ def exact_fragment(rng: random.Random, scene: Scene) -> Draft | None:
     return Draft(body, old, new, (body[:at] + new + body[at + len(old) :],), meant=(old, new))
 
 
-def first_trimmed(rng: random.Random, scene: Scene) -> Draft | None:
+def first_trimmed(_: random.Random, scene: Scene) -> Draft | None:
     """The indentation of the first line is lost, as when a model starts copying at the first letter."""
     if not indent_of(scene.old[0]) or not _same_edge(scene, 0):
         return None
@@ -125,7 +125,7 @@ def last_cut(rng: random.Random, scene: Scene) -> Draft | None:
     return _only_once(scene, "\n".join(scene.old)[:-cut], "\n".join(scene.new)[:-cut])
 
 
-def both_stripped(rng: random.Random, scene: Scene) -> Draft | None:
+def both_stripped(_: random.Random, scene: Scene) -> Draft | None:
     """`.strip()` on both arguments."""
     if not _same_edge(scene, 0) or not _same_edge(scene, -1):
         return None
@@ -145,7 +145,7 @@ def _only_once(scene: Scene, old: str, new: str) -> Draft | None:
     return Draft(body, old, new, (scene.result(),), meant=("\n".join(scene.old), "\n".join(scene.new)))
 
 
-def whole_lines(rng: random.Random, scene: Scene) -> Draft | None:
+def whole_lines(_: random.Random, scene: Scene) -> Draft | None:
     """Both arguments end with the line end."""
     old, new = "\n".join(scene.old) + "\n", "\n".join((*scene.new, ""))
     return Draft(scene.content(), old, new, (scene.result(),), meant=(old, new))
@@ -207,14 +207,14 @@ def tabs_to_spaces(rng: random.Random, scene: Scene) -> Draft | None:
     return spoiled(over, lambda line: indent_of(line).replace("\t", " " * size) + line.lstrip(" \t"))
 
 
-def spaces_to_tabs(rng: random.Random, scene: Scene) -> Draft | None:
+def spaces_to_tabs(_: random.Random, scene: Scene) -> Draft | None:
     size = _width(scene)
     if not _pure(scene, " ") or not _indented(scene) or not size:
         return None
     return spoiled(scene, lambda line: _swap(indent_of(line), " " * size, "\t") + line.lstrip(" \t"))
 
 
-def dedented(rng: random.Random, scene: Scene) -> Draft | None:
+def dedented(_: random.Random, scene: Scene) -> Draft | None:
     """Common indentation taken away, in both."""
     shared = _shared_indent((*scene.old, *scene.new))
     if not shared or len(scene.old) < 2:
@@ -236,7 +236,7 @@ def underindented(rng: random.Random, scene: Scene) -> Draft | None:
     return spoiled(scene, lambda line: line[count:] if line.strip() else line)
 
 
-def wrong_width(rng: random.Random, scene: Scene) -> Draft | None:
+def wrong_width(_: random.Random, scene: Scene) -> Draft | None:
     """Two-column steps written as four, or the other way round."""
     size = _width(scene)
     if not _pure(scene, " ") or size not in {2, 4, 8} or not _indented(scene):
@@ -249,11 +249,14 @@ def inner_space(rng: random.Random, scene: Scene) -> Draft | None:
     """Aligned columns closed up, or a blank added round an operator; never inside quotes."""
     if any(mark in line for line in (*scene.old, *scene.new) for mark in "'\"`"):
         return None
-    if rng.random() < 0.6:
-        change = lambda line: indent_of(line) + re.sub(r"[ \t]{2,}", " ", line.lstrip(" \t"))  # noqa: E731
-    else:
-        style = rng.choice(("=", " = "))
-        change = lambda line: indent_of(line) + re.sub(r"(?<=\w) ?= ?(?=\w)", style, line.lstrip(" \t"))  # noqa: E731
+    runs, style = rng.random() < 0.6, rng.choice(("=", " = "))
+
+    def change(line: str) -> str:
+        text = line.lstrip(" \t")
+        return indent_of(line) + (
+            re.sub(r"[ \t]{2,}", " ", text) if runs else re.sub(r"(?<=\w) ?= ?(?=\w)", style, text)
+        )
+
     return spoiled(scene, change, literal=True)
 
 
@@ -449,35 +452,35 @@ def typo_changed(rng: random.Random, scene: Scene) -> Draft | None:
     if (slip := _typo(rng, scene, line_is="changed")) is None:
         return None
     index, word, bad = slip
-    change = lambda line: re.sub(rf"\b{word}\b", bad, line)  # noqa: E731
-    old = tuple(change(line) if i == index else line for i, line in enumerate(scene.old))
-    new = tuple(change(s.text) if s.of == index else s.text for s in scene.script)
+    found = re.compile(rf"\b{word}\b")
+    old = tuple(found.sub(bad, line) if i == index else line for i, line in enumerate(scene.old))
+    new = tuple(found.sub(bad, s.text) if s.of == index else s.text for s in scene.script)
     return draft(scene, old, new, (scene.result(),))
 
 
 # --- how arguments travel -------------------------------------------------------------------------
 
 
-def escaped_json(rng: random.Random, scene: Scene) -> Draft | None:
+def escaped_json(_: random.Random, scene: Scene) -> Draft | None:
     """Escaped twice: the whole argument is a JSON string's inside."""
     old, new = (json.dumps("\n".join(lines), ensure_ascii=False)[1:-1] for lines in (scene.old, scene.new))
     return draft(scene, [old], [new], (scene.result(),))
 
 
-def escaped_newlines(rng: random.Random, scene: Scene) -> Draft | None:
+def escaped_newlines(_: random.Random, scene: Scene) -> Draft | None:
     """`\\n` for line ends and nothing else."""
     if any("\\" in line for line in (*scene.old, *scene.new)) or len(scene.old) < 2:
         return None
     return draft(scene, ["\\n".join(scene.old)], ["\\n".join(scene.new)], (scene.result(),))
 
 
-def escaped_quotes(rng: random.Random, scene: Scene) -> Draft | None:
+def escaped_quotes(_: random.Random, scene: Scene) -> Draft | None:
     if any("\\" in line for line in (*scene.old, *scene.new)):
         return None
     return spoiled(scene, lambda line: line.replace('"', '\\"'))
 
 
-def entities(rng: random.Random, scene: Scene) -> Draft | None:
+def entities(_: random.Random, scene: Scene) -> Draft | None:
     """`&lt;` for `<`, as from an XML tool call."""
     if any("&" in line and ";" in line for line in (*scene.old, *scene.new)):
         return None
@@ -512,10 +515,8 @@ def fence(rng: random.Random, scene: Scene) -> Draft | None:
     if any(line.strip().startswith(("```", "~~~")) for line in (*scene.old, *scene.new)):
         return None
     opening = rng.choice(("```", f"```{scene.lang}"))
-    wrap = lambda lines: (opening, *lines, "```")  # noqa: E731
-    return draft(
-        scene, wrap(scene.old), wrap(scene.new) if rng.random() < 0.8 else scene.new, (scene.result(),)
-    )
+    new = (opening, *scene.new, "```") if rng.random() < 0.8 else scene.new
+    return draft(scene, (opening, *scene.old, "```"), new, (scene.result(),))
 
 
 ELISIONS = (
@@ -548,7 +549,7 @@ def elision(rng: random.Random, scene: Scene) -> Draft | None:
     return draft(scene, old, new, (scene.result(),))
 
 
-def diff_markers(rng: random.Random, scene: Scene) -> Draft | None:
+def diff_markers(_: random.Random, scene: Scene) -> Draft | None:
     """Old lines sent with `-`, new ones with `+`, as in a diff."""
     if len(scene.old) < 2 or any(line.lstrip().startswith(("-", "+")) for line in (*scene.old, *scene.new)):
         return None

@@ -3,7 +3,7 @@
 import random
 import re
 from dataclasses import dataclass, replace
-from typing import Literal
+from itertools import pairwise
 
 WORDS = (
     "buffer",
@@ -162,7 +162,7 @@ def _unit(old: tuple[str, ...]) -> str:
     if any(line.startswith("\t") for line in old):
         return "\t"
     widths = sorted({len(indent_of(line)) for line in old if line.strip()})
-    steps = [b - a for a, b in zip(widths, widths[1:], strict=False)] or widths
+    steps = [b - a for a, b in pairwise(widths)] or widths
     return " " * (2 if min(steps, default=4) == 2 else 4)
 
 
@@ -243,4 +243,3 @@ SHAPES = {
     "delete": _delete,
     "both": _both,
 }
-Shape = Literal["modify", "insert", "nest", "delete", "both"]

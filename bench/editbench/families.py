@@ -1,34 +1,90 @@
 """Every family by name: what must apply and what must be refused, and how many of each."""
 
-import random
-from collections.abc import Callable
-
 from bench.editbench import damages, hazards
-from bench.editbench.damages import Draft, Family
-from bench.editbench.edits import Scene
+from bench.editbench.damages import Family
 
 APPLY: dict[str, Family] = {
-    name: getattr(damages, name)
-    for name in (
-        "exact exact_special exact_fragment first_trimmed last_cut both_stripped whole_lines "
-        "trailing_lost trailing_added blank_lines_indented tabs_to_spaces spaces_to_tabs dedented overindented "
-        "underindented wrong_width inner_space quote_style smart_signs plain_signs odd_spaces odd_spaces_in_file "
-        "zero_width decomposed typo_kept typo_healed typo_changed escaped_json escaped_newlines escaped_quotes "
-        "entities line_numbers fence elision diff_markers blank_missing blank_extra blank_edges crlf_file cr_file "
-        "crlf_arguments crlf_mixed bom no_final_newline foreign_bytes"
-    ).split()
-}
-APPLY |= {
-    name: getattr(hazards, name)
-    for name in ("several", "near_twin", "hinted", "drift_small", "stale_context")
+    family.__name__: family
+    for family in (
+        damages.exact,
+        damages.exact_special,
+        damages.exact_fragment,
+        damages.first_trimmed,
+        damages.last_cut,
+        damages.both_stripped,
+        damages.whole_lines,
+        damages.trailing_lost,
+        damages.trailing_added,
+        damages.blank_lines_indented,
+        damages.tabs_to_spaces,
+        damages.spaces_to_tabs,
+        damages.dedented,
+        damages.overindented,
+        damages.underindented,
+        damages.wrong_width,
+        damages.inner_space,
+        damages.quote_style,
+        damages.smart_signs,
+        damages.plain_signs,
+        damages.odd_spaces,
+        damages.odd_spaces_in_file,
+        damages.zero_width,
+        damages.decomposed,
+        damages.typo_kept,
+        damages.typo_healed,
+        damages.typo_changed,
+        damages.escaped_json,
+        damages.escaped_newlines,
+        damages.escaped_quotes,
+        damages.entities,
+        damages.line_numbers,
+        damages.fence,
+        damages.elision,
+        damages.diff_markers,
+        damages.blank_missing,
+        damages.blank_extra,
+        damages.blank_edges,
+        damages.crlf_file,
+        damages.cr_file,
+        damages.crlf_arguments,
+        damages.crlf_mixed,
+        damages.bom,
+        damages.no_final_newline,
+        damages.foreign_bytes,
+        hazards.several,
+        hazards.near_twin,
+        hazards.hinted,
+        hazards.drift_small,
+        hazards.stale_context,
+    )
 }
 REFUSE: dict[str, Family] = {
-    name: getattr(hazards, name)
-    for name in (
-        "deleted deleted_decoy literal_changed word_changed operator_changed twin_exact twin_indent twin_quotes sibling "
-        "inside_word drift_far other_file line_missing line_extra lines_swapped symbol_misspelt number_misspelt "
-        "plural case_changed omission same elision_one_sided stale_conflict nesting_changed"
-    ).split()
+    family.__name__: family
+    for family in (
+        hazards.deleted,
+        hazards.deleted_decoy,
+        hazards.literal_changed,
+        hazards.word_changed,
+        hazards.operator_changed,
+        hazards.twin_exact,
+        hazards.twin_indent,
+        hazards.twin_quotes,
+        hazards.sibling,
+        hazards.inside_word,
+        hazards.drift_far,
+        hazards.other_file,
+        hazards.line_missing,
+        hazards.line_extra,
+        hazards.lines_swapped,
+        hazards.symbol_misspelt,
+        hazards.number_misspelt,
+        hazards.plural,
+        hazards.case_changed,
+        hazards.omission,
+        hazards.same,
+        hazards.elision_one_sided,
+        hazards.stale_conflict,
+        hazards.nesting_changed,
+    )
 }
 PER_APPLY, PER_REFUSE = 104, 66
-Checked = Callable[[random.Random, Scene], Draft | None]

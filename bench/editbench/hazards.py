@@ -164,7 +164,7 @@ def _substantial(scene: Scene) -> bool:
     return sum(map(str.isalnum, "".join(scene.old))) >= 16
 
 
-def deleted(rng: random.Random, scene: Scene) -> Draft | None:
+def deleted(_: random.Random, scene: Scene) -> Draft | None:
     return _refuse(scene, "\n".join((*scene.before, *scene.after)))
 
 
@@ -223,12 +223,12 @@ def operator_changed(rng: random.Random, scene: Scene) -> Draft | None:
     return _swapped_in_file(scene, index, line[: sign.start()] + _OTHER_SIGN[sign[0]] + line[sign.end() :])
 
 
-def twin_exact(rng: random.Random, scene: Scene) -> Draft | None:
+def twin_exact(_: random.Random, scene: Scene) -> Draft | None:
     content = "\n".join((*scene.before, *scene.old, *scene.after, *scene.old, ""))
     return Draft(content, "\n".join(scene.old), "\n".join(scene.new), ())
 
 
-def twin_indent(rng: random.Random, scene: Scene) -> Draft | None:
+def twin_indent(_: random.Random, scene: Scene) -> Draft | None:
     """The block twice at different depths, the argument at neither."""
     if len(scene.old) < 2 or any(not line.strip() for line in scene.old[:1]):
         return None
@@ -240,7 +240,7 @@ def twin_indent(rng: random.Random, scene: Scene) -> Draft | None:
     return Draft(content, old, "\n".join(wanted), ()) if old not in content else None
 
 
-def twin_quotes(rng: random.Random, scene: Scene) -> Draft | None:
+def twin_quotes(_: random.Random, scene: Scene) -> Draft | None:
     """Two candidates that differ from the argument each in its own quotes or blanks."""
     if not any('"' in line for line in scene.old) or any("'" in line for line in scene.old):
         return None
@@ -288,7 +288,7 @@ def drift_far(rng: random.Random, scene: Scene) -> Draft | None:
     return Draft(plain.content, plain.old, plain.new, (), line=line) if line > 0 else None
 
 
-def other_file(rng: random.Random, scene: Scene) -> Draft | None:
+def other_file(_: random.Random, scene: Scene) -> Draft | None:
     """The file here is made of every other line: the text belongs to another one."""
     half = [line for i, line in enumerate((*scene.before, *scene.after)) if i % 2]
     return _refuse(scene, "\n".join((*half, ""))) if _substantial(scene) else None
@@ -399,7 +399,7 @@ def omission(rng: random.Random, scene: Scene) -> Draft | None:
     return Draft(scene.content(), "\n".join(scene.old), new, ())
 
 
-def same(rng: random.Random, scene: Scene) -> Draft | None:
+def same(_: random.Random, scene: Scene) -> Draft | None:
     old = "\n".join(scene.old)
     return Draft(scene.content(), old, old, ())
 

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from handtools.text.matching.guarding import is_elision
 
+MOST_PIECES = 12
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:

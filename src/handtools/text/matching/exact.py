@@ -95,7 +95,7 @@ def _cut_word(page: Page, text: str, at: int, old: str, new: str) -> Refused | N
             continue
         mine, theirs = part(old), part(new)
         if mine and (theirs is None or mine[0] != theirs[0] or mine[0] == old == theirs[0]):
-            return refusing.inside_word(page, text, at, old)
+            return refusing.inside_word(page, lines.line_at(text, at), old)
     return None
 
 
@@ -110,7 +110,7 @@ def _lost_depth(page: Page, text: str, at: int, old: str, new: str) -> Refused |
     opens = old.rstrip().endswith(_OPENERS)
     if shallowest > len(depth) or (shallowest == len(depth) and not opens):
         return None
-    return refusing.lost_depth(page, text, at, old)
+    return refusing.lost_depth(page, lines.line_at(text, at), old)
 
 
 def _replace_lines(page: Page, at: int, old: str, new: str) -> Applied:

@@ -22,7 +22,7 @@ _ELISION = re.compile(
 _OMISSION = re.compile(
     rf"{_OPENING}\s*[(\[]?\s*{_DOTS}{_ANY}{_SAYS}{_ANY}"
     rf"|{_OPENING}\s*{_ANY}{_SAYS}{_ANY}{_DOTS}.{{0,10}}"
-    rf"|{_OPENING}\s*[(\[]?\s*(?:the )?(?:rest of|remaining|other|existing)?[\w ]{{0,40}}{_SAME}[)\]]?\.?\s*{_CLOSING}?"
+    rf"|{_OPENING}\s*[(\[]?\s*[\w ]{{0,60}}{_SAME}[)\]]?\.?\s*{_CLOSING}?"
     rf"|{_DOTS}{_ANY}{_SAYS}{_ANY}",
     re.IGNORECASE,
 )

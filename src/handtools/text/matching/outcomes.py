@@ -99,7 +99,7 @@ class Refused:
     suggestion: str | None = None
 
 
-class Unclear(Exception):  # noqa: N818 - it says what happened
+class Unclear(Exception):
     """Raised where the right place is known but not what the new text means there."""
 
     def __init__(self, code: Code, message: str) -> None:

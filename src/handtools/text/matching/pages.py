@@ -3,7 +3,7 @@
 from functools import cached_property
 
 from handtools.text import lines
-from handtools.text.matching.folding import is_blank, squashed
+from handtools.text.matching.folding import squashed
 from handtools.text.matching.outcomes import Span, Window
 
 
@@ -69,6 +69,13 @@ def offsets(text: str, needle: str, *, most: int) -> list[int]:
     return found
 
 
-def filled_lines(text: str) -> list[str]:
-    """The lines of an argument that hold anything."""
-    return [line for line in text.split("\n") if not is_blank(line)]
+def common_start(one: str, other: str) -> int:
+    """How many characters both begin with, by bisection over fast comparisons."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one.startswith(other[low:middle], low):
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -8,7 +8,7 @@ from handtools.text import lines
 from handtools.text.diffing import opcodes
 from handtools.text.matching import cleaning
 from handtools.text.matching.folding import is_blank, squashed
-from handtools.text.matching.outcomes import Hint, Place, Refused, Window
+from handtools.text.matching.outcomes import Code, Hint, Place, Refused, Unclear, Window
 from handtools.text.matching.pages import Page
 
 _MOST_SHOWN = 5
@@ -16,14 +16,15 @@ _MOST_AROUND = 8
 _ALIKE = 55
 _LEAST_WEIGHT = 4
 _MOST_COMPARED_STARTS = 8
+_MOST_VOTERS = 400
 _LONGEST_COMPARED = 4000
 _MOST_COMPARED = 20_000
 _FEWEST_LETTERS_PRESENT = 16
 
 
-def not_found(page: Page, old: str, new: str) -> Refused:
-    """Nothing in the file says this; show what comes nearest."""
-    old = cleaning.undressed(old)
+def not_found(page: Page, olds: list[str], new: str) -> Refused:
+    """Nothing in the file says this, however the old text is read; show what comes nearest."""
+    old = _best_known(page, olds)
     window = nearest(page, old)
     if window is None:
         return _present(page, old, new) or Refused(
@@ -41,13 +42,18 @@ def not_found(page: Page, old: str, new: str) -> Refused:
     )
 
 
-def unclear(
-    page: Page, code: "Refused | None", first: int, last: int, old: str, *, why: str, name: str
-) -> Refused:
+def _best_known(page: Page, olds: list[str]) -> str:
+    """The reading of which the file has most."""
+    known = set(page.squash.split("\n"))
+    readings = dict.fromkeys([*olds, cleaning.undressed(olds[0])])
+    return max(readings, key=lambda old: sum(len(key) for key in squashed(old).split("\n") if key in known))
+
+
+def unclear(page: Page, why: Unclear, first: int, last: int, old: str) -> Refused:
     """The place is known, what to write there is not."""
     window = page.window(first, last)
     return Refused(
-        code=name,  # type: ignore[arg-type]
+        code=why.code,
         message=f"{why} (lines {window.line}-{window.end_line})",
         hint="Send the old_string below, and new_string in the same form.",
         nearest=window,
@@ -59,15 +65,12 @@ def unclear(
 def ambiguous(page: Page, found: list[int], old: str) -> Refused:
     """More than one place; name each with an `old_string` that means it alone."""
     height = lines.count(old.rstrip("\r\n"))
+    shown = found[:_MOST_SHOWN]
     places = tuple(
-        Place(
-            line,
-            page.bare[line - 1].strip() if line <= len(page.bare) else "",
-            _unique(page, line - 1, line - 1 + height, widen=True),
-        )
-        for line in found[:_MOST_SHOWN]
+        Place(line, _title(page, line), _unique(page, line - 1, line - 1 + height, widen=True))
+        for line in shown
     )
-    where = ", ".join(map(str, found[:_MOST_SHOWN])) + (" ..." if len(found) > _MOST_SHOWN else "")
+    where = ", ".join(map(str, shown)) + (" ..." if len(found) > len(shown) else "")
     return Refused(
         code="ambiguous",
         message=f"old_string fits {len(found)} places: lines {where}.",
@@ -97,25 +100,20 @@ def elsewhere(page: Page, found: list[int], hint: Hint | None) -> Refused:
     return Refused(
         code="not_found",
         message=f"old_string is not within reach of {said}; it occurs at line {where}.",
-        places=tuple(Place(line, page.bare[line - 1].strip()) for line in found[:_MOST_SHOWN]),
+        places=tuple(Place(line, _title(page, line)) for line in found[:_MOST_SHOWN]),
     )
 
 
-def inside_word(page: Page, text: str, at: int, old: str) -> Refused:
+def inside_word(page: Page, line: int, old: str) -> Refused:
     """The only hit is part of a longer word that the edit would change."""
-    return _whole_lines(page, text, at, old, "inside_word", "old_string occurs only inside a longer word")
+    why = f"old_string occurs only inside a longer word (line {line})."
+    return _whole_lines(page, line, old, "inside_word", why)
 
 
-def lost_depth(page: Page, text: str, at: int, old: str) -> Refused:
+def lost_depth(page: Page, line: int, old: str) -> Refused:
     """The depth of added lines depends on an indentation that old_string leaves out."""
-    return _whole_lines(
-        page,
-        text,
-        at,
-        old,
-        "indent_conflict",
-        "old_string leaves out the line's indentation, so that of the added lines is unclear",
-    )
+    why = f"old_string leaves out the indentation of line {line}, so that of the added lines is unclear."
+    return _whole_lines(page, line, old, "indent_conflict", why)
 
 
 def stale(page: Page, first: int, last: int) -> Refused:
@@ -123,7 +121,7 @@ def stale(page: Page, first: int, last: int) -> Refused:
     window = page.window(first, last)
     return Refused(
         code="stale",
-        message=f"The file changed here since you read it: lines {window.line}-{window.end_line} are now different.",
+        message=f"Lines {window.line}-{window.end_line} were changed by someone since you read them.",
         hint="Look at the lines below and edit them as they are now.",
         nearest=window,
         suggestion=_unique(page, first, last),
@@ -135,18 +133,19 @@ def render(refusal: Refused) -> str:
     parts = [refusal.message]
     if refusal.nearest and refusal.suggestion is None:
         parts.append(lines.number(refusal.nearest.lines, refusal.nearest.line))
-    if refusal.differences:
-        parts.append("\n".join(refusal.differences))
+    parts += refusal.differences
     for place in refusal.places:
-        parts.append(
-            f"line {place.line}: {place.text}"
-            + (f"\nold_string for line {place.line}:\n{_fenced(place.old)}" if place.old else "")
-        )
+        parts.append(f"line {place.line}: {place.text}")
+        if place.old is not None:
+            parts.append(f"old_string for line {place.line}:\n{_fenced(place.old)}")
     if refusal.suggestion is not None:
         parts.append(f"old_string:\n{_fenced(refusal.suggestion)}")
-    if refusal.hint:
-        parts.append(refusal.hint)
-    return "\n".join(parts)
+    return "\n".join(filter(None, [*parts, refusal.hint]))
+
+
+def _title(page: Page, line: int) -> str:
+    """What stands on the line."""
+    return page.bare[line - 1].strip() if line <= len(page.bare) else ""
 
 
 def nearest(page: Page, old: str) -> Window | None:
@@ -172,7 +171,7 @@ def _by_votes(keys: list[str], rows: list[str]) -> int | None:
         if row in wanted:
             places[row].append(index)
     votes: dict[int, float] = defaultdict(float)
-    for offset, key in enumerate(keys):
+    for offset, key in enumerate(keys[:_MOST_VOTERS]):
         found = places.get(key, ())
         for index in found[:50]:
             votes[index - offset] += min(len(key), 80) / len(found)
@@ -194,6 +193,9 @@ def _by_likeness(keys: list[str], rows: list[str]) -> int | None:
 
 def _fitted(keys: list[str], rows: list[str], start: int) -> tuple[int, int]:
     """Grow or shrink the window so that it begins and ends where the old text does."""
+    there = rows[max(start, 0) : max(start, 0) + len(keys)]
+    if start >= 0 and len(there) == len(keys) and (there[0], there[-1]) == (keys[0], keys[-1]):
+        return start, start + len(keys)
     low = max(0, start - 4)
     near = rows[low : max(start, 0) + len(keys) + 4]
     at = shift = 0
@@ -252,16 +254,14 @@ def _present(page: Page, old: str, new: str) -> Refused | None:
     )
 
 
-def _whole_lines(page: Page, text: str, at: int, old: str, code: str, why: str) -> Refused:
-    first = lines.line_at(text, at) - 1
-    last = first + max(1, lines.count(old))
-    window = page.window(first, last)
+def _whole_lines(page: Page, line: int, old: str, code: Code, why: str) -> Refused:
+    last = line - 1 + max(1, lines.count(old))
     return Refused(
-        code=code,  # type: ignore[arg-type]
-        message=f"{why} (line {first + 1}).",
+        code=code,
+        message=why,
         hint="Send whole lines, as below.",
-        nearest=window,
-        suggestion=_unique(page, first, last),
+        nearest=page.window(line - 1, last),
+        suggestion=_unique(page, line - 1, last),
     )
 
 
@@ -275,8 +275,7 @@ def _unique(page: Page, first: int, last: int, *, widen: bool = False) -> str | 
     return None
 
 
-def _fenced(text: str | None) -> str:
-    body = text or ""
+def _fenced(body: str) -> str:
     fence = "```"
     while fence in body:
         fence += "`"

@@ -8,7 +8,7 @@ from handtools.text.matching.cleaning import Reading
 from handtools.text.matching.exact import replace_every, replace_exact
 from handtools.text.matching.hinting import narrowed
 from handtools.text.matching.outcomes import Applied, Hint, Refused, Span, Unclear
-from handtools.text.matching.pages import Page
+from handtools.text.matching.pages import Page, common_start
 from handtools.text.matching.replaying import replay
 from handtools.text.matching.tiers import Match, candidates, closest, tells_enough
 
@@ -37,7 +37,7 @@ def replace(
 
 
 def _every(page: Page, old: str, new: str) -> Outcome:
-    return replace_every(page, old, new) or refusing.not_found(page, old, new)
+    return replace_every(page, old, new) or refusing.not_found(page, [old], new)
 
 
 def _decide(page: Page, old: str, new: str, hint: Hint | None, seen: str | None) -> Outcome:
@@ -60,7 +60,7 @@ def _decide(page: Page, old: str, new: str, hint: Hint | None, seen: str | None)
     for reading in readings:
         if (outcome := _respelt(page, reading, hint)) is not None:
             return outcome
-    return refusing.not_found(page, readings[-1].old, readings[-1].new)
+    return refusing.not_found(page, [reading.old for reading in readings], readings[-1].new)
 
 
 def _remembered(page: Page, old: str, new: str, seen: str) -> Outcome | None:
@@ -68,7 +68,7 @@ def _remembered(page: Page, old: str, new: str, seen: str) -> Outcome | None:
     edited = replace(seen, old, new)
     if isinstance(edited, Refused):
         if edited.code == "ambiguous":
-            return refusing.not_found(page, old, new)
+            return refusing.not_found(page, [old], new)
         return None
     merged = merging.merge(seen, page.text, edited.text)
     if merged.conflicts:
@@ -87,15 +87,9 @@ def _remembered(page: Page, old: str, new: str, seen: str) -> Outcome | None:
 
 def _changed(before: str, after: str) -> Span:
     """The least part of `before` outside which both are the same."""
-    start = 0
-    most = min(len(before), len(after))
-    while start < most and before[start : start + 4096] == after[start : start + 4096]:
-        start = min(start + 4096, most)
-    while start < most and before[start] == after[start]:
-        start += 1
-    tail = 0
-    while tail < most - start and before[len(before) - tail - 1] == after[len(after) - tail - 1]:
-        tail += 1
+    start = common_start(before, after)
+    most = min(len(before), len(after)) - start
+    tail = common_start(before[len(before) - most :][::-1], after[len(after) - most :][::-1])
     return Span(start, len(before) - tail)
 
 
@@ -147,9 +141,7 @@ def _replayed(page: Page, parts: Iterable[tuple[Match, list[str], list[str]]], r
         try:
             written = replay(page, match, old, new)
         except Unclear as why:
-            return refusing.unclear(
-                page, None, match.first, match.last, "\n".join(old), why=str(why), name=why.code
-            )
+            return refusing.unclear(page, why, match.first, match.last, "\n".join(old))
         span = page.span(match.first, match.last)
         text = text[: span.start] + written + text[span.end :]
         spans.insert(0, span)
@@ -162,7 +154,7 @@ def _elided(page: Page, reading: Reading) -> Outcome | None:
     if not eliding.is_elided(reading.old):
         return None
     pieces = eliding.pieces(reading.old, reading.new)
-    if not pieces:
+    if not pieces or len(pieces) > eliding.MOST_PIECES:
         return None
     laid: list[tuple[Match, list[str], list[str]]] = []
     below = 0

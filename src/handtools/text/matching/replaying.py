@@ -119,7 +119,9 @@ class _Replay:
             return
         above, below = indent(self.page.bare[self.at - 1]), indent(self.page.bare[following])
         if (indent(text) == above) == (indent(text) == below):
-            raise Unclear("unclear", "The file has a blank line where the new lines go; old_string leaves it out.")
+            raise Unclear(
+                "unclear", "The file has a blank line where the new lines go; old_string leaves it out."
+            )
         if indent(text) == below:
             self._copy_to(following)
 
@@ -140,8 +142,13 @@ class _Replay:
             first, last = self.ops[start].new, self.ops[end - 1].new + 1
             kept = {op.new: op.old for op in self.ops if op.kind == "keep"}
             for outside, inside in slides(self.new, first, last):
-                if outside in kept and self._filed(kept[outside]) not in (None, self._added(self.new[inside])):
-                    raise Unclear("unclear", "An added line is the same as one beside it, but not as in the file.")
+                if outside in kept and self._filed(kept[outside]) not in (
+                    None,
+                    self._added(self.new[inside]),
+                ):
+                    raise Unclear(
+                        "unclear", "An added line is the same as one beside it, but not as in the file."
+                    )
 
     def _filed(self, index: int) -> str | None:
         place = self.match.places[index]

@@ -11,6 +11,7 @@ from handtools.text.matching.folding import BLANKS
 
 _ALIKE = 50.0
 _MOST_CELLS = 2500
+_LONGEST_COMPARED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,4 +87,6 @@ def _walk(score: list[list[float]], best: list[list[float]]) -> Iterator[tuple[i
 
 
 def _likeness(one: str, other: str) -> float:
-    return ratio(one, other, score_cutoff=_ALIKE) if one and other else 0.0
+    if not one or not other:
+        return 0.0
+    return ratio(one[:_LONGEST_COMPARED], other[:_LONGEST_COMPARED], score_cutoff=_ALIKE)

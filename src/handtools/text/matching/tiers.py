@@ -85,7 +85,7 @@ def _laid(page: Page, old: list[str], filled: list[int], rows: list[int]) -> Mat
     places: list[int | None] = [None] * len(old)
     for index, row in zip(filled, rows, strict=True):
         places[index] = row
-    inside = _lay_inner(old, filled, places)
+    inside = _lay_inner(filled, places)
     edges = _lay_edges(page, old, filled, places)
     known = [place for place in places if place is not None]
     if any(p is not None and old[i] != page.bare[p] for i, p in enumerate(places)):
@@ -93,7 +93,7 @@ def _laid(page: Page, old: list[str], filled: list[int], rows: list[int]) -> Mat
     return Match(tuple(places), min(known), max(known) + 1, worst, inside, edges)
 
 
-def _lay_inner(old: list[str], filled: list[int], places: list[int | None]) -> bool:
+def _lay_inner(filled: list[int], places: list[int | None]) -> bool:
     """Lay blank lines between filled ones on the file's; tell whether their numbers differ anywhere."""
     differ = False
     for index, after in pairwise(filled):

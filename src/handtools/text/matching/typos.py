@@ -61,14 +61,17 @@ def _differ_at_edge(longer: str, shorter: str) -> bool:
 
 
 def _is_clumsy(bad: str, word: str, head: int) -> bool:
-    """Two letters swapped or one doubled, not at the end: no name is made from another like that."""
+    """Two letters swapped or one doubled: no name is made from another like that, but for a short end."""
     if len(bad) == len(word):
-        swapped = (
-            bad[head : head + 2] == word[head : head + 2][::-1] and len(set(bad[head : head + 2])) == 2
-        )
-        return swapped and head + 2 < len(word)
+        pair = bad[head : head + 2]
+        return pair == word[head : head + 2][::-1] and (head + 2 < len(word) or _ends_long(word))
     longer = max(bad, word, key=len)
-    return head + 1 < len(longer) and longer[head] == longer[head - 1] and head < min(len(bad), len(word))
+    return head < min(len(bad), len(word)) and longer[head] == longer[head - 1]
+
+
+def _ends_long(word: str) -> bool:
+    """Whether the last part of the word is a word itself, not an `xy` that may well be a `yx`."""
+    return len([*_PART.finditer(word)][-1][0]) >= FEWEST_LETTERS
 
 
 def _inside(word: str, start: int, end: int) -> bool:

@@ -1,0 +1,101 @@
+import pytest
+
+from handtools.text.matching import Applied, Refused, replace
+
+BODY = 'def greet(name):\n    text = "hello, " + name\n    print(text)\n    return text\n'
+OLD = '    text = "hello, " + name\n    print(text)'
+NEW = '    text = "hello, " + name\n    log(name)\n    print(text)'
+RESULT = BODY.replace(OLD, NEW)
+
+
+def applied(old: str, new: str, body: str = BODY) -> Applied:
+    outcome = replace(body, old, new)
+    assert isinstance(outcome, Applied), outcome
+    return outcome
+
+
+@pytest.mark.parametrize(
+    "form", ["{:>6}\t", "{}\t", "{:>5}→", "{}: ", "{}:", "{}|", "{} | ", "L{}: ", "[{}] "]
+)
+@pytest.mark.parametrize("numbered", [True, False])
+def test_copied_line_numbers_are_removed(form, numbered):
+    old, new = (
+        "\n".join(form.format(number) + line for number, line in enumerate(text.split("\n"), 2))
+        for text in (OLD, NEW)
+    )
+    outcome = applied(old, new if numbered else NEW)
+    assert outcome.text == RESULT
+    assert outcome.notes == ("line numbers removed",)
+
+
+def test_numbers_that_do_not_count_on_are_content():
+    assert isinstance(replace("x = 1\ny = 2\n", "3: x = 1\n7: y = 2", "3: x = 1\n7: y = 3"), Refused)
+
+
+def test_weakly_marked_numbers_must_be_the_real_ones():
+    body = "alpha beta gamma\n" * 3 + "omega delta\n"
+    assert isinstance(replace(body, "9 omega delta", "9 omega sigma"), Refused)
+    assert applied("4 omega delta", "4 omega sigma", body).text.endswith("omega sigma\n")
+
+
+def test_numbers_in_some_lines_of_the_new_text_only_are_refused():
+    old = "2: " + OLD.replace("\n", "\n3: ")
+    assert isinstance(replace(BODY, old, "2: x\nplain"), Refused)
+
+
+def test_a_fence_round_both_or_round_old_alone_is_removed():
+    fenced = [f"```python\n{text}\n```" for text in (OLD, NEW)]
+    assert applied(fenced[0], fenced[1]).text == RESULT
+    assert applied(fenced[0], NEW).text == RESULT
+
+
+def test_half_a_fence_in_the_new_text_is_refused():
+    assert isinstance(replace(BODY, f"```\n{OLD}\n```", f"```\n{NEW}"), Refused)
+
+
+def test_text_escaped_once_too_often_is_unescaped_in_both():
+    old, new = (text.replace('"', '\\"').replace("\n", "\\n") for text in (OLD, NEW))
+    assert applied(old, new).text == RESULT
+
+
+def test_escapes_that_belong_to_the_program_stay():
+    body = 'print("a\\n")\nprint("b")\n'
+    old, new = 'print(\\"a\\\\n\\")\\nprint(\\"b\\")', 'print(\\"a\\\\n\\")\\nprint(\\"c\\\\n\\")'
+    assert applied(old, new, body).text == 'print("a\\n")\nprint("c\\n")\n'
+
+
+def test_a_line_end_that_might_belong_to_a_string_is_refused():
+    assert isinstance(replace("a = 1\nb = 2\n", "a = 1\\nb = 2", 'a = 1\\nb = "x\\ny"'), Refused)
+
+
+def test_entities_are_undone_unless_the_raw_sign_stands_beside_them():
+    body = "if (a < b && c > d) {\n  go();\n}\n"
+    changed = applied("if (a &lt; b &amp;&amp; c &gt; d) {", "if (a &lt; b) {", body)
+    assert changed.text == "if (a < b) {\n  go();\n}\n"
+    assert isinstance(replace(body, "if (a &lt; b &amp;&amp; c > d) {&gt;", "x"), Refused)
+
+
+def test_diff_signs_are_removed():
+    body = "alpha\nbeta\ngamma\n"
+    assert applied(" alpha\n-beta\n gamma", " alpha\n+BETA\n gamma", body).text == "alpha\nBETA\ngamma\n"
+
+
+def test_typographic_characters_that_the_file_nowhere_has_are_the_models_own():
+    old, new = (text.replace('"', "”").replace(" ", "\u00a0") for text in (OLD, NEW))
+    assert applied(old, new).text == RESULT
+
+
+def test_typographic_characters_of_the_file_stay_on_kept_lines():
+    body = "say(“hello”)  # it’s — fine\nnext_step()\n"
+    changed = applied(
+        'say("hello")  # it\'s - fine\nnext_step()', 'say("hello")  # it\'s - fine\nlast_step()', body
+    )
+    assert changed.text == "say(“hello”)  # it’s — fine\nlast_step()\n"
+
+
+def test_two_kinds_of_damage_at_once_are_undone():
+    old, new = (
+        "```\n" + "\n".join(f"{n:>6}\t{line}" for n, line in enumerate(t.split("\n"), 2)) + "\n```"
+        for t in (OLD, NEW)
+    )
+    assert applied(old, new).text == RESULT

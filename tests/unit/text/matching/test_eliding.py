@@ -1,0 +1,46 @@
+import pytest
+
+from handtools.text.matching import Applied, Refused, replace
+
+BODY = "def start(job):\n    first(job)\n    second(job)\n    finish(job)\n\ndef stop():\n    go()\n"
+
+
+@pytest.mark.parametrize(
+    "mark", ["...", "# ...", "    # ... existing code ...", "…", "// ... rest of the code ..."]
+)
+def test_lines_left_out_of_both_stay_in_the_file(mark):
+    old = f"def start(job):\n{mark}\n    finish(job)"
+    new = f"def start(job):\n{mark}\n    finish(job, now=True)"
+    outcome = replace(BODY, old, new)
+    assert isinstance(outcome, Applied), outcome
+    assert outcome.text == BODY.replace("finish(job)", "finish(job, now=True)")
+    assert outcome.tier == "omitted lines"
+
+
+def test_lines_left_out_of_old_only_are_refused():
+    assert isinstance(
+        replace(BODY, "def start(job):\n...\n    finish(job)", "def start(job):\n    finish(job)"), Refused
+    )
+
+
+def test_an_edited_piece_that_is_not_unique_is_refused_with_every_place_in_full():
+    body = "begin(1)\n    a()\n    common_end()\n    b()\n    common_end()\n"
+    outcome = replace(body, "begin(1)\n...\n    common_end()", "begin(1)\n...\n    other_end()")
+    assert isinstance(outcome, Refused)
+    assert [place.old for place in outcome.places] == [
+        "begin(1)\n    a()\n    common_end()",
+        "begin(1)\n    a()\n    common_end()\n    b()\n    common_end()",
+    ]
+
+
+def test_pieces_in_the_wrong_order_are_refused():
+    assert isinstance(
+        replace(BODY, "def stop():\n...\n    finish(job)", "def stop():\n...\n    finish(None)"), Refused
+    )
+
+
+def test_spread_syntax_is_not_an_elision():
+    body = "call({\n  ...cursor,\n  method: 'GET',\n})\n"
+    assert isinstance(
+        replace(body, "  ...opts,\n  method: 'GET',", "  ...opts,\n  method: 'PUT',"), Refused
+    )

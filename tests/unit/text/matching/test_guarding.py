@@ -1,0 +1,48 @@
+import pytest
+
+from handtools.text.matching import Applied, Refused, guarding, replace
+
+BODY = "def f():\n    one()\n    two()\n    three()\n"
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "# ... existing code ...",
+        "// ... rest of code unchanged ...",
+        "# rest of the function remains the same",
+        "/* ... rest of file ... */",
+        "// (unchanged)",
+        "... rest of the method unchanged ...",
+        "<!-- ... existing markup ... -->",
+    ],
+)
+def test_a_note_for_code_left_out_is_never_written(note):
+    outcome = replace(BODY, BODY, f"def f():\n    zero()\n    {note}\n")
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "omission"
+
+
+@pytest.mark.parametrize(
+    "line", ["...", "x = [...]", "print('...')", "# see the rest below", "return {...rest}"]
+)
+def test_dots_that_are_code_are_written(line):
+    assert isinstance(replace(BODY, "    two()", f"    {line}"), Applied)
+
+
+def test_a_note_that_the_file_has_may_be_repeated():
+    body = "# ... existing code ...\nx = 1\n"
+    assert isinstance(replace(body, body, "# ... existing code ...\nx = 2\n"), Applied)
+
+
+def test_an_empty_old_text_is_refused():
+    outcome = replace("a", "", "b")
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "empty"
+
+
+def test_growth_beyond_the_limit_is_refused(monkeypatch):
+    monkeypatch.setattr(guarding, "LARGEST_CHARS", 100)
+    outcome = replace("a" * 60, "a" * 60, "b" * 200)
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "too_large"

@@ -1,0 +1,64 @@
+import pytest
+
+from handtools.text.matching.indenting import Indents
+from handtools.text.matching.outcomes import Unclear
+
+
+def depth(
+    pairs: list[tuple[str, str]], wanted: str, *, steps: tuple[str, ...] = (), file: tuple[str, ...] = ()
+) -> str:
+    return Indents(pairs, [indent + "x" for indent in steps], [indent + "x" for indent in file]).of(wanted)
+
+
+def test_a_known_depth_is_looked_up():
+    assert depth([("", "    "), ("  ", "        ")], "  ") == "        "
+
+
+def test_a_fixed_distance_holds_for_other_depths():
+    assert depth([("", "    "), ("    ", "        ")], "        ") == "            "
+
+
+def test_tabs_for_steps_of_blanks():
+    pairs = [("    ", "\t"), ("        ", "\t\t")]
+    assert depth(pairs, "            ", steps=("    ", "        ", "            ")) == "\t\t\t"
+
+
+def test_blanks_for_tabs():
+    pairs = [("\t", "  "), ("\t\t", "    ")]
+    assert depth(pairs, "\t\t\t", steps=("\t", "\t\t", "\t\t\t")) == "      "
+
+
+def test_half_the_width():
+    pairs = [("", ""), ("    ", "  ")]
+    assert depth(pairs, "        ", steps=("", "    ", "        ")) == "    "
+
+
+def test_tabs_filled_up_with_blanks():
+    assert depth([("    ", "    "), ("        ", "\t")], "            ") == "\t    "
+
+
+def test_unchanged_depths_stay_as_they_are():
+    assert depth([("  ", "  ")], "       ") == "       "
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [("", "    "), ("x"[:0] + "  ", "    ")],
+        [("    ", "    "), ("    ", "        ")],
+        [("  ", "        "), ("    ", "    ")],
+    ],
+)
+def test_lines_nested_otherwise_are_refused(pairs):
+    with pytest.raises(Unclear):
+        depth([("  ", "  "), *pairs], "      ")
+
+
+def test_a_first_line_without_its_indentation_is_left_out_of_account():
+    pairs = [("", "    "), ("        ", "        "), ("", "")]
+    assert depth(pairs, "        ") == "        "
+
+
+def test_one_depth_that_may_be_shifted_or_scaled_is_refused():
+    with pytest.raises(Unclear):
+        depth([("    ", "  ")], "        ", steps=("    ", "        "), file=("", "  ", "    "))

@@ -1,0 +1,61 @@
+import re
+
+from handtools.text.matching import Refused, render, replace
+from handtools.text.matching.refusing import visible
+
+BODY = "".join(f"def step_{n}(job):\n    run(job, {n})\n    return job\n\n" for n in range(10, 20))
+
+
+def refused(old: str, new: str, body: str = BODY) -> Refused:
+    outcome = replace(body, old, new)
+    assert isinstance(outcome, Refused), outcome
+    return outcome
+
+
+def test_the_nearest_lines_come_with_numbers_and_an_old_string_to_send():
+    outcome = refused("def step_14(job):\n    run(job, 99)\n    return job", "x")
+    assert outcome.code == "not_found"
+    assert outcome.nearest is not None
+    assert (outcome.nearest.line, outcome.nearest.end_line) == (17, 19)
+    assert outcome.suggestion == "def step_14(job):\n    run(job, 14)\n    return job"
+
+
+def test_the_suggested_old_string_can_be_sent_as_it_stands():
+    outcome = refused("def step_14(job):\n    run(job, 99)\n    return job", "x")
+    text = re.search(r"old_string:\n```\n(.*?)\n```", render(outcome), re.DOTALL)
+    assert text is not None
+    assert BODY.count(text[1]) == 1
+
+
+def test_only_the_lines_that_differ_are_shown_with_their_blanks_visible():
+    outcome = refused("def step_14(job):\n\trun(job, 99)\n    return job", "x")
+    assert outcome.differences[1:] == ("- →run(job, 99)", "+ ····run(job, 14)")
+
+
+def test_every_place_of_an_ambiguous_text_gets_an_old_string_of_its_own():
+    outcome = refused("    return job", "    return None")
+    assert outcome.code == "ambiguous"
+    assert [place.line for place in outcome.places] == [3, 7, 11, 15, 19]
+    assert all(place.old is not None and BODY.count(place.old) == 1 for place in outcome.places)
+
+
+def test_new_text_that_is_already_there_is_named():
+    outcome = refused("def step_15(job):\n    run(job, 77)", "def step_15(job):\n    run(job, 15)")
+    assert outcome.code == "already_applied"
+    assert "line 21" in outcome.message
+
+
+def test_a_fence_in_the_file_does_not_end_the_one_round_the_suggestion():
+    body = "# Title\n\n```sh\nmake all tests\n```\n"
+    message = render(refused("```sh\nmake all checks\n```", "x", body))
+    assert "````\n```sh\nmake all tests\n```\n````" in message
+
+
+def test_text_unlike_anything_has_no_nearest():
+    outcome = refused("%%%%\n@@@@", "x")
+    assert outcome.nearest is None
+    assert outcome.suggestion is None
+
+
+def test_tabs_edge_blanks_and_odd_characters_are_visible():
+    assert visible("\t a\tb \u200b") == "→·a→b \\u200b"

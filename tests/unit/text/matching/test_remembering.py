@@ -1,0 +1,48 @@
+"""The text as the agent last read it, against the file as it is now."""
+
+from handtools.text.matching import Applied, Refused, replace
+
+SEEN = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
+
+
+def test_a_change_elsewhere_in_the_quoted_block_is_merged():
+    now = SEEN.replace("two", "TWO")
+    outcome = replace(now, "two\nthree\nfour\nfive", "two\nthree\nfour\nFIVE", seen=SEEN)
+    assert isinstance(outcome, Applied)
+    assert outcome.tier == "text as last read"
+    assert outcome.text == "one\nTWO\nthree\nfour\nFIVE\nsix\nseven\n"
+    assert now[: outcome.spans[0].start] + "FIVE" + now[outcome.spans[0].end :] == outcome.text
+
+
+def test_a_change_of_the_same_line_is_stale_and_shows_the_new_text():
+    now = SEEN.replace("five", "5")
+    outcome = replace(now, "four\nfive\nsix", "four\nFIVE\nsix", seen=SEEN)
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "stale"
+    assert outcome.nearest is not None
+    assert "5" in outcome.nearest.lines
+
+
+def test_a_block_deleted_since_it_was_read_is_stale():
+    now = SEEN.replace("four\nfive\nsix\n", "")
+    outcome = replace(now, "four\nfive\nsix", "four\nFIVE\nsix", seen=SEEN)
+    assert isinstance(outcome, Refused)
+
+
+def test_a_twin_that_differs_in_blank_lines_is_not_taken_for_a_block_that_is_gone():
+    now = "end\nfirst_call(argument_one)\nsecond_call(argument_two)\n"
+    seen = "first_call(argument_one)\n\nsecond_call(argument_two)\n" + now
+    old = "first_call(argument_one)\n\nsecond_call(argument_two)"
+    assert isinstance(replace(now, old, "gone()", seen=seen), Refused)
+
+
+def test_the_same_change_made_by_someone_else_is_already_there():
+    outcome = replace(SEEN.replace("five", "FIVE"), "four\nfive", "four\nFIVE", seen=SEEN)
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "already_applied"
+
+
+def test_an_exact_match_needs_no_memory():
+    outcome = replace("new\n" + SEEN, "two", "2", seen=SEEN)
+    assert isinstance(outcome, Applied)
+    assert outcome.tier == "exact"

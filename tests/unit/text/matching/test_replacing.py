@@ -1,0 +1,113 @@
+from handtools.text.matching import Applied, Hint, Refused, Span, replace
+
+BLOCK = "def area(width, height):\n    result = width * height\n    return result\n"
+
+
+def test_an_exact_match_is_replaced_and_says_where():
+    outcome = replace("a\nb\nc\n", "b", "x")
+    assert outcome == Applied(text="a\nx\nc\n", tier="exact", spans=(Span(2, 3),))
+    assert outcome.count == 1
+
+
+def test_overlapping_occurrences_are_two():
+    outcome = replace("abcabcabc", "abcabc", "x")
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "ambiguous"
+
+
+def test_every_replaces_all_and_counts():
+    outcome = replace("a b a\na\n", "a", "c", every=True)
+    assert isinstance(outcome, Applied)
+    assert (outcome.text, outcome.count) == ("c b c\nc\n", 3)
+
+
+def test_every_is_exact_only():
+    assert isinstance(replace("    x = 1\n", "\tx = 1", "\tx = 2", every=True), Refused)
+
+
+def test_every_tells_of_hits_inside_longer_words():
+    outcome = replace("cat\ncatalog\n", "cat", "dog", every=True)
+    assert isinstance(outcome, Applied)
+    assert outcome.notes == ("1 of them inside a longer word",)
+
+
+def test_each_tier_says_its_name():
+    tiers = {
+        "def area(width, height):\n    result = width * height \n    return result": "trailing white space",
+        "  def area(width, height):\n      result = width * height\n      return result": "indentation",
+        "def area(width,height):\n    result = width*height\n    return result": "inner white space",
+        "def area(width, height):\n\n    result = width * height\n    return result": "blank lines",
+        "def area(width, height):\n    resutl = width * height\n    return result": "spelling",
+    }
+    for old, tier in tiers.items():
+        outcome = replace(BLOCK, old, old + "\n" + old.split("\n")[-1])
+        assert isinstance(outcome, Applied), (tier, outcome)
+        assert outcome.tier == tier
+
+
+def test_a_closer_place_wins_over_a_looser_one():
+    body = "x = call('a')  \n\nif y:\n    x = call(\"a\")\n"
+    outcome = replace(body, "x = call('a')\n\nif y:", "x = call('b')\n\nif y:")
+    assert isinstance(outcome, Applied)
+    assert outcome.text.startswith("x = call('b')\n")
+
+
+def test_two_places_of_the_same_tier_are_refused():
+    body = "    value = compute(1)\n  value = compute(1)\n"
+    outcome = replace(body, "value = compute(1)\n\n", "value = compute(2)\n\n")
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "ambiguous"
+
+
+def test_a_little_text_is_no_proof_once_anything_is_forgotten():
+    assert isinstance(replace("if x {\n        }\n", "   }\n\n", "   };\n\n"), Refused)
+
+
+def test_a_line_hint_tells_two_equal_places_apart():
+    body = "a()\nb()\n" * 4
+    outcome = replace(body, "b()", "c()", hint=Hint(line=6, within=0))
+    assert isinstance(outcome, Applied)
+    assert outcome.text == "a()\nb()\na()\nb()\na()\nc()\na()\nb()\n"
+
+
+def test_a_hint_that_fits_no_place_is_a_refusal_that_names_the_place():
+    outcome = replace("x\n" * 10 + "target\n", "target", "y", hint=Hint(line=2, within=3))
+    assert isinstance(outcome, Refused)
+    assert outcome.places[0].line == 11
+
+
+def test_a_scope_tells_two_equal_places_apart():
+    body = "class A:\n    def f(self):\n        pass\n\nclass B:\n    def f(self):\n        pass\n"
+    outcome = replace(body, "        pass", "        return 1", hint=Hint(scope="class B:"))
+    assert isinstance(outcome, Applied)
+    assert outcome.text.endswith("class B:\n    def f(self):\n        return 1\n")
+    assert outcome.text.startswith("class A:\n    def f(self):\n        pass\n")
+
+
+def test_an_occurrence_tells_two_equal_places_apart():
+    outcome = replace("a\na\na\n", "a", "b", hint=Hint(occurrence=2))
+    assert isinstance(outcome, Applied)
+    assert outcome.text == "a\nb\na\n"
+
+
+def test_a_hint_does_not_bring_back_what_the_tiers_rule_out():
+    assert isinstance(replace("y := 99\n", "y := 2", "y := 3", hint=Hint(line=1)), Refused)
+
+
+def test_an_indented_line_quoted_without_indentation_takes_a_change_in_place():
+    outcome = replace("def f():\n    x = 1\n", "x = 1", "x = 2")
+    assert isinstance(outcome, Applied)
+    assert outcome.text == "def f():\n    x = 2\n"
+
+
+def test_lines_added_to_one_quoted_without_indentation_are_refused_when_their_depth_is_unclear():
+    outcome = replace("def f():\n    x = 1\n", "x = 1", "x = 1\ny = 2")
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "indent_conflict"
+    assert outcome.suggestion == "    x = 1"
+
+
+def test_line_ends_themselves_can_be_edited():
+    outcome = replace("a\r\nb\n", "a\r\n", "a\n")
+    assert isinstance(outcome, Applied)
+    assert outcome.text == "a\nb\n"
