@@ -32,14 +32,16 @@ from handtools.runtime.policy import Decision, Policy
 from handtools.runtime.probing import probe
 from handtools.runtime.workspace import Workspace
 from handtools.tools.edit import edit
+from handtools.tools.multi_edit import multi_edit
 from handtools.tools.now import now
+from handtools.tools.patch import patch
 from handtools.tools.read import read
 from handtools.tools.think import think
 from handtools.tools.undo import undo
 from handtools.tools.write import write
 
 READING: tuple[AnyTool, ...] = (read, think, now)
-CODING: tuple[AnyTool, ...] = (read, edit, write, undo, think, now)
+CODING: tuple[AnyTool, ...] = (read, edit, multi_edit, patch, write, undo, think, now)
 PLUGINS = "handtools.tools"
 """The entry-point group under which other packages offer tools."""
 

@@ -2,8 +2,11 @@
 
 from handtools.testing.contract import ToolContract
 from handtools.tools.edit import edit as edit_tool
+from handtools.tools.multi_edit import multi_edit as multi_edit_tool
 from handtools.tools.now import now as now_tool
+from handtools.tools.patch import patch as patch_tool
 from handtools.tools.read import read as read_tool
+from handtools.tools.text_editor import text_editor
 from handtools.tools.think import think as think_tool
 from handtools.tools.undo import undo as undo_tool
 from handtools.tools.write import write as write_tool
@@ -19,6 +22,40 @@ class TestEdit(ToolContract):
     tool = edit_tool
     files = {"a.txt": b"one\ntwo\n"}
     args = {"path": "a.txt", "old_string": "one", "new_string": "1"}
+
+
+class TestMultiEdit(ToolContract):
+    tool = multi_edit_tool
+    files = {"a.txt": b"one\ntwo\n", "b.txt": b"three\n"}
+    args = {
+        "path": "a.txt",
+        "edits": [
+            {"old_string": "one", "new_string": "1"},
+            {"insert_line": 3, "new_string": "and more"},
+            {"path": "b.txt", "old_string": "three", "new_string": "3"},
+            {"path": "new/c.txt", "new_string": "four\n"},
+        ],
+    }
+
+
+class TestPatch(ToolContract):
+    tool = patch_tool
+    files = {"a.txt": b"one\ntwo\n", "b.txt": b"three\n", "c.txt": b"four\n"}
+    args = {
+        "patch": "*** Begin Patch\n*** Update File: a.txt\n*** Move to: moved/a.txt\n one\n-two\n+2\n"
+        "*** Add File: new/d.txt\n+five\n*** Delete File: c.txt\n*** End Patch\n"
+    }
+
+
+class TestTextEditor(ToolContract):
+    tool = text_editor()
+    files = {"a.txt": b"one\ntwo\n"}
+    args = {"command": "str_replace", "path": "a.txt", "old_str": "one", "new_str": "1"}
+
+
+class TestTextEditorOfTheFirstEdition(TestTextEditor):
+    tool = text_editor("text_editor_20250124")
+    args = {"command": "insert", "path": "a.txt", "insert_line": 0, "new_str": "zero"}
 
 
 class TestWrite(ToolContract):

@@ -7,6 +7,7 @@ from typing import Any
 from handtools.core.schema import schema
 from handtools.core.tool import AnyTool
 from handtools.toolbox import CODING
+from handtools.tools.text_editor import text_editor
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "tools"
 MADE = "<!-- Made from the code by `just docs`: change the tool, not this page. -->"
@@ -14,12 +15,22 @@ MADE = "<!-- Made from the code by `just docs`: change the tool, not this page. 
 
 def pages() -> dict[str, str]:
     """Every page by its file name."""
-    tools = sorted(CODING, key=lambda tool: tool.name)
-    return {"index.md": _index(tools)} | {f"{tool.name}.md": _page(tool) for tool in tools}
+    return {"index.md": _index(TOOLS)} | {f"{stem(tool)}.md": _page(tool) for tool in TOOLS}
+
+
+def stem(tool: AnyTool) -> str:
+    """The name of the tool's module; one that speaks as a vendor's has another name of its own."""
+    return tool.run.__module__.rpartition(".")[2]
+
+
+TOOLS: list[AnyTool] = sorted((*CODING, text_editor()), key=stem)
+"""Every tool of ours, the ones that no preset has included."""
 
 
 def _index(tools: list[AnyTool]) -> str:
-    rows = [f"| [`{tool.name}`]({tool.name}.md) | {_summary(tool)} | {_effects(tool)} |" for tool in tools]
+    rows = [
+        f"| [`{stem(tool)}`]({stem(tool)}.md) | {_summary(tool)} | {_effects(tool)} |" for tool in tools
+    ]
     head = [
         "# Tools",
         "",
@@ -33,7 +44,7 @@ def _index(tools: list[AnyTool]) -> str:
 
 def _page(tool: AnyTool) -> str:
     parts = [
-        f"# `{tool.name}`",
+        f"# `{stem(tool)}`",
         MADE,
         _summary(tool),
         f"May do to the world: {_effects(tool)}.",

@@ -62,7 +62,9 @@ class Tool(Generic[P, D]):
         """`<module>.md` beside the tool, or its docstring."""
         package, _, stem = self.run.__module__.rpartition(".")
         page = resources.files(package) / f"{stem}.md" if package else None
-        if page is not None and stem == self.name and page.is_file():
+        # By the function's name: a vendor's tool is offered under another one.
+        own = stem == self.run.__name__.removesuffix("_")
+        if page is not None and own and page.is_file():
             return page.read_text("utf-8")
         return inspect.getdoc(self.run) or ""
 

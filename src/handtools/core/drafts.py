@@ -1,0 +1,204 @@
+"""Drafts: text files as a call means to leave them, from the bytes that were read to the change that lands."""
+
+from dataclasses import dataclass, field
+from typing import Self
+
+from handtools.core.changes import Change, ChangeSet
+from handtools.core.errors import (
+    AlreadyExists,
+    InvalidInput,
+    ManyMatches,
+    NoMatch,
+    NotFound,
+    Stale,
+    TooLarge,
+    ToolError,
+    WrongKind,
+)
+from handtools.core.ports import Files
+from handtools.text.diffing import first_changed_line, unified
+from handtools.text.encoding import Source, Unencodable, decode, displayed, is_binary
+from handtools.text.matching import Applied, Code, Refused, render, replace
+
+MAX_BYTES = 50_000_000
+"""Files over this size are not edited as text."""
+
+_PLAIN = Source("", "utf-8")
+_FAULTS: dict[Code, type[ToolError]] = {
+    "ambiguous": ManyMatches,
+    "stale": Stale,
+    "no_change": InvalidInput,
+    "empty": InvalidInput,
+    "omission": InvalidInput,
+    "too_large": TooLarge,
+}
+
+
+def refusal(
+    refused: Refused, where: str = "", *, old: str = "old_string", new: str = "new_string"
+) -> ToolError:
+    """What the model reads when the matcher refuses, in the words of the tool it called."""
+    said = _named(displayed(render(refused)), old, new)
+    return _FAULTS.get(refused.code, NoMatch)(where + said)
+
+
+def _named(text: str, old: str, new: str) -> str:
+    """The text with the names of the arguments; what stands between fences is the file's and stays."""
+    fence = ""
+    rows = text.split("\n")
+    for index, row in enumerate(rows):
+        if row.startswith("```") and not row.strip("`") and fence in ("", row):
+            fence = "" if fence else row
+        elif not fence:
+            rows[index] = row.replace("old_string", old).replace("new_string", new)
+    return "\n".join(rows)
+
+
+def how(applied: Applied) -> str:
+    """A sentence on how the text was found; empty where it stood there letter for letter."""
+    if applied.tier == "exact" and not applied.notes:
+        return ""
+    if applied.tier == "text as last read":
+        said = "The file had changed since you read it; both changes are in it now"
+    elif applied.tier == "exact":
+        said = "Matched"
+    else:
+        said = f"Matched except for {applied.tier}"
+    return f" {said}{''.join(f'; {note}' for note in applied.notes)}."
+
+
+@dataclass(slots=True)
+class Draft:
+    """One text file: what it was, what it is to be."""
+
+    path: str
+    before: bytes | None
+    source: Source
+    body: str
+    mode: int | None = None
+    """The permission bits to give it; None leaves them."""
+    origin: str | None = None
+    """The path that it is moved or copied from."""
+
+    @classmethod
+    async def read(cls, files: Files, path: str, *, text_only: bool = True) -> Self:
+        """The file as it is; refused where it is no text or too large."""
+        before = await files.read(path)
+        if is_binary(before):
+            if not text_only:
+                return cls(path, before, _PLAIN, "")
+            raise WrongKind(f"`{path}` is a binary file.", hint="Edit text files only.")
+        if len(before) > MAX_BYTES:
+            raise TooLarge(f"`{path}` has {len(before):,} bytes; the limit is {MAX_BYTES:,}.")
+        source = decode(before)
+        return cls(path, before, source, source.body)
+
+    @classmethod
+    def new(cls, path: str, body: str = "") -> Self:
+        """A file that is not there yet."""
+        return cls(path, None, _PLAIN, body)
+
+    async def replace(self, files: Files, old: str, new: str, *, every: bool = False) -> Applied | Refused:
+        """Replace text in the only place that can be meant; what the agent last saw helps where the text fails."""
+        outcome = replace(self.body, old, new, every=every)
+        if not every and not (isinstance(outcome, Applied) and outcome.tier == "exact"):
+            seen = await files.seen(self.path)
+            if seen is not None and seen != self.before and not is_binary(seen):
+                outcome = replace(self.body, old, new, seen=decode(seen).body)
+        if isinstance(outcome, Applied):
+            self.body = outcome.text
+        return outcome
+
+    def bytes(self) -> bytes:
+        """The file as it is to be written."""
+        try:
+            return self.source.encode(self.body)
+        except Unencodable as failure:
+            raise InvalidInput(f"`{self.path}` can't hold the new text: {failure}.") from failure
+
+    def change(self) -> Change:
+        """What lands."""
+        return Change.of(self.path, before=self.before, after=self.bytes(), mode=self.mode)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there is anything to land."""
+        return self.before is None or self.body != self.source.body or self.mode is not None
+
+    def diff(self) -> str:
+        """What is written, as a unified diff that any transport can carry."""
+        was = None if self.before is None and self.origin is None else self.source.body
+        return displayed(unified(self.path, was, self.body, before_path=self.origin))
+
+    @property
+    def first_changed_line(self) -> int | None:
+        """The first line that differs from the file as it was."""
+        return first_changed_line(self.source.body, self.body)
+
+
+@dataclass(slots=True)
+class Desk:
+    """Several drafts that land together or not at all; what an earlier step left is what a later one finds."""
+
+    files: Files
+    drafts: dict[str, Draft] = field(default_factory=dict)
+    removed: dict[str, Draft] = field(default_factory=dict)
+
+    async def open(self, path: str) -> Draft:
+        """The file as earlier steps left it."""
+        key = await self._key(path)
+        if key in self.removed:
+            raise NotFound(f"`{path}` is removed earlier in the same call.")
+        if key not in self.drafts:
+            self.drafts[key] = await Draft.read(self.files, key)
+        return self.drafts[key]
+
+    async def create(self, path: str, body: str, source: Source | None = None) -> Draft:
+        """A new file where there is none; one that an earlier step removed is written over."""
+        key = await self._key(path)
+        gone = self.removed.pop(key, None)
+        if key in self.drafts or (gone is None and await self.files.facts(key) is not None):
+            raise AlreadyExists(f"`{path}` exists already.", hint="Update it, or choose another path.")
+        before = gone.before if gone else None
+        draft = Draft(key, before, source or (gone.source if gone else _PLAIN), body)
+        self.drafts[key] = draft
+        return draft
+
+    async def remove(self, path: str) -> Draft:
+        """Take a file away."""
+        key = await self._key(path)
+        if key in self.removed:
+            raise NotFound(f"`{path}` is removed earlier in the same call.")
+        draft = self.drafts.pop(key, None) or await Draft.read(self.files, key, text_only=False)
+        if draft.before is None:
+            raise InvalidInput(f"`{path}` is made and removed in the same call.")
+        self.removed[key] = draft
+        return draft
+
+    async def move(self, path: str, target: str, *, keep: bool = False) -> Draft:
+        """Take a file to another path, with its encoding and mode; or only a copy of it."""
+        draft = await self.open(path)
+        facts = await self.files.facts(path)
+        if not keep:
+            await self.remove(path)
+        moved = await self.create(target, draft.body, draft.source)
+        moved.origin, moved.mode = draft.path, facts.mode if facts else None
+        return moved
+
+    def changes(self, note: str) -> ChangeSet:
+        """Everything as one change; removals first, so that a name can be taken over."""
+        gone = [Change.of(path, before=draft.before, after=None) for path, draft in self.removed.items()]
+        written = [draft.change() for draft in self.drafts.values() if draft.is_changed]
+        return ChangeSet((*gone, *written), note)
+
+    def diff(self) -> str:
+        """All of it as one unified diff."""
+        gone = (displayed(unified(path, draft.source.body, None)) for path, draft in self.removed.items())
+        return "".join([*(draft.diff() for draft in self.drafts.values()), *gone])
+
+    async def _key(self, path: str) -> str:
+        """One name for one file, whatever way the path is written."""
+        facts = await self.files.facts(path)
+        if facts is not None or path.startswith("/"):
+            return path if facts is None else facts.path
+        return "/".join(part for part in path.split("/") if part not in ("", "."))

@@ -1,0 +1,55 @@
+"""Editing: changes that need no judgement; whole lines put in, text replaced letter for letter."""
+
+from handtools.text import lines
+from handtools.text.matching import Applied, Refused, Span, Window, replace
+
+
+def insert(body: str, line: int, text: str) -> str:
+    """Give the body in which `text` is line `line` and those that follow; one past the last line appends."""
+    if not body:
+        return text
+    at = lines.offset_of(body, line)
+    end = _ending_near(body, at)
+    wanted = lines.adopt(text, end)
+    closed = wanted if wanted.endswith(end) else wanted + end
+    if at == len(body) and body[-1] not in "\r\n":
+        # A file without a final line end stays one.
+        return body + end + closed.removesuffix(end)
+    return body[:at] + closed + body[at:]
+
+
+def _ending_near(body: str, at: int) -> str:
+    """The line end of the line before, or of the first one."""
+    before = lines.ending(body[max(at - 2, 0) : at])
+    if before:
+        return before
+    stops = [place for place in (body.find("\r"), body.find("\n")) if place >= 0]
+    first = min(stops, default=-1)
+    return "\n" if first < 0 else "\r\n" if body.startswith("\r\n", first) else body[first]
+
+
+def replace_verbatim(body: str, old: str, new: str) -> Applied | Refused:
+    """Replace text that stands there once, letter for letter; only line ends may differ."""
+    end = lines.dominant_ending(body)
+    for needle, wanted in ((lines.adopt(old, end), lines.adopt(new, end)), (old, new)):
+        at = body.find(needle) if needle else -1
+        if at >= 0 and needle != wanted and body.find(needle, at + 1) < 0:
+            span = Span(at, at + len(needle))
+            return Applied(text=body[:at] + wanted + body[span.end :], tier="exact", spans=(span,))
+    outcome = replace(body, old, new)
+    return outcome if isinstance(outcome, Refused) else _nearly(body, outcome)
+
+
+def _nearly(body: str, found: Applied) -> Refused:
+    """What a looser reading would have found, to be sent as it really is."""
+    span = found.spans[0]
+    text = body[span.start : span.end]
+    line = lines.line_at(body, span.start)
+    rows = tuple(lines.bare(row) for row in lines.split(text))
+    return Refused(
+        code="not_found",
+        message=f"old_string did not appear verbatim; line {line} comes nearest, except for {found.tier}.",
+        hint="If those lines are meant, send the old_string above.",
+        nearest=Window(line, rows),
+        suggestion="\n".join(rows),
+    )

@@ -1,0 +1,128 @@
+"""Multi edit: several edits, of one file or more, that land together or not at all."""
+
+from collections.abc import Iterable
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from handtools.core.context import Context
+from handtools.core.drafts import Desk, Draft, how, refusal
+from handtools.core.errors import InvalidInput, NotFound, ToolError
+from handtools.core.result import Result
+from handtools.core.tool import tool
+from handtools.text import lines
+from handtools.text.diffing import trim_indent
+from handtools.text.editing import insert
+from handtools.text.matching import Refused
+
+MOST_EDITS = 200
+
+
+class SingleEdit(BaseModel):
+    """One of the edits."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    path: str | None = Field(None, description="File of this edit, where it is not the call's `path`.")
+    old_string: str = Field(
+        "", description="Text to replace, once in the file. Empty in a file's first edit: create it."
+    )
+    new_string: str = Field(description="Text to put in its place.")
+    replace_all: bool = Field(default=False, description="Replace every exact occurrence.")
+    insert_line: int | None = Field(
+        None, ge=1, description="Instead of replacing: new_string becomes this line (1 to lines + 1)."
+    )
+
+
+class MultiEditParams(BaseModel):
+    """What the model sends."""
+
+    path: str | None = Field(None, description="File to edit, relative to the workspace root.")
+    edits: list[SingleEdit] = Field(
+        min_length=1, max_length=MOST_EDITS, description="Edits, each on what the ones before it left."
+    )
+    description: str = Field("", description="One line on what this is for.")
+
+
+class EditedFile(BaseModel):
+    """What became of one file."""
+
+    path: str
+    created: bool
+    edits: int
+    diff: str
+    first_changed_line: int | None
+
+
+class MultiEditDetails(BaseModel):
+    """What programs get."""
+
+    files: list[EditedFile]
+    notes: list[str]
+
+
+def _paths(params: MultiEditParams) -> Iterable[str]:
+    """Every file of the call, for its locks."""
+    return {path for path in (params.path, *(edit.path for edit in params.edits)) if path}
+
+
+@tool(paths=_paths)
+async def multi_edit(ctx: Context, params: MultiEditParams) -> Result[MultiEditDetails]:
+    """Make several edits at once."""
+    desk = Desk(ctx.files)
+    edited: dict[str, int] = {}
+    notes = []
+    for number, single in enumerate(params.edits, 1):
+        path = single.path or params.path
+        if path is None:
+            raise InvalidInput(f"Edit {number} names no file.", hint="Give it a `path`, or the call one.")
+        where = f"Nothing was written. Edit {number} of {len(params.edits)} ({path}): "
+        draft, said = await _made(desk, single, path, where)
+        edited[draft.path] = edited.get(draft.path, 0) + 1
+        notes += [f"Edit {number}:{said}"] if said else []
+    await ctx.files.apply(desk.changes(params.description))
+
+    drafts = desk.drafts.values()
+    details = MultiEditDetails(files=[_told(draft, edited[draft.path]) for draft in drafts], notes=notes)
+    head = f"Made {len(params.edits)} edits in {', '.join(draft.path for draft in drafts)}."
+    return Result("\n".join([head, *notes, desk.diff()]), details)
+
+
+async def _made(desk: Desk, single: SingleEdit, path: str, where: str) -> tuple[Draft, str]:
+    """The draft after one edit, and how its text was found."""
+    try:
+        if single.insert_line is None and not single.old_string:
+            return await desk.create(path, single.new_string), ""
+        draft = await desk.open(path)
+    except NotFound as missing:
+        hint = "To create it, make an edit with an empty old_string its first."
+        raise NotFound(where + missing.message, hint=hint) from None
+    except ToolError as failure:
+        raise type(failure)(where + failure.message, hint=failure.hint) from None
+    if single.insert_line is not None:
+        _insert(draft, single, where)
+        return draft, ""
+    outcome = await draft.replace(
+        desk.files, single.old_string, single.new_string, every=single.replace_all
+    )
+    if isinstance(outcome, Refused):
+        raise refusal(outcome, where)
+    return draft, how(outcome)
+
+
+def _insert(draft: Draft, single: SingleEdit, where: str) -> None:
+    if single.old_string or single.replace_all:
+        raise InvalidInput(f"{where}`insert_line` replaces nothing.", hint="Leave out old_string.")
+    total = lines.count(draft.body)
+    if single.insert_line is None or single.insert_line > total + 1:
+        raise InvalidInput(f"{where}the file has {total} lines; insert_line may be 1 to {total + 1}.")
+    draft.body = insert(draft.body, single.insert_line, single.new_string)
+
+
+def _told(draft: Draft, edits: int) -> EditedFile:
+    return EditedFile(
+        path=draft.path,
+        created=draft.before is None,
+        edits=edits,
+        diff=trim_indent(draft.diff()),
+        first_changed_line=draft.first_changed_line,
+    )

@@ -1,0 +1,134 @@
+"""Patch: add, change, move and delete files as a patch says, all of it or nothing."""
+
+from collections.abc import Iterable
+
+from pydantic import BaseModel, Field
+
+from handtools.core.context import Context
+from handtools.core.drafts import Desk, Draft, refusal
+from handtools.core.errors import InvalidInput, TooLarge, ToolError
+from handtools.core.result import Result
+from handtools.core.tool import tool
+from handtools.text.diffing import count, trim_indent
+from handtools.text.patching import MOST_DRIFT, FilePatch, Malformed, Misfit, apply, invert, parse
+
+MAX_CHARS = 4_000_000
+DRIFT_LINES = MOST_DRIFT
+_SIGNS = {"add": "A", "update": "M", "delete": "D", "move": "R"}
+
+
+class PatchParams(BaseModel):
+    """What the model sends."""
+
+    patch: str = Field(description="`*** Begin Patch` … `*** End Patch`, or a unified diff.")
+    reverse: bool = Field(default=False, description="Apply it backwards, to take it back.")
+    description: str = Field("", description="One line on what this is for.")
+
+
+class PatchedFile(BaseModel):
+    """What became of one file."""
+
+    path: str
+    action: str
+    origin: str | None
+    added: int
+    removed: int
+    first_changed_line: int | None
+
+
+class PatchDetails(BaseModel):
+    """What programs get."""
+
+    files: list[PatchedFile]
+    notes: list[str]
+    diff: str
+
+
+def _paths(params: PatchParams) -> Iterable[str]:
+    """Every file the patch names, for the locks; a patch that can't be read names none."""
+    try:
+        return {path for file in _read(params) for path in file.paths}
+    except ToolError:
+        return ()
+
+
+@tool(paths=_paths)
+async def patch(ctx: Context, params: PatchParams) -> Result[PatchDetails]:
+    """Apply a patch."""
+    desk = Desk(ctx.files)
+    files: list[PatchedFile] = []
+    notes: list[str] = []
+    for file in _read(params):
+        try:
+            draft, said = await _done(desk, file)
+        except ToolError as failure:
+            raise type(failure)(f"Nothing was written. {failure.message}", hint=failure.hint) from None
+        files.append(_told(draft, file))
+        notes += [f"{file.path}: {note}." for note in said]
+    changes = desk.changes(params.description)
+    if not changes.changes:
+        raise InvalidInput("The patch changes nothing: every file is already as it says.")
+    await ctx.files.apply(changes)
+
+    rows = [f"{_SIGNS[file.action]} {file.path} (+{file.added} -{file.removed})" for file in files]
+    text = "\n".join([f"Patched {len(files)} files.", *rows, *notes])
+    return Result(text, PatchDetails(files=files, notes=notes, diff=trim_indent(desk.diff())))
+
+
+def _read(params: PatchParams) -> list[FilePatch]:
+    if len(params.patch) > MAX_CHARS:
+        raise TooLarge(f"The patch has {len(params.patch):,} characters; the limit is {MAX_CHARS:,}.")
+    try:
+        files = parse(params.patch)
+    except Malformed as failure:
+        raise InvalidInput(str(failure)) from failure
+    if not params.reverse:
+        return files
+    silent = [file.path for file in files if file.action == "delete" and not file.hunks]
+    if silent:
+        hint = "Take the call back with `undo`."
+        raise InvalidInput(f"The patch does not say what {silent[0]} held.", hint=hint)
+    return [invert(file) for file in reversed(files)]
+
+
+async def _done(desk: Desk, file: FilePatch) -> tuple[Draft, tuple[str, ...]]:
+    """Do to the drafts what the patch says of one file; what was not letter for letter comes back."""
+    if file.action == "add":
+        draft = await desk.create(file.path, "")
+    elif file.action == "delete":
+        draft = await desk.remove(file.path)
+    elif file.origin is not None:
+        draft = await desk.move(file.origin, file.path, keep=file.keeps_origin)
+    else:
+        draft = await desk.open(file.path)
+    patched = apply(draft.body, file.hunks)
+    if isinstance(patched, Misfit):
+        where = f"{file.origin or file.path}, hunk {patched.hunk} of {len(file.hunks)}: "
+        raise refusal(patched.refused, where, old="the old text", new="the new text")
+    if file.action == "delete" and file.hunks and patched.text:
+        raise InvalidInput(f"{file.path} holds more than the patch deletes.", hint="Read it again.")
+    draft.body = "" if file.action == "delete" else patched.text
+    if file.executable is not None:
+        draft.mode = await _mode(desk, draft, executable=file.executable)
+    return draft, patched.notes
+
+
+async def _mode(desk: Desk, draft: Draft, *, executable: bool) -> int | None:
+    """The file's mode with the permission to run it given to those who may read it, or taken from all."""
+    facts = await desk.files.facts(draft.origin or draft.path)
+    if facts is None:
+        return 0o755 if executable else None
+    return facts.mode | (facts.mode & 0o444) >> 2 if executable else facts.mode & ~0o111
+
+
+def _told(draft: Draft, file: FilePatch) -> PatchedFile:
+    before = "" if file.action == "add" else draft.source.body
+    added, removed = count(before, draft.body)
+    return PatchedFile(
+        path=draft.path,
+        action="move" if file.origin and not file.keeps_origin else file.action,
+        origin=file.origin,
+        added=added,
+        removed=removed,
+        first_changed_line=draft.first_changed_line,
+    )

@@ -1,0 +1,195 @@
+"""Text editor: one tool that views, creates and edits, in the shape of the vendor's published editions."""
+
+from dataclasses import replace
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from handtools.core.changes import ChangeSet
+from handtools.core.context import Context
+from handtools.core.drafts import Draft, refusal
+from handtools.core.errors import AlreadyExists, InvalidInput, NothingToUndo, Stale, UsageError
+from handtools.core.ports import FileFacts
+from handtools.core.result import Result
+from handtools.core.tool import Tool, tool
+from handtools.text import lines
+from handtools.text.diffing import trim_indent
+from handtools.text.editing import insert, replace_verbatim
+from handtools.text.matching import Refused
+
+Edition = Literal["text_editor_20250124", "text_editor_20250429", "text_editor_20250728"]
+
+LEVELS = 2
+AROUND_LINES = 4
+_UNSEEN = ("node_modules", "__pycache__")
+
+
+class TextEditorParams(BaseModel):
+    """What the model sends, in the editions without `undo_edit`."""
+
+    command: Literal["view", "create", "str_replace", "insert"] = Field(description="What to do.")
+    path: str = Field(description="File or, to view, folder.")
+    view_range: list[int] | None = Field(
+        None, min_length=2, max_length=2, description="view: first and last line; -1 is the end."
+    )
+    file_text: str | None = Field(None, description="create: the whole content.")
+    old_str: str | None = Field(None, description="str_replace: text to replace, exactly once there.")
+    new_str: str | None = Field(None, description="str_replace: text in its place; none deletes it.")
+    insert_line: int | None = Field(None, description="insert: the line after which; 0 is the top.")
+    insert_text: str | None = Field(None, description="insert: the text; `new_str` is understood too.")
+
+
+class UndoingTextEditorParams(TextEditorParams):
+    """What the model sends, in the edition with `undo_edit`."""
+
+    command: Literal["view", "create", "str_replace", "insert", "undo_edit"] = Field(  # type: ignore[assignment]
+        description="What to do."
+    )
+
+
+class TextEditorDetails(BaseModel):
+    """What programs get."""
+
+    command: str
+    path: str
+    diff: str = ""
+    first_changed_line: int | None = None
+
+
+_EDITIONS: dict[str, tuple[str, type[TextEditorParams]]] = {
+    "text_editor_20250124": ("str_replace_editor", UndoingTextEditorParams),
+    "text_editor_20250429": ("str_replace_based_edit_tool", TextEditorParams),
+    "text_editor_20250728": ("str_replace_based_edit_tool", TextEditorParams),
+}
+
+
+def text_editor(
+    edition: Edition = "text_editor_20250728", *, max_characters: int | None = None
+) -> Tool[Any, TextEditorDetails]:
+    """The tool of one edition, under the name that the vendor's models know it by."""
+    if max_characters is not None and edition != "text_editor_20250728":
+        raise UsageError(f"{edition} has no max_characters.")
+
+    @tool
+    async def text_editor(ctx: Context, params: TextEditorParams) -> Result[TextEditorDetails]:
+        """View, create and edit files."""
+        if params.command == "view":
+            return await _view(ctx, params, max_characters)
+        if params.command == "create":
+            return await _create(ctx, params)
+        if params.command in ("str_replace", "insert"):
+            return await _edit(ctx, params)
+        return await _undo_edit(ctx, params)
+
+    name, model = _EDITIONS[edition]
+    return replace(text_editor, name=name, params=model)
+
+
+async def _view(ctx: Context, params: TextEditorParams, most: int | None) -> Result[TextEditorDetails]:
+    details = TextEditorDetails(command=params.command, path=params.path)
+    facts = await ctx.files.facts(params.path)
+    if facts is not None and facts.kind == "folder":
+        if params.view_range is not None:
+            raise InvalidInput("`view_range` is for files; a folder has no lines.")
+        rows = await _tree(ctx, params.path, facts, LEVELS)
+        head = f"Files and folders up to {LEVELS} levels deep in {params.path}, hidden ones left out:"
+        return Result("\n".join([head, params.path, *rows]), details)
+    draft = await Draft.read(ctx.files, params.path)
+    rows = lines.split(draft.body)
+    first, last = _range(params.view_range, len(rows))
+    text = lines.number(rows[first - 1 : last], first) if rows else ""
+    if most is not None and len(text) > most:
+        note = f"\n(Cut after {most:,} of {len(text):,} characters: use `view_range` for the rest.)"
+        text = text[:most] + note
+    return Result(f"Here is {params.path} as `cat -n` shows it:\n{text}\n", details)
+
+
+async def _tree(ctx: Context, shown: str, folder: FileFacts, levels: int) -> list[str]:
+    rows = []
+    for facts in await ctx.files.names(folder.path):
+        name = facts.path.rpartition("/")[2]
+        if name.startswith(".") or name in _UNSEEN:
+            continue
+        path = f"{shown.rstrip('/')}/{name}"
+        rows.append(f"{path}/" if facts.kind == "folder" else path)
+        if facts.kind == "folder" and levels > 1:
+            rows += await _tree(ctx, path, facts, levels - 1)
+    return rows
+
+
+def _range(given: list[int] | None, total: int) -> tuple[int, int]:
+    if given is None:
+        return 1, total
+    first, last = given
+    if not 1 <= first <= max(total, 1):
+        raise InvalidInput(f"Invalid `view_range` {given}: its first line should be within [1, {total}].")
+    if last != -1 and not first <= last <= total:
+        raise InvalidInput(
+            f"Invalid `view_range` {given}: its last line should be -1 or in [{first}, {total}]."
+        )
+    return first, total if last == -1 else last
+
+
+async def _create(ctx: Context, params: TextEditorParams) -> Result[TextEditorDetails]:
+    if params.file_text is None:
+        raise InvalidInput("Parameter `file_text` is required for command: create")
+    if await ctx.files.facts(params.path) is not None:
+        message = f"File already exists at: {params.path}. `create` does not overwrite."
+        raise AlreadyExists(message, hint="Use str_replace or insert.")
+    return await _landed(ctx, params, Draft.new(params.path, params.file_text), "File created at")
+
+
+async def _edit(ctx: Context, params: TextEditorParams) -> Result[TextEditorDetails]:
+    draft = await Draft.read(ctx.files, params.path)
+    _insert(draft, params) if params.command == "insert" else _replace(draft, params)
+    return await _landed(ctx, params, draft, "Edited")
+
+
+def _replace(draft: Draft, params: TextEditorParams) -> None:
+    if params.old_str is None:
+        raise InvalidInput("Parameter `old_str` is required for command: str_replace")
+    outcome = replace_verbatim(draft.body, params.old_str, params.new_str or "")
+    if isinstance(outcome, Refused):
+        raise refusal(outcome, "No replacement was performed. ", old="old_str", new="new_str")
+    draft.body = outcome.text
+
+
+def _insert(draft: Draft, params: TextEditorParams) -> None:
+    text = params.new_str if params.insert_text is None else params.insert_text
+    if params.insert_line is None or text is None:
+        raise InvalidInput("Parameters `insert_line` and `insert_text` are required for command: insert")
+    total = lines.count(draft.body)
+    if not 0 <= params.insert_line <= total:
+        raise InvalidInput(f"Invalid `insert_line` {params.insert_line}: it should be within [0, {total}].")
+    draft.body = insert(draft.body, params.insert_line + 1, text)
+
+
+async def _undo_edit(ctx: Context, params: TextEditorParams) -> Result[TextEditorDetails]:
+    try:
+        undone = await ctx.history.undo("path", params.path)
+    except NothingToUndo:
+        raise NothingToUndo(f"No edit history found for {params.path}.") from None
+    if undone.conflicts:
+        raise Stale(f"{params.path} was not restored: {undone.conflicts[0].reason}")
+    details = TextEditorDetails(command=params.command, path=params.path)
+    return Result(f"Last edit to {params.path} undone.", details)
+
+
+async def _landed(
+    ctx: Context, params: TextEditorParams, draft: Draft, verb: str
+) -> Result[TextEditorDetails]:
+    await ctx.files.apply(ChangeSet.of(draft.change()))
+    line = draft.first_changed_line
+    text = f"{verb}: {params.path}"
+    if params.command != "create" and line is not None:
+        rows, first = lines.split(draft.body), max(line - AROUND_LINES, 1)
+        height = draft.diff().count("\n+")
+        shown = lines.number(rows[first - 1 : line + height + AROUND_LINES - 1], first)
+        text = f"{text}\nThe lines around the change, as `cat -n` shows them:\n{shown}\n"
+    details = TextEditorDetails(
+        command=params.command,
+        path=params.path,
+        diff=trim_indent(draft.diff()),
+        first_changed_line=line,
+    )
+    return Result(text, details)
