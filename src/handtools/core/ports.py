@@ -91,8 +91,8 @@ class HostFiles(Protocol):
         """Do all steps or none: each only if `before` is still there. Raises `Stale`, having undone the rest."""
         ...
 
-    def sweep(self, step: Step) -> None:
-        """After a crash: put away what a step left beside its target, losing no bytes that are not ours."""
+    def sweep(self, step: Step) -> str | None:
+        """After a crash: put away what a step left beside its target; says where bytes that are not ours went."""
         ...
 
 

@@ -110,16 +110,17 @@ class LocalFiles:
         if steps:
             landing.land([self._exact(step) for step in steps], self._root.folder)
 
-    def sweep(self, step: Step) -> None:
-        """After a crash: put away what a step left beside its target, losing no bytes that are not ours."""
+    def sweep(self, step: Step) -> str | None:
+        """After a crash: put away what a step left beside its target; says where bytes that are not ours went."""
         change = self._exact(step).change
         handles = Handles(self._root.folder)
         try:
             place = Place(handles, change.path, step.temporary)
-            sweeping.sweep(place, change.before, change.after)
+            return sweeping.sweep(place, change.before, change.after)
         except OSError as error:
             if error.errno not in _MISSING:
                 raise fault(error, change.path) from error
+            return None
         finally:
             handles.close()
 

@@ -118,9 +118,10 @@ class MemoryFiles:
                 self._nodes, self._modified = saved, modified
                 raise
 
-    def sweep(self, step: Step) -> None:
+    def sweep(self, step: Step) -> str | None:
         """Nothing is ever left here: a crash takes all of it."""
         _checked(step)
+        return None
 
     def _do(self, step: Step) -> None:
         change, path = step.change, _checked(step)

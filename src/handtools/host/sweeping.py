@@ -10,21 +10,23 @@ from handtools.host.placing import discard, give_back, recover
 from handtools.host.watching import Watched, holds
 
 
-def sweep(place: Place, before: Node | None, after: Node | None) -> None:
-    """Remove the temporary if its bytes are on record, else bring them back into sight."""
+def sweep(place: Place, before: Node | None, after: Node | None) -> str | None:
+    """Remove the temporary if its bytes are on record, else bring them back into sight and say so."""
     folder, _, temporary = place.parts
-    found = folder.find(temporary)
-    if found is None:
-        return
-    if _on_record(place, before) or _on_record(place, after) or _unfinished(place, after):
+    if folder.find(temporary) is None:
+        return None
+    note = None
+    # A recovery that was itself cut short leaves the beginning of the old bytes.
+    if any(_on_record(place, node) or _unfinished(place, node) for node in (before, after)):
         if not discard(place):
-            recover(place)
+            note = recover(place)
     elif before is None:
-        recover(place)
+        note = recover(place)
     else:
         # Another writer's, displaced just before the crash: it gets its name back if that still holds only ours.
-        give_back(place, before, after)
+        note = give_back(place, before, after)
     folder.sync()
+    return note
 
 
 def _on_record(place: Place, node: Node | None) -> bool:
@@ -39,13 +41,13 @@ def _on_record(place: Place, node: Node | None) -> bool:
     return same is not None
 
 
-def _unfinished(place: Place, after: Node | None) -> bool:
-    """Whether the temporary is what a cut-off write of `after` leaves."""
+def _unfinished(place: Place, node: Node | None) -> bool:
+    """Whether the temporary is what a cut-off write of the node leaves."""
     found = place.folder.stat(place.temporary)
-    if after is None or after.kind != "file" or kind_of(found.st_mode) != "file":
+    if node is None or node.kind != "file" or kind_of(found.st_mode) != "file":
         return False
     fd = place.folder.open_file(place.temporary)
     try:
-        return holds(fd, after.data[: found.st_size])
+        return holds(fd, node.data[: found.st_size])
     finally:
         os.close(fd)

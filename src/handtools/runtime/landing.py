@@ -78,17 +78,20 @@ def _settle(workspace: Workspace, entry: Entry) -> str:
         return (
             f"Call {entry.call_id} was interrupted and its bytes are gone; its files are left as they are."
         )
-    for step in steps:
-        files.sweep(step)
+    notes = [note for step in steps if (note := files.sweep(step))]
     landed = [step for step in steps if _landed(workspace, step)]
     if len(landed) == len(steps):
         entries.finish(entry.id)
-        return f"Call {entry.call_id} was interrupted after its last write; it is recorded as done."
+        return _told(entry, "after its last write; it is recorded as done.", notes)
     if landed:
         back = [Step(step.change.inverse, step.temporary) for step in reversed(landed)]
         files.perform(back)
     entries.void(entry.id)
-    return f"Call {entry.call_id} was interrupted; its files are as they were before it."
+    return _told(entry, "and taken back: its files are as they were before it.", notes)
+
+
+def _told(entry: Entry, outcome: str, notes: list[str]) -> str:
+    return " ".join([f"Call {entry.call_id} was interrupted {outcome}", *notes])
 
 
 def _landed(workspace: Workspace, step: Step) -> bool:
