@@ -1,11 +1,14 @@
-"""Paging: which lines of a text are shown, and how many fit."""
+"""Paging: which lines of a text are shown, how many fit, and what is said about the rest."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from handtools.text.clipping import clip_line
-from handtools.text.lines import bare
+from handtools.text.lines import bare, number
 from handtools.text.tokens import estimate
+
+NUMBER_TOKENS = 4
+"""About what a line's number costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +18,11 @@ class Budget:
     lines: int
     bytes: int
     tokens: int | None = None
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing is left."""
+        return not self.lines or not self.bytes or self.tokens == 0
 
     def less(self, text: str) -> "Budget":
         """What is left after some text."""
@@ -30,12 +38,52 @@ class Budget:
         )
 
 
-def bounds(first: int | None, last: int | None, limit: int | None, total: int) -> tuple[int, int]:
-    """The lines that are meant, both ends included; 0 is 1, and a negative start counts from the end."""
-    start = first or 1
-    start = max(total + start + 1, 1) if start < 0 else start
-    end = total if last is None else min(last, total)
-    return start, min(end, start + limit - 1) if limit else end
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Lines that are asked for: both ends included, None where it is left open."""
+
+    first: int | None = None
+    last: int | None = None
+    limit: int | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether no part is asked for."""
+        return self.first is None and self.last is None and self.limit is None
+
+    def within(self, total: int) -> tuple[int, int]:
+        """The lines that are meant, 0 as 1 and a negative start from the end; `ValueError` says what is wrong."""
+        start = self.first or 1
+        start = max(total + start + 1, 1) if start < 0 else start
+        end = total if self.last is None else min(self.last, total)
+        if start > max(total, 1):
+            raise ValueError(f"it has {total} lines; start_line={start} is past its end")
+        if self.last is not None and self.last < start:
+            raise ValueError(f"end_line={self.last} is before start_line={start}")
+        return start, min(end, start + self.limit - 1) if self.limit else end
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some lines as they are shown, and where they stand."""
+
+    text: str
+    first: int
+    end: int
+    clipped: bool
+    """Whether lines that were asked for did not fit."""
+
+
+def page(lines: list[str], span: tuple[int, int], total: int, budget: Budget, *, max_chars: int) -> Page:
+    """Number the lines that fit; `lines` begin with the first of the span."""
+    first, last = span
+    shown = fitting(shortened(lines[: max(last - first + 1, 0)], max_chars), budget)
+    end = first + len(shown) - 1
+    text = number(shown, first) if shown else "(The file is empty.)"
+    if end < total or first > 1:
+        text += f"\n(Showing lines {first}-{end} of {total} total."
+        text += f" Use start_line={end + 1} to continue reading.)" if end < total else ")"
+    return Page(text, first, end, clipped=end < min(last, total))
 
 
 def shortened(lines: list[str], max_chars: int) -> list[str]:
@@ -45,7 +93,7 @@ def shortened(lines: list[str], max_chars: int) -> list[str]:
     return [clip_line(bare(line), max_chars) if len(line) > max_chars else line for line in lines]
 
 
-def fitting(lines: Sequence[str], budget: Budget) -> Sequence[str]:
+def fitting(lines: list[str], budget: Budget) -> list[str]:
     """As many whole lines from the start as fit, one at least."""
     count = min(len(lines), max(budget.lines, 1))
     if _size("".join(lines[:count])) > budget.bytes:
@@ -57,7 +105,7 @@ def fitting(lines: Sequence[str], budget: Budget) -> Sequence[str]:
                 break
     if budget.tokens is not None:
         count = max(_most(lines, count, budget.tokens), 1)
-    return lines[:count]
+    return lines[:count] if count < len(lines) else lines
 
 
 def _most(lines: Sequence[str], count: int, tokens: int) -> int:
@@ -65,8 +113,7 @@ def _most(lines: Sequence[str], count: int, tokens: int) -> int:
     low, high = 0, count
     while low < high:
         middle = (low + high + 1) // 2
-        # A line costs its number too.
-        if estimate("".join(lines[:middle])) + 4 * middle <= tokens:
+        if estimate("".join(lines[:middle])) + NUMBER_TOKENS * middle <= tokens:
             low = middle
         else:
             high = middle - 1

@@ -1,0 +1,320 @@
+"""Viewing: a file, or a part of one, as a model can use it. What `read` shows, other tools may show too."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from handtools.core.changes import digest
+from handtools.core.content import Image
+from handtools.core.context import Context
+from handtools.core.errors import HandtoolsError, InvalidInput, NotFound, TooLarge, WrongKind
+from handtools.core.media import Wish
+from handtools.core.searching import Scope
+from handtools.core.surveying import MOST_FILES, survey
+from handtools.core.syntax import Outline, Symbol, flattened, named, qualified
+from handtools.core.windowing import index, lines_at
+from handtools.text.diffing import unified
+from handtools.text.encoding import Source, decode, is_binary
+from handtools.text.lines import dominant_ending, number, split
+from handtools.text.mapping import fitted, ranked
+from handtools.text.outlining import Head, folded, outlined
+from handtools.text.paging import Budget, Span, fitting, page
+from handtools.text.paths import near
+from handtools.text.targets import Target
+
+View = Literal["auto", "text", "outline", "fold", "map", "changes", "image"]
+
+MAX_LINES = 2_000
+MAX_BYTES = 50_000
+MAX_LINE_CHARS = 2_000
+WHOLE_BYTES = 8 << 20
+"""A larger text is read in windows."""
+MEDIA_BYTES = 64 << 20
+MAP_TOKENS = 4_000
+NEAR_SECONDS = 2.0
+"""How long the tree is searched for a file that may have moved."""
+_GLOB = frozenset("*?[]{}!\\")
+_ENDS = {"\n": "lf", "\r\n": "crlf", "\r": "cr"}
+_OPEN = frozenset({"class", "impl", "interface", "namespace", "struct", "trait", "enum"})
+"""Kinds whose bodies are lists of more symbols: a folded view keeps them open."""
+
+
+class Part(BaseModel):
+    """Facts about one file, or a part of one, as programs get them."""
+
+    path: str
+    view: str = "text"
+    start_line: int = 0
+    end_line: int = 0
+    total_lines: int = 0
+    clipped: bool = False
+    left_out: str = ""
+    encoding: str = ""
+    line_end: str = ""
+    bytes: int = 0
+    sha256: str = ""
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What is shown of one file, and the facts about it."""
+
+    text: str
+    part: Part
+    images: tuple[Image, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Viewing:
+    """One look at one file."""
+
+    ctx: Context
+    target: Target
+    span: Span
+    view: View
+    wish: Wish
+    budget: Budget
+
+    async def piece(self) -> Piece:
+        """Show it the way that was asked for, or the way that suits it."""
+        path = self.target.path
+        if self.view == "map":
+            return await self._map()
+        data = await self._bytes()
+        binary = is_binary(data)
+        if len(data) > WHOLE_BYTES:
+            return await (self._large_media() if binary else self._large())
+        kind = self.ctx.media.kind(path, data)
+        if binary or (kind == "notebook" and self.view == "auto"):
+            return await self._media(data)
+        source = decode(data)
+        lines = split(source.body)
+        long = self.view == "auto" and self._whole and (len(lines) > MAX_LINES or len(data) > MAX_BYTES)
+        if long and kind == "table":
+            return await self._media(data)
+        facts = _facts(path, data, source, len(lines))
+        if self.view == "changes":
+            return await self._changes(facts, lines, source)
+        if self.target.symbol or long or self.view in {"outline", "fold"}:
+            outline = await self.ctx.syntax.outline(path, data)
+            if self.target.symbol:
+                return self._symbol(facts, lines, _known(outline, path))
+            if self.view == "fold":
+                return self._fold(facts, lines, _known(outline, path))
+            if self.view == "outline" or (outline and outline.symbols):
+                return self._outline(facts, lines, _known(outline, path))
+        return self._page(facts, lines)
+
+    @property
+    def _whole(self) -> bool:
+        return self.target.whole and self.span.whole
+
+    def _page(self, facts: dict[str, Any], lines: list[str], note: str = "") -> Piece:
+        first, last = self._within(len(lines))
+        shown = page(lines[first - 1 :], (first, last), len(lines), self.budget, max_chars=MAX_LINE_CHARS)
+        part = Part(
+            **facts,
+            start_line=first,
+            end_line=shown.end,
+            clipped=shown.clipped,
+            left_out=_around(first, shown.end, len(lines)),
+        )
+        return Piece(note + shown.text, part)
+
+    def _within(self, total: int) -> tuple[int, int]:
+        try:
+            first, last = self.span.within(total)
+        except ValueError as problem:
+            raise InvalidInput(f"`{self.target.path}`: {problem}.") from None
+        return first, min(last, first + MAX_LINES - 1)
+
+    def _symbol(self, facts: dict[str, Any], lines: list[str], outline: Outline) -> Piece:
+        """The lines of a symbol; of several that bear the name, all."""
+        ways = named(outline.symbols, self.target.symbol)
+        if not ways:
+            names = [qualified(way) for way in flattened(outline.symbols)]
+            close = near(self.target.symbol, names)
+            hint = f"Near it: {', '.join(close)}." if close else "Use view=outline to see what it defines."
+            raise NotFound(f"`{facts['path']}` defines no `{self.target.symbol}`.", hint=hint)
+        shown, room = [], self.budget
+        for way in ways:
+            rows = lines[way[-1].start_line - 1 : way[-1].end_line]
+            kept = fitting(rows, room)
+            end = way[-1].start_line + len(kept) - 1
+            cut = f", shown to {end}; use start_line={end + 1}" if len(kept) < len(rows) else ""
+            note = (
+                f"({qualified(way)}: lines {way[-1].start_line}-{way[-1].end_line} of {len(lines)}{cut}.)"
+            )
+            shown.append(f"{number(kept, way[-1].start_line)}\n{note}")
+            room = room.less(shown[-1])
+            if room.spent:
+                break
+        facts |= {"view": "symbol", "start_line": ways[0][-1].start_line, "end_line": ways[0][-1].end_line}
+        return Piece(
+            "\n".join(shown), Part(**facts, left_out="everything but the symbol", clipped=room.spent)
+        )
+
+    def _outline(self, facts: dict[str, Any], lines: list[str], outline: Outline) -> Piece:
+        shown = outlined(lines, _heads(outline), self.budget)
+        note = f"(Outline of {len(lines)} lines of {outline.language}, each with its line range"
+        note += f"; {shown.left_out} deeper or later symbols left out" if shown.left_out else ""
+        note += f'. Read a part with start_line and end_line, or a symbol as "{facts["path"]}::Name".'
+        if outline.broken_lines:
+            note += f" The syntax is broken near line {outline.broken_lines[0]}."
+        part = Part(
+            **facts | {"view": "outline"}, left_out="the lines themselves", clipped=bool(shown.left_out)
+        )
+        return Piece(f"{shown.text}\n{note})", part)
+
+    def _fold(self, facts: dict[str, Any], lines: list[str], outline: Outline) -> Piece:
+        rows = folded(lines, _heads(outline))
+        kept = fitting([f"{row}\n" for row in rows], self.budget)
+        clipped = len(kept) < len(rows)
+        note = f"(Folded: {len(lines)} lines in {len(rows)} rows"
+        note += f", of which the first {len(kept)} fit; view=outline is shorter.)" if clipped else ".)"
+        part = Part(**facts | {"view": "fold"}, left_out="folded bodies", clipped=clipped)
+        return Piece(f"{''.join(kept)}{note}", part)
+
+    async def _changes(self, facts: dict[str, Any], lines: list[str], source: Source) -> Piece:
+        """Only what is different from what this agent last saw, because it asked for that."""
+        seen = await self.ctx.files.seen(self.target.path)
+        if seen is None:
+            return self._page(facts, lines, "(You have not read this file before, so here it is.)\n")
+        facts |= {"view": "changes"}
+        before = decode(seen).body
+        if before == source.body:
+            part = Part(**facts, left_out="everything: it is unchanged")
+            return Piece(f"(Unchanged since you last saw it: {len(lines)} lines.)", part)
+        rows = split(unified(self.target.path, before, source.body))
+        kept = fitting(rows, self.budget)
+        clipped = len(kept) < len(rows)
+        note = f"\n({len(rows) - len(kept)} more rows of the diff left out.)" if clipped else ""
+        part = Part(**facts, left_out="lines that did not change", clipped=clipped)
+        return Piece("".join(kept).rstrip("\n") + note, part)
+
+    async def _media(self, data: bytes) -> Piece:
+        path = self.target.path
+        found = await self.ctx.media.preview(path, data, self.wish)
+        if found is None:
+            kind = self.ctx.media.describe(data)
+            what = f"a binary file ({kind})" if kind else "a binary file"
+            hint = "Use a tool that understands its format."
+            raise WrongKind(f"`{path}` is {what} of {len(data):,} bytes.", hint=hint)
+        lines = split(found.text)
+        facts: dict[str, Any] = {
+            "path": path,
+            "view": found.kind,
+            "bytes": len(data),
+            "sha256": digest(data),
+        }
+        rest = f" Left out: {found.left_out}." if found.left_out else ""
+        title = f"({found.title}.{rest})"
+        if not lines:
+            return Piece(title, Part(**facts, left_out=found.left_out), found.images)
+        shown = self._page(facts | {"total_lines": len(lines)}, lines, f"{title}\n")
+        left_out = "; ".join(filter(None, (shown.part.left_out, found.left_out)))
+        return Piece(shown.text, shown.part.model_copy(update={"left_out": left_out}), found.images)
+
+    async def _large_media(self) -> Piece:
+        data = await self.ctx.files.read(self.target.path, size=MEDIA_BYTES + 1)
+        if len(data) > MEDIA_BYTES:
+            raise TooLarge(f"`{self.target.path}` is a binary file over {MEDIA_BYTES >> 20} MB.")
+        return await self._media(data)
+
+    async def _large(self) -> Piece:
+        """Lines of a text that is too large to hold."""
+        path = self.target.path
+        if self.target.symbol or self.view in {"outline", "fold", "changes"}:
+            raise TooLarge(f"`{path}` is over {WHOLE_BYTES >> 20} MB.", hint="Read a range of lines.")
+        found = await index(self.ctx.files, path)
+        first, last = self._within(found.total)
+        lines = await lines_at(self.ctx.files, path, found, first, max_bytes=2 * MAX_BYTES)
+        shown = page(lines, (first, last), found.total, self.budget, max_chars=MAX_LINE_CHARS)
+        part = Part(
+            path=path,
+            start_line=first,
+            end_line=shown.end,
+            total_lines=found.total,
+            clipped=shown.clipped,
+            left_out=_around(first, shown.end, found.total),
+        )
+        return Piece(shown.text, part)
+
+    async def _map(self) -> Piece:
+        seen = await survey(self.ctx.search, self.ctx.syntax, self.target.path)
+        tokens = MAP_TOKENS if self.budget.tokens is None else self.budget.tokens
+        order = ranked(seen.definitions, seen.mentions)
+        text, count = fitted(order, tokens)
+        left = f"{len(order) - count:,} less-referenced definitions" if count < len(order) else ""
+        if seen.files > MOST_FILES:
+            left += f"{', and ' if left else ''}files beyond the newest {MOST_FILES:,}"
+        note = f"(Map of {len(seen.mentions):,} sources, most-referenced first: {count:,} of {len(order):,} definitions"
+        part = Part(path=self.target.path, view="map", left_out=left, clipped=bool(left))
+        return Piece(f"{text}\n{note}{f'; left out {left}' if left else ''}.)", part)
+
+    async def _bytes(self) -> bytes:
+        path = self.target.path
+        try:
+            return await self.ctx.files.read(path, size=WHOLE_BYTES + 1)
+        except NotFound as missing:
+            close = await _near_names(self.ctx, path)
+            raise (
+                NotFound(missing.message, hint=f"Near it: {', '.join(close)}.") if close else missing
+            ) from None
+        except WrongKind as folder:
+            hint = "List it, or read it with view=map to see what its sources define."
+            raise WrongKind(folder.message, hint=hint) from None
+
+
+def _facts(path: str, data: bytes, source: Source, total: int) -> dict[str, Any]:
+    return {
+        "path": path,
+        "total_lines": total,
+        "encoding": source.encoding,
+        "line_end": _ENDS[dominant_ending(source.body)],
+        "bytes": len(data),
+        "sha256": digest(data),
+    }
+
+
+def _around(first: int, end: int, total: int) -> str:
+    """The lines that are not shown."""
+    gaps = [(1, first - 1), (end + 1, total)]
+    return ", ".join(f"lines {start}-{last}" for start, last in gaps if start <= last)
+
+
+def _known(outline: Outline | None, path: str) -> Outline:
+    if outline is None:
+        hint = "Read it as text, with start_line and end_line."
+        raise InvalidInput(f"`{path}` is in no language whose syntax is known here.", hint=hint)
+    return outline
+
+
+def _heads(outline: Outline) -> list[Head]:
+    return [_head(len(way) - 1, way[-1]) for way in flattened(outline.symbols)]
+
+
+def _head(depth: int, one: Symbol) -> Head:
+    foldable = one.kind not in _OPEN and not (one.kind in {"key", "element", "heading"} and one.children)
+    return Head(depth, one.start_line, one.end_line, one.line, one.body_line, foldable)
+
+
+async def _near_names(ctx: Context, path: str) -> list[str]:
+    """Names like the missing one in its folder, else the same name elsewhere: files move."""
+    folder, _, name = path.rpartition("/")
+    facts = await ctx.files.facts(folder or ".")
+    if facts is not None and facts.kind == "folder":
+        names = [entry.path.rpartition("/")[2] for entry in await ctx.files.names(folder or ".")]
+        close = [f"{folder}/{found}" if folder else found for found in near(name, names)]
+        if close:
+            return close
+    if not name or _GLOB.intersection(name):
+        return []
+    try:
+        scope = Scope(include=(f"**/{name}",), timeout=NEAR_SECONDS)
+        moved = await ctx.search.paths(scope, wanted="file", most=3)
+    except HandtoolsError:
+        return []
+    return [entry.path for entry in moved.found]
