@@ -18,6 +18,7 @@ WORDS = (
     "marker",
 )
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]{2,}")
+_NAME = re.compile(r"(?<!\w)[A-Za-z_]\w{3,}(?!\w)")
 _LOOSE = str.maketrans(
     {"'": '"', "`": '"', "“": '"', "”": '"', "‘": '"', "’": '"', "–": "-", "—": "-", "\u00a0": " "}
 )
@@ -104,6 +105,25 @@ def scene(
     if script is None or tuple(s.text for s in script) == old:
         return None
     return Scene(lang, lines, start, old, tuple(script), shape)
+
+
+def one_word(rng: random.Random, line: str) -> str | None:
+    words = list(_NAME.finditer(line))
+    if not words:
+        return None
+    word = rng.choice(words)
+    other = rng.choice([w for w in WORDS if w != word[0]])
+    fresh = rng.choice((other, f"{word[0]}_{other}", f"{other}_{word[0]}", f"{word[0]}2", f"my{word[0]}"))
+    return line[: word.start()] + fresh + line[word.end() :]
+
+
+def renamed(rng: random.Random, old: tuple[str, ...]) -> tuple[str, ...] | None:
+    words = sorted({word for line in old for word in _NAME.findall(line)})
+    if not words:
+        return None
+    word, other = rng.choice(words), rng.choice(WORDS)
+    twin = tuple(re.sub(rf"(?<!\w){word}(?!\w)", other, line) for line in old)
+    return twin if twin != old else None
 
 
 def indent_of(line: str) -> str:

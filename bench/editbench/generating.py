@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from bench.editbench.cases import Case, Kind
 from bench.editbench.corpus import Specimen, sample
-from bench.editbench.damages import Draft, Family
+from bench.editbench.drafting import Draft, Family
 from bench.editbench.edits import scene
 from bench.editbench.families import APPLY, PER_APPLY, PER_REFUSE, REFUSE
 

@@ -1,16 +1,14 @@
-"""Cases with more than one thing going on, and those where a careful person would not touch the file."""
+"""Cases where a careful person would not touch the file: all must be refused."""
 
-import json
 import random
 import re
 from dataclasses import replace
 
-from bench.editbench import damages
-from bench.editbench.damages import Draft, Line
-from bench.editbench.edits import WORDS, Scene, Step, indent_of, loose
+from bench.editbench import harmless, lettering, transport
+from bench.editbench.drafting import Draft
+from bench.editbench.edits import WORDS, Scene, indent_of, loose, one_word, renamed
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
-_WORD = re.compile(r"(?<!\w)[A-Za-z_]\w{3,}(?!\w)")
 _SIGN = re.compile(r"==|!=|<=|>=|&&|\|\||(?<= )[<>+*-](?= )")
 _OTHER_SIGN = {
     "==": "!=",
@@ -25,130 +23,6 @@ _OTHER_SIGN = {
     "-": "+",
     "*": "/",
 }
-
-
-# --- to be applied -------------------------------------------------------------------------------
-
-
-def several(rng: random.Random, scene: Scene) -> Draft | None:
-    """Two independent damages: one to the words or the indentation, one on the way."""
-    inner = rng.choice(
-        (
-            damages.dedented,
-            damages.overindented,
-            damages.trailing_lost,
-            damages.typo_kept,
-            damages.blank_extra,
-            damages.tabs_to_spaces,
-            damages.quote_style,
-        )
-    )
-    first = inner(rng, scene)
-    if first is None or not isinstance(first.content, str):
-        return None
-    way = rng.choice(("fence", "crlf", "numbers", "json", "trailing", "bom"))
-    if way == "fence":
-        return replace(first, old=f"```\n{first.old}\n```", new=f"```\n{first.new}\n```")
-    if way == "crlf":
-        return _mapped(first, lambda text: text.replace("\n", "\r\n"))
-    if way == "bom":
-        return _mapped(first, lambda text: "\ufeff" + text)
-    if way == "json":
-        old, new = (json.dumps(text, ensure_ascii=False)[1:-1] for text in (first.old, first.new))
-        return replace(first, old=old, new=new) if old != first.old else None
-    if way == "trailing":
-        if inner is damages.trailing_lost or scene.shape != "delete":
-            return None
-        return replace(first, old=_with_blanks(first.old), new=_with_blanks(first.new))
-    return replace(first, old=_numbered(scene, first.old), new=_numbered(scene, first.new))
-
-
-def _with_blanks(text: str) -> str:
-    return "\n".join(line + "  " if line and len(line) % 2 else line for line in text.split("\n"))
-
-
-def _numbered(scene: Scene, text: str) -> str:
-    return "\n".join(f"{scene.start + 1 + i:>6}\t{line}" for i, line in enumerate(text.split("\n")))
-
-
-def _mapped(first: Draft, change: Line) -> Draft:
-    assert isinstance(first.content, str)
-    return replace(
-        first,
-        content=change(first.content),
-        accept=tuple(change(text) for text in first.accept if isinstance(text, str)),
-    )
-
-
-def near_twin(rng: random.Random, scene: Scene) -> Draft | None:
-    """A sibling block that differs in one word stands before or after; the arguments are slightly off."""
-    twin = _renamed(rng, scene.old)
-    if twin is None:
-        return None
-    lines = (
-        (*scene.before, *twin, "", *scene.old, *scene.after)
-        if rng.random() < 0.5
-        else (*scene.before, *scene.old, "", *twin, *scene.after)
-    )
-    start = scene.start + (len(twin) + 1 if lines[scene.start : scene.start + len(twin)] == twin else 0)
-    over = Scene(scene.lang, lines, start, scene.old, scene.script, scene.shape)
-    return rng.choice((damages.dedented, damages.trailing_lost, damages.overindented, damages.exact))(
-        rng, over
-    )
-
-
-def hinted(rng: random.Random, scene: Scene) -> Draft | None:
-    """The span occurs twice; a line number says which."""
-    lines = (*scene.before, *scene.old, *scene.after, "", *scene.old, "")
-    first, second = scene.start, len(scene.lines) + 1
-    start = rng.choice((first, second))
-    over = Scene(scene.lang, lines, start, scene.old, scene.script, scene.shape)
-    if abs(first - second) < 10:
-        return None
-    old, new = "\n".join(scene.old), "\n".join(scene.new)
-    return Draft(over.content(), old, new, (over.result(),), meant=(old, new), line=start + 1)
-
-
-def drift_small(rng: random.Random, scene: Scene) -> Draft | None:
-    """Found up to three lines from where it was said to be."""
-    plain = damages.exact(rng, scene)
-    assert plain is not None
-    line = scene.start + 1 + rng.randrange(-3, 4)
-    return replace(plain, line=line) if line > 0 else None
-
-
-def stale_context(rng: random.Random, scene: Scene) -> Draft | None:
-    """A line of the span that the edit leaves alone, and not next to it, was changed after it was read."""
-    kept = {s.of for s in scene.script if s.kept and s.of is not None}
-    gone = set(range(len(scene.old))) - kept
-    added = {i for at, s in enumerate(scene.script) if s.of is None for i in _edge(scene.script, at)}
-    free = [i for i in sorted(kept) if scene.old[i].strip() and not {i - 1, i, i + 1} & (gone | added)]
-    if not free:
-        return None
-    index = rng.choice(free)
-    other = _one_word(rng, scene.old[index])
-    if other is None:
-        return None
-    now = scene.with_old((*scene.old[:index], other, *scene.old[index + 1 :]))
-    old, new = "\n".join(scene.old), "\n".join(scene.new)
-    return Draft(
-        now.content(),
-        old,
-        new,
-        (now.result(),),
-        seen=scene.content(),
-        meant=("\n".join(now.old), "\n".join(now.new)),
-    )
-
-
-def _edge(script: tuple[Step, ...], at: int) -> list[int]:
-    """Old lines on both sides of an added one."""
-    left = next((s.of for s in reversed(script[:at]) if s.of is not None), -1)
-    right = next((s.of for s in script[at:] if s.of is not None), left + 1)
-    return [left, right]
-
-
-# --- to be refused -------------------------------------------------------------------------------
 
 
 def _refuse(scene: Scene, content: str, old: str | None = None, new: str | None = None) -> Draft | None:
@@ -168,28 +42,9 @@ def deleted(_: random.Random, scene: Scene) -> Draft | None:
     return _refuse(scene, "\n".join((*scene.before, *scene.after)))
 
 
-def _one_word(rng: random.Random, line: str) -> str | None:
-    words = list(_WORD.finditer(line))
-    if not words:
-        return None
-    word = rng.choice(words)
-    other = rng.choice([w for w in WORDS if w != word[0]])
-    fresh = rng.choice((other, f"{word[0]}_{other}", f"{other}_{word[0]}", f"{word[0]}2", f"my{word[0]}"))
-    return line[: word.start()] + fresh + line[word.end() :]
-
-
-def _renamed(rng: random.Random, old: tuple[str, ...]) -> tuple[str, ...] | None:
-    words = sorted({word for line in old for word in _WORD.findall(line)})
-    if not words:
-        return None
-    word, other = rng.choice(words), rng.choice(WORDS)
-    twin = tuple(re.sub(rf"(?<!\w){word}(?!\w)", other, line) for line in old)
-    return twin if twin != old else None
-
-
 def deleted_decoy(rng: random.Random, scene: Scene) -> Draft | None:
     """The block is gone; a sibling with one name changed is still there."""
-    twin = _renamed(rng, scene.old)
+    twin = renamed(rng, scene.old)
     return _refuse(scene, scene.content(twin)) if twin else None
 
 
@@ -210,7 +65,7 @@ def literal_changed(rng: random.Random, scene: Scene) -> Draft | None:
 
 def word_changed(rng: random.Random, scene: Scene) -> Draft | None:
     index = rng.randrange(len(scene.old))
-    line = _one_word(rng, scene.old[index])
+    line = one_word(rng, scene.old[index])
     return _swapped_in_file(scene, index, line) if line else None
 
 
@@ -283,7 +138,7 @@ def inside_word(rng: random.Random, scene: Scene) -> Draft | None:
 def drift_far(rng: random.Random, scene: Scene) -> Draft | None:
     """Right text, more than three lines from where the patch says."""
     line = scene.start + 1 + rng.choice((-1, 1)) * rng.randrange(4, 12)
-    plain = damages.exact(rng, scene)
+    plain = harmless.exact(rng, scene)
     assert plain is not None
     return Draft(plain.content, plain.old, plain.new, (), line=line) if line > 0 else None
 
@@ -346,7 +201,7 @@ def symbol_misspelt(rng: random.Random, scene: Scene) -> Draft | None:
     if (spot := _a_word(rng, scene)) is None:
         return None
     index, word = spot
-    other = damages.misspell(rng, word[0])
+    other = lettering.misspell(rng, word[0])
     return _with_word(scene, index, word, other, extra=f"{other} = 0\n") if other != word[0] else None
 
 
@@ -408,7 +263,7 @@ def elision_one_sided(rng: random.Random, scene: Scene) -> Draft | None:
     """Old leaves lines out, new does not say where they go."""
     if len(scene.old) < 4:
         return None
-    mark = indent_of(scene.old[1]) + rng.choice(damages.ELISIONS)
+    mark = indent_of(scene.old[1]) + rng.choice(transport.ELISIONS)
     old = "\n".join((scene.old[0], mark, scene.old[-1]))
     new = "\n".join((scene.old[0], f"{indent_of(scene.old[1])}{rng.choice(WORDS)}()", scene.old[-1]))
     return Draft(scene.content(), old, new, ()) if old not in scene.content() else None
@@ -420,7 +275,7 @@ def stale_conflict(rng: random.Random, scene: Scene) -> Draft | None:
     if not changed:
         return None
     index = rng.choice(changed)
-    line = _one_word(rng, scene.old[index])
+    line = one_word(rng, scene.old[index])
     case = _swapped_in_file(scene, index, line) if line else None
     return replace(case, seen=scene.content()) if case else None
 
