@@ -32,6 +32,9 @@ from handtools.runtime.policy import Decision, Policy
 from handtools.runtime.probing import probe
 from handtools.runtime.workspace import Workspace
 from handtools.tools.edit import edit
+from handtools.tools.find import find
+from handtools.tools.grep import grep
+from handtools.tools.list import list_
 from handtools.tools.multi_edit import multi_edit
 from handtools.tools.now import now
 from handtools.tools.patch import patch
@@ -40,8 +43,8 @@ from handtools.tools.think import think
 from handtools.tools.undo import undo
 from handtools.tools.write import write
 
-READING: tuple[AnyTool, ...] = (read, think, now)
-CODING: tuple[AnyTool, ...] = (read, edit, multi_edit, patch, write, undo, think, now)
+READING: tuple[AnyTool, ...] = (read, grep, find, list_, think, now)
+CODING: tuple[AnyTool, ...] = (read, grep, find, list_, edit, multi_edit, patch, write, undo, think, now)
 PLUGINS = "handtools.tools"
 """The entry-point group under which other packages offer tools."""
 

@@ -2,6 +2,9 @@
 
 from handtools.testing.contract import ToolContract
 from handtools.tools.edit import edit as edit_tool
+from handtools.tools.find import find as find_tool
+from handtools.tools.grep import grep as grep_tool
+from handtools.tools.list import list_ as list_tool
 from handtools.tools.multi_edit import multi_edit as multi_edit_tool
 from handtools.tools.now import now as now_tool
 from handtools.tools.patch import patch as patch_tool
@@ -16,6 +19,24 @@ class TestRead(ToolContract):
     tool = read_tool
     files = {"a.txt": b"one\ntwo\n"}
     args = {"path": "a.txt"}
+
+
+class TestGrep(ToolContract):
+    tool = grep_tool
+    files = {"a.py": b"def one():\n    return two\n"}
+    args = {"pattern": "two"}
+
+
+class TestFind(ToolContract):
+    tool = find_tool
+    files = {"a.txt": b"one\ntwo\n", "b/c.py": b""}
+    args = {"pattern": "*"}
+
+
+class TestList(ToolContract):
+    tool = list_tool
+    files = {"a.txt": b"one\ntwo\n", "b/c.py": b""}
+    args = {"depth": 2}
 
 
 class TestEdit(ToolContract):

@@ -65,6 +65,21 @@ class Gaps:
         """Whether nothing was left out."""
         return self == Gaps()
 
+    @property
+    def notes(self) -> list[str]:
+        """What was left out, as sentences; that a search stopped at a full page goes without saying."""
+        notes = []
+        if self.timed_out:
+            notes.append("The time ran out: what is shown is a part. Narrow the search.")
+        if self.unreadable:
+            paths = "path" if self.unreadable == 1 else "paths"
+            notes.append(f"{self.unreadable} {paths} could not be read and were skipped ({self.example[:200]}).")
+        if self.binary:
+            notes.append(f"{self.binary} binary files were searched only up to their first NUL.")
+        if self.withheld:
+            notes.append(f"{self.withheld} paths need a person's approval and were left out.")
+        return notes
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:

@@ -110,16 +110,20 @@ class MemorySearch:
         if not scope.ignored:
             ignores = ignores.into(inside, self._ignore_texts(inside))
         excluded = AnyGlob(scope.exclude, case_sensitive=False)
-        kept = []
+        kept: list[Entry] = []
+        ignored = 0
         for found in facts:
             name, below = found.path.rpartition("/")[2], found.kind == "folder"
-            habit = name in VERSION_CONTROL or (below and name in scope.skip)
-            if habit or leaves_out(ignores, found.path, folder=below, hidden=scope.hidden):
+            if name in VERSION_CONTROL:
+                continue
+            passed = leaves_out(ignores, found.path, folder=below, hidden=scope.hidden)
+            if passed or (below and name in scope.skip):
+                ignored += 1
                 continue
             shown = found.path + "/" * below
             if not excluded.matches(found.path, folder=below) and admit([shown]):
                 kept.append(Entry(found.path, found.kind, None if below else found.bytes, found.modified))
-        return kept, ignores, len(facts) - len(kept)
+        return kept, ignores, ignored
 
     def _above(self, scope: Scope) -> Ignores:
         ignores = Ignores()
@@ -145,7 +149,7 @@ def _compiled(patterns: Patterns) -> re.Pattern[str]:
     try:
         return re.compile("|".join(f"(?:{one})" for one in each), flags)
     except re.error as problem:
-        hint = "Escape what is meant as it is, or set literal=true."
+        hint = "Escape what is meant as it is, or set syntax='literal'."
         raise InvalidInput(f"The pattern can't be used: {problem}.", hint=hint) from None
 
 

@@ -72,7 +72,7 @@ class Run:
         code = self.process.returncode if self.process else 0
         if code == 2 and any(words in self.said for words in _ABOUT_THE_PATTERN):
             reason = self.said.removeprefix(_MESSAGE).strip()
-            hint = "Escape what is meant as it is, or set literal=true."
+            hint = "Escape what is meant as it is, or set syntax='literal'."
             raise InvalidInput(f"The pattern can't be used: {reason}", hint=hint)
         skipped = [
             line.removeprefix(_MESSAGE) for line in self.said.splitlines() if line.startswith(_MESSAGE)

@@ -120,7 +120,7 @@ class Walker:
                 if not scope.ignored:
                     ignores = ignores.into(inside, _ignore_texts(folder, found.keys(), inside))
                 prefix = f"{inside}/" if inside else ""
-                kept = _kept(found, prefix, ignores, scope)
+                kept, ignored = _kept(found, prefix, ignores, scope)
                 shown = admit([prefix + name + "/" * (kind == "folder") for name, kind in kept])
                 entries = [
                     _entry(each, found, len(prefix), stated=most is not None) for each in shown[:most]
@@ -130,7 +130,7 @@ class Walker:
                 raise fault(error, path) from error
             watch.skip(f"{path}: {error.strerror}")
             return _Look([], ignores, 0, 0)
-        return _Look(entries, ignores, len(shown) - len(entries), len(found) - len(kept))
+        return _Look(entries, ignores, len(shown) - len(entries), ignored)
 
 
 class _Watch:
@@ -159,26 +159,27 @@ class _Watch:
 
 def _kept(
     found: dict[str, os.DirEntry[str]], prefix: str, ignores: Ignores, scope: Scope
-) -> list[tuple[str, str]]:
-    """The names a walk looks at and their kinds, folders first."""
+) -> tuple[list[tuple[str, str]], int]:
+    """The names a walk looks at and their kinds, folders first; and how many it passes by on purpose."""
     suspects = ignores.suspects([prefix + name for name in found])
     folders: list[str] = []
     others: list[str] = []
+    ignored = 0
     for name in sorted(found):
         entry = found[name]
         folder = entry.is_dir(follow_symlinks=False)
         if name[0] == "." and (name in VERSION_CONTROL or is_temporary(name)):
             continue
-        if folder and name in scope.skip:
-            continue
         path = prefix + name
         if path in suspects:
-            if leaves_out(ignores, path, folder=folder, hidden=scope.hidden):
-                continue
-        elif name[0] == "." and not scope.hidden:
-            continue
-        (folders if folder else others).append(name)
-    return [(name, "folder") for name in folders] + [(name, "") for name in others]
+            passed = leaves_out(ignores, path, folder=folder, hidden=scope.hidden)
+        else:
+            passed = name[0] == "." and not scope.hidden
+        if passed or (folder and name in scope.skip):
+            ignored += 1
+        else:
+            (folders if folder else others).append(name)
+    return [(name, "folder") for name in folders] + [(name, "") for name in others], ignored
 
 
 def _entry(shown: str, found: dict[str, os.DirEntry[str]], start: int, *, stated: bool) -> Entry:

@@ -1,0 +1,197 @@
+"""Finding: hits together with what parsers know about them."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from handtools.core.errors import InvalidInput
+from handtools.core.ports import Search, Syntax
+from handtools.core.searching import Gaps, Hit, Hits, Patterns, Scope
+from handtools.core.syntax import Role, Spot, Symbol
+from handtools.text import cursors
+from handtools.text.citing import Citation, cite
+from handtools.text.cursors import Cursor
+from handtools.text.encoding import decode
+from handtools.text.ranking import components, defines, tier
+from handtools.text.tokens import estimate
+
+PARSED_HITS = 1_000
+"""How many hits are looked at to find those of a kind."""
+PARSED_FILES = 300
+"""How many files are parsed for a structural pattern."""
+SHOWN_LINES = 6
+"""How much of a long structural match is shown."""
+BLOCK = 100
+"""Hits are ranked within blocks of so many, in the order of paths: no search has to find all to show the first."""
+PROBE_SECONDS = 5.0
+"""How long each look for what was missed may take."""
+_HOLE = re.compile(r"\$+\w*")
+_WORD = re.compile(r"[^\W\d]\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A hit, the symbols around it, and how it is shown."""
+
+    hit: Hit
+    symbols: tuple[Symbol, ...]
+    citation: Citation
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some hits out of ranked blocks, and where they are."""
+
+    hits: list[Hit]
+    start: int
+    """How many come before them."""
+    moved: bool
+    """Whether what is found is no longer what the page before was taken from."""
+    keys: list[str]
+    block: int
+    """Where the block begins that they are out of."""
+    size: int
+
+    def after(self, shown: int) -> str:
+        """The cursor for the page that follows the first `shown` hits of this one."""
+        return str(cursors.cursor(self.keys, self.block, self.size, self.start - self.block + shown))
+
+
+def reach(offset: int, cursor: Cursor | None, limit: int) -> int:
+    """How many hits must be found to have a page; after a cursor a block more, should hits have been added."""
+    size = max(BLOCK, limit)
+    return (cursor.block + 2 if cursor else offset // size + 1) * size
+
+
+def page(found: Hits, root: str, *, offset: int, cursor: Cursor | None, limit: int) -> Page:
+    """A page of what was found."""
+    size = max(BLOCK, limit)
+    # Without line numbers: lines that were added above a hit do not make it another one.
+    keys = [f"{hit.path}\0{hit.text}" for hit in found.hits]
+    place = cursors.Place(offset // size * size, offset % size, moved=False)
+    if cursor:
+        place = cursors.place(cursor, keys, size)
+    block = ranked(found.hits[place.start : place.start + size], root)
+    return Page(
+        block[place.shown :][:limit], place.start + place.shown, place.moved, keys, place.start, size
+    )
+
+
+async def missed(search: Search, patterns: Patterns, scope: Scope) -> list[str]:
+    """Why nothing was found, as sentences: what there would be if less was left out."""
+    wider = {
+        "in hidden or ignored files (include_ignored)": (
+            patterns,
+            replace(scope, hidden=True, ignored=True),
+        ),
+        "when case is ignored (case_sensitive=false)": (replace(patterns, case_sensitive=False), scope),
+        "outside of `include`": (patterns, replace(scope, include=())),
+    }
+    notes = []
+    for where, asked in wider.items():
+        if asked == (patterns, scope):
+            continue
+        found = await search.hits(asked[0], replace(asked[1], timeout=PROBE_SECONDS), most=BLOCK)
+        if found.hits:
+            count = f"more than {BLOCK}" if found.gaps.capped else f"{len(found.hits)}"
+            notes.append(f"There are {count} {where}.")
+    return notes
+
+
+async def of_kind(search: Search, syntax: Syntax, patterns: Patterns, scope: Scope, kind: Role) -> Hits:
+    """Those hits that are of a kind to the parser."""
+    found = await search.hits(patterns, scope, most=PARSED_HITS)
+    sources = await search.read(_paths(found.hits))
+    kept: list[Hit] = []
+    for path, group in groupby(found.hits, key=lambda hit: hit.path):
+        if path not in sources:
+            continue
+        spots = {Spot(hit.line, start): hit for hit in group for start, _ in hit.spans}
+        roles = await syntax.classify(path, sources[path], list(spots)) or {}
+        kept += dict.fromkeys(hit for spot, hit in spots.items() if kind in roles.get(spot, ()))
+    return Hits(tuple(kept), found.gaps)
+
+
+async def structural(search: Search, syntax: Syntax, patterns: Sequence[str], scope: Scope) -> Hits:
+    """Matches of structural patterns, in the files that hold the longest word of each."""
+    words = [max(_WORD.findall(_HOLE.sub(" ", one)), key=len, default="") for one in patterns]
+    if not all(words):
+        hint = "Write `open($FILE)`, not only `$CALL($FILE)`."
+        raise InvalidInput("A structural pattern needs a word to look for.", hint=hint)
+    literal = Patterns(patterns=tuple(words), literal=True)
+    files = await search.tallies(literal, scope, most=PARSED_FILES)
+    sources = await search.read([tally.path for tally in files.tallies])
+    found: set[Hit] = set()
+    for path, data in sources.items():
+        lines = decode(data).body.split("\n")
+        for pattern in patterns:
+            for match in await syntax.structural(path, data, pattern) or ():
+                text = "\n".join(lines[match.start.line - 1 : match.end.line][:SHOWN_LINES])
+                found.add(Hit(path, match.start.line, text, ((match.start.column, len(text)),)))
+    ordered = sorted(found, key=lambda hit: (components(hit.path), hit.line, hit.spans))
+    return Hits(tuple(ordered), Gaps(files.gaps.capped, files.gaps.timed_out))
+
+
+def ranked(hits: Sequence[Hit], root: str) -> list[Hit]:
+    """Source before tests, files that define it before those that use it: the same for the same hits."""
+    start = 0 if root in {"", "."} else len(root) + 1
+    defining = {hit.path for hit in hits if defines(hit.text, hit.spans)}
+    places = {path: components(path) for path in _paths(hits)}
+    ranks = {path: (tier(path[start:]), path not in defining, places[path]) for path in places}
+    return sorted(hits, key=lambda hit: (ranks[hit.path], hit.line, hit.spans))
+
+
+async def sights(search: Search, syntax: Syntax, hits: Sequence[Hit], context: int) -> list[Sight]:
+    """Hits with their surroundings; a file that changed since it was searched is shown without any."""
+    sources = await search.read(_paths(hits))
+    seen: list[Sight] = []
+    for path, group in groupby(hits, key=lambda hit: hit.path):
+        of_file = list(group)
+        data = sources.get(path)
+        if data is None:
+            seen += [Sight(hit, (), _citation(hit)) for hit in of_file]
+            continue
+        lines = decode(data).body.split("\n") if context else []
+        around = await syntax.enclosing(path, data, [hit.line for hit in of_file])
+        for hit in of_file:
+            symbols = around.get(hit.line, ())
+            seen.append(Sight(hit, symbols, _citation(hit, symbols, lines, context)))
+    return seen
+
+
+def shown(seen: Sequence[Sight]) -> str:
+    """Sights as text, file by file."""
+    files = groupby(seen, key=lambda sight: sight.hit.path)
+    return "\n".join(cite(path, [sight.citation for sight in group]) for path, group in files)
+
+
+def fitted(seen: Sequence[Sight], tokens: int) -> tuple[str, int]:
+    """As many sights as fit, without surroundings if need be; one at least. The text, and how many."""
+    for some in _smaller(seen):
+        text = shown(some)
+        if estimate(text) <= tokens:
+            break
+    return text, len(some)
+
+
+def _smaller(seen: Sequence[Sight]) -> Iterator[Sequence[Sight]]:
+    yield seen
+    bare = [Sight(sight.hit, sight.symbols, _citation(sight.hit, sight.symbols)) for sight in seen]
+    for count in range(len(bare), 0, -1):
+        yield bare[:count]
+
+
+def _citation(
+    hit: Hit, symbols: Sequence[Symbol] = (), lines: Sequence[str] = (), context: int = 0
+) -> Citation:
+    crumbs = " › ".join(f"{symbol.name} {symbol.start_line}-{symbol.end_line}" for symbol in symbols)
+    first, last = hit.line - context, hit.end_line + context
+    unchanged = lines[hit.line - 1 : hit.line] and hit.text.startswith(lines[hit.line - 1].rstrip("\r"))
+    numbers = range(max(first, 1), min(last, len(lines)) + 1) if unchanged else ()
+    around = {number: lines[number - 1].rstrip("\r") for number in numbers}
+    return Citation(hit.line, hit.text, hit.spans[0][0] if hit.spans else 0, crumbs, around)
+
+
+def _paths(hits: Sequence[Hit]) -> list[str]:
+    return list(dict.fromkeys(hit.path for hit in hits))

@@ -1,0 +1,67 @@
+"""Citing: hits as a reader sees them, with the lines around and the symbols above."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from handtools.text.clipping import clip_line
+
+LINE_CHARS = 300
+"""Longer lines are clipped around the match."""
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """One hit of a file."""
+
+    line: int
+    text: str
+    at: int = 0
+    """Where in the text the match begins."""
+    crumbs: str = ""
+    """The symbols around it, outermost first."""
+    around: Mapping[int, str] | None = None
+    """Lines before and after it, by number."""
+
+    @property
+    def rows(self) -> dict[int, tuple[str, str]]:
+        """Every line that is shown for it: its sign and its text."""
+        beside = {
+            number: ("-", clip_line(text, LINE_CHARS)) for number, text in (self.around or {}).items()
+        }
+        lines = self.text.split("\n")
+        own = {self.line + n: (":", self._clipped(line, n)) for n, line in enumerate(lines)}
+        return beside | own
+
+    def _clipped(self, line: str, number: int) -> str:
+        return clip_line(line, LINE_CHARS, around=None if number else self.at)
+
+
+def cite(path: str, citations: Sequence[Citation]) -> str:
+    """Render the hits of one file: `12:` before a hit, `12-` before a line beside it, `--` in between."""
+    shown = [path]
+    crumbs = ""
+    wide = any(citation.around for citation in citations)
+    for rows, above in _chunks(citations):
+        if above and above != crumbs:
+            shown.append(f"[{above}]")
+        elif wide and len(shown) > 1:
+            shown.append("--")
+        crumbs = above
+        shown += [f"{number}{sign}{text}" for number, (sign, text) in sorted(rows.items())]
+    return "\n".join(shown)
+
+
+def _chunks(citations: Sequence[Citation]) -> list[tuple[dict[int, tuple[str, str]], str]]:
+    """Lines that belong together: overlapping surroundings are shown once, and a hit stays a hit in them."""
+    chunks: list[tuple[dict[int, tuple[str, str]], str]] = []
+    for citation in citations:
+        rows = citation.rows
+        if chunks:
+            known, crumbs = chunks[-1]
+            touching = min(rows) <= max(known) + 1
+            if touching and (crumbs == citation.crumbs or min(rows) <= max(known)):
+                hits = {number: row for number, row in known.items() if row[0] == ":"}
+                known.update(rows | hits)
+                continue
+        chunks.append((rows, citation.crumbs))
+    return chunks

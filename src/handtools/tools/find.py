@@ -1,0 +1,151 @@
+"""Find: files and folders by their names, newest first."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from handtools.core.context import Context
+from handtools.core.errors import InvalidInput
+from handtools.core.result import Result
+from handtools.core.searching import Entry, Paths, Scope, Wanted
+from handtools.core.tool import tool
+from handtools.text.encoding import displayed
+from handtools.text.resuming import BadResume, Resume
+from handtools.text.tokens import estimate
+
+PAGE = 100
+MAX_PAGE = 1_000
+MAX_TOKENS = 10_000
+PROBE_SECONDS = 5.0
+KINDS: dict[str, Wanted] = {"file": "file", "directory": "folder", "any": "any"}
+
+
+class FindParams(BaseModel):
+    """What the model sends."""
+
+    pattern: str = Field(description="Glob: `*.py`, `src/**/test_*.{ts,tsx}`, `[ab]*`.", min_length=1)
+    path: str = Field(".", description="Folder to look in.")
+    type: Literal["file", "directory", "any"] = Field("file", description="What to find.")
+    case_sensitive: bool = Field(default=True, description="Whether `A` differs from `a`.")
+    include_ignored: bool = Field(default=False, description="Also hidden and ignored files.")
+    limit: int = Field(PAGE, ge=1, le=MAX_PAGE, description="Paths on a page.")
+    offset: int = Field(0, ge=0, le=100_000, description="Paths to skip.")
+    cursor: str | None = Field(None, description="Where the last page ended, instead of `offset`.")
+    max_tokens: int | None = Field(None, ge=100, description="Size of the answer.")
+
+
+class FindEntry(BaseModel):
+    """One path; what could not be learned is None."""
+
+    path: str
+    kind: str
+    bytes: int | None
+    modified: datetime | None
+
+
+class FindDetails(BaseModel):
+    """What programs get."""
+
+    entries: list[FindEntry]
+    total: int
+    next_offset: int | None
+    cursor: str | None
+    complete: bool
+    left_out: list[str]
+
+
+@tool(effects=("read",))
+async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
+    """Find paths by a glob."""
+    resume = _resume(params)
+    scope = _scope(params)
+    most = params.offset + params.limit if resume is None else resume.reach + params.limit
+    found = await ctx.search.paths(scope, wanted=KINDS[params.type], most=most)
+    if not found.total:
+        return await _nothing(ctx, params, found)
+
+    ages = [entry.modified for entry in found.found]
+    start, moved = (params.offset, False) if resume is None else resume.place(ages)
+    page = found.found[start : start + params.limit]
+    if not page:
+        raise InvalidInput(f"There are only {found.total} paths.", hint="Use a smaller offset.")
+    rows = _fitting([_row(entry) for entry in page], params.max_tokens or MAX_TOKENS)
+    end = start + len(rows)
+    more = end < found.total
+    details = FindDetails(
+        entries=[_detail(entry) for entry in page[: len(rows)]],
+        total=found.total,
+        next_offset=end if more else None,
+        cursor=str(Resume.after(ages, end)) if more else None,
+        complete=found.gaps.complete and len(rows) == found.total,
+        left_out=found.gaps.notes,
+    )
+    shown = f"{start + 1}-{end}" if start else f"{end}"
+    notes = [f"Showing {shown} of {found.total} paths, newest first."]
+    notes += [f"Next page: cursor={details.cursor}."] * more + [
+        "Some are newer than the last page."
+    ] * moved
+    return Result("\n".join([*rows, f"({' '.join([*notes, *found.gaps.notes])})"]), details)
+
+
+def _scope(params: FindParams) -> Scope:
+    # Who names a hidden file wants it.
+    named = any(part.startswith(".") for part in params.pattern.split("/"))
+    return Scope(
+        root=params.path or ".",
+        include=(params.pattern,),
+        case_sensitive=params.case_sensitive,
+        hidden=params.include_ignored or named,
+        ignored=params.include_ignored,
+    )
+
+
+def _resume(params: FindParams) -> Resume | None:
+    try:
+        return Resume.parse(params.cursor) if params.cursor else None
+    except BadResume as problem:
+        raise InvalidInput(f"`cursor`: {problem}.", hint="Leave it out to start again.") from None
+
+
+def _row(entry: Entry) -> str:
+    return f"{entry.path}/" if entry.kind == "folder" else entry.path
+
+
+def _detail(entry: Entry) -> FindEntry:
+    kind = "directory" if entry.kind == "folder" else entry.kind
+    at = None if entry.modified is None else datetime.fromtimestamp(entry.modified, UTC)
+    return FindEntry(path=displayed(entry.path), kind=kind, bytes=entry.bytes, modified=at)
+
+
+def _fitting(rows: list[str], tokens: int) -> list[str]:
+    used = 0
+    for count, row in enumerate(rows):
+        used += estimate(f"{row}\n")
+        if used > tokens and count:
+            return rows[:count]
+    return rows
+
+
+async def _nothing(ctx: Context, params: FindParams, found: Paths) -> Result[FindDetails]:
+    """Say why nothing was found: what there would be if less was left out."""
+    notes = ["No path matches.", *found.gaps.notes]
+    scope = replace(_scope(params), timeout=PROBE_SECONDS)
+    wider = {
+        "hidden or ignored (include_ignored)": replace(scope, hidden=True, ignored=True),
+        "if case is ignored (case_sensitive=false)": replace(scope, case_sensitive=False),
+    }
+    for what, asked in wider.items():
+        if asked != scope:
+            there = await ctx.search.paths(asked, wanted=KINDS[params.type], most=1)
+            notes += [f"{there.total} match {what}, such as {_row(entry)}." for entry in there.found]
+    details = FindDetails(
+        entries=[],
+        total=0,
+        next_offset=None,
+        cursor=None,
+        complete=found.gaps.complete,
+        left_out=found.gaps.notes,
+    )
+    return Result(" ".join(notes), details)
