@@ -4,7 +4,6 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from pathlib import Path
 
 from handtools.core.changes import Change, Node
@@ -33,16 +32,19 @@ class LocalFiles:
 
     def __init__(self, root: str | Path, *, kernel: bool = True) -> None:
         self._root = Root(Path(root), kernel=kernel)
+        self._near: bool | None = None
 
     @property
     def root(self) -> Path:
         """The workspace's folder, links resolved."""
         return Path(self._root.real)
 
-    @cached_property
+    @property
     def quick(self) -> bool:
         """Whether the folder is on this machine: a small look is then answered from memory."""
-        return is_near(self._root.real)
+        if self._near is None:
+            self._near = is_near(self._root.real)
+        return self._near
 
     def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
         """The bytes of a regular file, or a part of them."""

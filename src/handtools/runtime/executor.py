@@ -88,12 +88,12 @@ class Executor:
             if recorded is not None:
                 return recorded
             raise UsageError(f"No call {call_id!r} is waiting for an answer.")
-        call, approval = kept
         try:
-            settle(self.workspace.journal, approval, reply)
+            settle(self.workspace.journal, kept.approval, reply)
         except Denied as no:
-            return await self._settle(call, _failed(no), None, time.time(), 0.0)
-        return await self._first(call, cancel or CancelToken(), frozenset({approval.fingerprint}))
+            return await self._settle(kept.call, _failed(no), None, time.time(), 0.0)
+        granted = kept.granted | {kept.approval.fingerprint}
+        return await self._first(kept.call, cancel or CancelToken(), granted)
 
     async def rehearse(self, call: Call, files: GuardedFiles) -> Decision:
         """Run a call over files that stop at the first effect; coming to the end means it has none."""
@@ -161,7 +161,9 @@ class Executor:
             cancel.check()
             raise TimedOut(f"The call took longer than {seconds:g} s and was stopped.")
         except Suspended as out:
-            await to_thread.run_sync(self.workspace.journal.calls.suspend, call, out.approval)
+            await to_thread.run_sync(
+                self.workspace.journal.calls.suspend, call, out.approval, files.gate.granted
+            )
             return Result(
                 f"Waiting for approval: {out.approval.title}", None, status="pending", request=out.approval
             )

@@ -14,11 +14,12 @@ def validate(tool: AnyTool, args: Mapping[str, Any]) -> BaseModel:
     """The arguments as the tool's parameters; raises `InvalidInput` naming every problem at once."""
     known = [field.alias or name for name, field in tool.params.model_fields.items()]
     problems = [_unknown(name, known) for name in args if name not in known]
+    params: BaseModel | None = None
     try:
-        params: BaseModel = tool.params.model_validate(dict(args))
+        params = tool.params.model_validate(dict(args))
     except ValidationError as failure:
         problems += [_problem(error) for error in failure.errors(include_url=False, include_context=False)]
-    if problems:
+    if params is None or problems:
         hint = f"`{tool.name}` takes: {', '.join(known) or 'nothing'}."
         raise InvalidInput(" ".join(problems), hint=hint)
     return params

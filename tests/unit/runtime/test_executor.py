@@ -168,6 +168,25 @@ async def test_resume_asks_again_when_the_effect_came_out_different():
     assert content(box, "a") == b"x and more\n"
 
 
+async def test_the_answers_to_a_call_that_asks_twice_add_up():
+    class PairParams(BaseModel):
+        first: str
+        second: str
+
+    @tool
+    async def touch_both(ctx: Context, params: PairParams) -> Result[NoteDetails]:
+        """Look at one file, then at another."""
+        data = await ctx.files.read(params.first) + await ctx.files.read(params.second)
+        return Result(data.decode(), NoteDetails(runs=1))
+
+    ask_reads = Policy(rules=(Rule("ask-reads", "ask", "Look first.", effects=frozenset({"read"})),))
+    box = memory_toolbox({"a": b"A", "b": b"B"}, tools=[touch_both], policy=ask_reads)
+    call = Call(tool="touch_both", args={"first": "a", "second": "b"}, id="two")
+    assert (await box.call(call)).request.preview == "a"
+    assert (await box.resume("two", Reply(allow=True))).request.preview == "b"
+    assert (await box.resume("two", Reply(allow=True))).text == "AB"
+
+
 async def test_a_no_to_a_pending_call_is_recorded_with_the_reason():
     box = memory_toolbox({"a": b"x"}, policy=ASK_ALL)
     await box.call(Call(tool="edit", args={"path": "a", "old_string": "x", "new_string": "y"}, id="c1"))

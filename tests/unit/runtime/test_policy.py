@@ -4,7 +4,14 @@ import pytest
 
 from handtools import Change, ChangeSet, Policy, Rule, UsageError
 from handtools.core.effects import Read
-from handtools.toolbox import CODING
+from handtools.tools.edit import edit
+from handtools.tools.now import now
+from handtools.tools.read import read
+from handtools.tools.think import think
+from handtools.tools.undo import undo
+from handtools.tools.write import write
+
+TOOLS = (read, edit, write, undo, think, now)
 
 
 def changing(*paths):
@@ -70,4 +77,4 @@ def test_excluded_paths_are_hidden_and_denied():
     ],
 )
 def test_tool_sets_allow_and_block(policy, names):
-    assert {tool.name for tool in CODING if policy.offers(tool)} == names
+    assert {tool.name for tool in TOOLS if policy.offers(tool)} == names

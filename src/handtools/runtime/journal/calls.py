@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -42,6 +42,15 @@ class Author(NamedTuple):
     call_id: str
     session: str
     turn: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suspension:
+    """A call that waits for an answer, and the effects it was granted before."""
+
+    call: Call
+    approval: Approval
+    granted: frozenset[str]
 
 
 class Calls:
@@ -146,24 +155,23 @@ class Calls:
             ).fetchall()
         return [_logged(row) for row in rows]
 
-    def suspend(self, call: Call, approval: Approval) -> None:
-        """Keep a question whose answer is out, with the call that asked it."""
-        row = (
-            call.id,
-            json.dumps(call_to_json(call)),
-            json.dumps(approval_to_json(approval)),
-            time.time(),
-        )
+    def suspend(self, call: Call, approval: Approval, granted: Iterable[str] = ()) -> None:
+        """Keep a question whose answer is out, with the call that asked it and what it was granted so far."""
+        values = (call_to_json(call), approval_to_json(approval), sorted(granted))
+        row = (call.id, *(json.dumps(value) for value in values), time.time())
         with self._database.writing() as connection:
-            connection.execute("INSERT OR REPLACE INTO approvals VALUES (?, ?, ?, ?)", row)
+            connection.execute("INSERT OR REPLACE INTO approvals VALUES (?, ?, ?, ?, ?)", row)
 
-    def suspended(self, call_id: str) -> tuple[Call, Approval] | None:
+    def suspended(self, call_id: str) -> Suspension | None:
         """The call behind a pending approval."""
         with self._database.reading() as connection:
             row = connection.execute(
-                "SELECT call, approval FROM approvals WHERE call_id = ?", (call_id,)
+                "SELECT call, approval, granted FROM approvals WHERE call_id = ?", (call_id,)
             ).fetchone()
-        return None if row is None else (call_from_json(json.loads(row[0])), Approval(**json.loads(row[1])))
+        if row is None:
+            return None
+        call, approval, granted = (json.loads(value) for value in row)
+        return Suspension(call_from_json(call), Approval(**approval), frozenset(granted))
 
     def waiting(self) -> list[Approval]:
         """Every question whose answer is out, oldest first."""

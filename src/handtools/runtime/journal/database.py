@@ -20,7 +20,7 @@ CREATE TABLE calls (
   agent TEXT NOT NULL, parent TEXT NOT NULL, tool TEXT NOT NULL, args TEXT NOT NULL,
   started REAL NOT NULL, ended REAL NOT NULL, status TEXT NOT NULL, code TEXT NOT NULL, result BLOB NOT NULL
 );
-CREATE INDEX calls_by_session ON calls (session, turn, seq);
+CREATE INDEX calls_by_session ON calls (session, seq);
 CREATE TABLE entries (
   id INTEGER PRIMARY KEY, call_id TEXT NOT NULL, ordinal INTEGER NOT NULL, session TEXT NOT NULL,
   turn TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, coverage TEXT NOT NULL,
@@ -46,7 +46,9 @@ CREATE TABLE seen (
 CREATE TABLE grants (
   session TEXT NOT NULL, remembered TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, remembered)
 );
-CREATE TABLE approvals (call_id TEXT PRIMARY KEY, call TEXT NOT NULL, approval TEXT NOT NULL, at REAL NOT NULL);
+CREATE TABLE approvals (
+  call_id TEXT PRIMARY KEY, call TEXT NOT NULL, approval TEXT NOT NULL, granted TEXT NOT NULL, at REAL NOT NULL
+);
 """
 
 
