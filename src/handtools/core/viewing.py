@@ -250,7 +250,8 @@ class Viewing:
         left = f"{len(order) - count:,} less-referenced definitions" if count < len(order) else ""
         if seen.files > MOST_FILES:
             left += f"{', and ' if left else ''}files beyond the newest {MOST_FILES:,}"
-        note = f"(Map of {len(seen.mentions):,} sources, most-referenced first: {count:,} of {len(order):,} definitions"
+        shown = f"{count:,} of {len(order):,} definitions"
+        note = f"(Map of {len(seen.mentions):,} sources, most-referenced first: {shown}"
         part = Part(path=self.target.path, view="map", left_out=left, clipped=bool(left))
         return Piece(f"{text}\n{note}{f'; left out {left}' if left else ''}.)", part)
 

@@ -5,7 +5,7 @@ from pydantic import BaseModel, Field
 from handtools.core import viewing
 from handtools.core.content import Text
 from handtools.core.context import Context
-from handtools.core.errors import ToolError
+from handtools.core.errors import NotFound, ToolError
 from handtools.core.media import Wish
 from handtools.core.result import Result
 from handtools.core.tool import tool
@@ -46,7 +46,7 @@ async def read(ctx: Context, params: ReadParams) -> Result[ReadDetails]:
     """Read files or parts of files."""
     budget = Budget(MAX_LINES, MAX_BYTES, params.max_tokens)
     if not params.also:
-        piece = await _viewing(ctx, params, params.path, budget).piece()
+        piece = await _piece(ctx, params, params.path, budget)
         return Result((Text(piece.text), *piece.images), ReadDetails(**dict(piece.part)))
 
     pieces: list[Piece] = []
@@ -65,15 +65,25 @@ async def _one_of_several(ctx: Context, params: ReadParams, path: str, budget: B
         left_out = "all of it: the answer is full"
         return Piece(f"(Left out {left_out}.)", Part(path=path, left_out=left_out))
     try:
-        return await _viewing(ctx, params, path, budget).piece()
+        return await _piece(ctx, params, path, budget)
     except ToolError as failure:
         return Piece(str(failure), Part(path=path, fault=failure.code))
 
 
-def _viewing(ctx: Context, params: ReadParams, text: str, budget: Budget) -> Viewing:
+async def _piece(ctx: Context, params: ReadParams, text: str, budget: Budget) -> Piece:
     wanted = target(text)
+    try:
+        return await _viewing(ctx, params, wanted, budget, first=text == params.path).piece()
+    except NotFound:
+        # A name may end like a range: what is really there goes before what it looks like.
+        if wanted.whole or await ctx.files.facts(text) is None:
+            raise
+        return await _viewing(ctx, params, Target(text), budget, first=text == params.path).piece()
+
+
+def _viewing(ctx: Context, params: ReadParams, wanted: Target, budget: Budget, *, first: bool) -> Viewing:
     span = Span(wanted.first, wanted.last)
-    if text == params.path:
+    if first:
         span = Span(
             wanted.first if params.start_line is None else params.start_line,
             wanted.last if params.end_line is None else params.end_line,

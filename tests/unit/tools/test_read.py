@@ -1,8 +1,12 @@
 """Read: the lines of one text file, numbered."""
 
+import hashlib
+
 import pytest
 
+from handtools.core.changes import Node
 from handtools.testing.fakes import memory_toolbox
+from handtools.text.tokens import estimate
 from handtools.tools.read import MAX_BYTES, MAX_LINE_CHARS, MAX_LINES
 
 TOTAL = "(Showing lines {} of 9 total. Use start_line={} to continue reading.)"
@@ -97,3 +101,229 @@ async def test_a_read_is_remembered_for_the_agent_that_made_it():
     await box.call("read", {"path": "a"})
     [logged] = box.workspace.journal.calls.page()
     assert (logged.tool, logged.args["path"], logged.status) == ("read", "a", "ok")
+
+
+CODE = b'''import os
+
+LIMIT = 3
+
+
+class Store:
+    """Holds parts."""
+
+    def load(self, path):
+        first = 1
+        second = 2
+        third = 3
+        return first + second + third
+
+    def save(self):
+        return LIMIT
+
+
+def load(path):
+    return Store().load(path)
+'''
+
+
+def long_source(functions=400):
+    return b"".join(
+        b"def function_%d(a, b):\n    x = a\n    y = b\n    z = x + y\n    return z\n\n" % n
+        for n in range(functions)
+    )
+
+
+@pytest.mark.claim("read.outline")
+async def test_a_long_source_comes_as_an_outline_with_line_ranges():
+    result = await read({"a.py": long_source()}, path="a.py")
+    assert result.details.view == "outline"
+    assert "        1-5\tdef function_0(a, b):" in result.text
+    assert "2395-2399\tdef function_399(a, b):" in result.text
+    assert "return z" not in result.text
+    assert result.details.left_out
+
+
+async def test_a_range_of_a_long_source_is_lines():
+    result = await read({"a.py": long_source()}, path="a.py", start_line=7, end_line=8)
+    assert result.text.startswith("     7\tdef function_1(a, b):\n     8\t    x = a\n")
+
+
+async def test_a_long_source_as_text_is_its_head():
+    result = await read({"a.py": long_source()}, path="a.py", view="text")
+    assert result.details.view == "text"
+    assert result.details.end_line == MAX_LINES
+
+
+async def test_a_long_file_of_no_known_language_is_its_head():
+    result = await read({"a.log": b"x\n" * 3000}, path="a.log")
+    assert result.details.end_line == MAX_LINES
+
+
+async def test_an_outline_too_long_for_the_budget_leaves_out_the_deepest_and_says_so():
+    source = b"".join(b"class C%d:\n    def inner(self):\n        pass\n" % n for n in range(700))
+    result = await read({"a.py": source}, path="a.py", view="outline", max_tokens=8_000)
+    assert "class C699" in result.text
+    assert "def inner" not in result.text
+    assert "700 deeper or later symbols left out" in result.text
+
+
+@pytest.mark.claim("read.view_outline")
+async def test_the_outline_of_a_short_file_can_be_asked_for():
+    result = await read({"a.py": CODE}, path="a.py", view="outline")
+    assert "       6-16\tclass Store:" in result.text
+    assert "       9-13\t    def load(self, path):" in result.text
+    assert "first = 1" not in result.text
+
+
+async def test_an_outline_of_broken_code_shows_the_rest_and_says_where_it_broke():
+    broken = CODE + b"\n\ndef broken(:\n    ???\n\n\ndef fine():\n    pass\n"
+    result = await read({"a.py": broken}, path="a.py", view="outline")
+    assert "def fine():" in result.text
+    assert "broken near line" in result.text
+
+
+async def test_an_outline_without_a_grammar_is_refused_with_a_way_out():
+    result = await read({"a.xyz": b"text\n"}, path="a.xyz", view="outline")
+    assert result.fault.code == "invalid_input"
+    assert "start_line" in result.text
+
+
+@pytest.mark.claim("read.fold")
+async def test_a_fold_keeps_the_lines_and_folds_long_bodies():
+    result = await read({"a.py": CODE}, path="a.py", view="fold")
+    assert "     9\t    def load(self, path):\n      \t        … 4 lines: 10-13\n" in result.text
+    assert "    16\t        return LIMIT" in result.text
+    assert "first = 1" not in result.text
+
+
+@pytest.mark.claim("read.target")
+@pytest.mark.parametrize(
+    ("path", "shown", "hidden"),
+    [
+        ("a.py:3", "     3\tLIMIT = 3", "import os"),
+        ("a.py:1-3", "     3\tLIMIT = 3", "class Store"),
+        ("a.py::Store.save", "    15\t    def save(self):\n    16\t        return LIMIT\n", "def load"),
+        ("a.py::Store", "(Store: lines 6-16 of 20.)", "import os"),
+    ],
+)
+async def test_a_path_may_name_a_part(path, shown, hidden):
+    result = await read({"a.py": CODE}, path=path)
+    assert shown in result.text
+    assert hidden not in result.text
+    assert result.details.path == "a.py"
+
+
+async def test_a_symbol_defined_twice_is_shown_twice():
+    result = await read(
+        {"a.py": CODE + b"\n\nclass Other:\n    def save(self):\n        pass\n"}, path="a.py::save"
+    )
+    assert "(Store.save: lines 15-16 of 25.)" in result.text
+    assert "(Other.save: lines 24-25 of 25.)" in result.text
+
+
+async def test_a_missing_symbol_suggests_near_ones():
+    result = await read({"a.py": CODE}, path="a.py::Store.lod")
+    assert result.fault.code == "not_found"
+    assert "Store.load" in result.text
+
+
+async def test_a_negative_start_is_the_tail():
+    result = await read({"a": b"".join(b"%d\n" % n for n in range(1, 101))}, path="a", start_line=-3)
+    assert result.text.splitlines() == [
+        "    98\t98",
+        "    99\t99",
+        "   100\t100",
+        "(Showing lines 98-100 of 100 total.)",
+    ]
+
+
+@pytest.mark.claim("read.several")
+async def test_several_files_and_parts_come_in_one_answer():
+    result = await read(
+        {"a": b"in a\n", "b.py": CODE}, path="a", also=["b.py:3", "b.py::Store.save", "no"], limit=5
+    )
+    assert "== a ==\n     1\tin a" in result.text
+    assert "     3\tLIMIT = 3" in result.text
+    assert "    15\t    def save(self):" in result.text
+    assert [part.fault for part in result.details.also] == ["", "", "not_found"]
+    assert result.ok
+
+
+async def test_several_files_share_one_budget():
+    files = dict.fromkeys("ab", b"y" * 99 + b"\n") | {"big": (b"y" * 99 + b"\n") * 1000}
+    result = await read(files, path="big", also=["a", "b"])
+    assert len(result.text) < MAX_BYTES * 1.2
+    assert [part.left_out for part in result.details.also] == ["all of it: the answer is full"] * 2
+
+
+@pytest.mark.parametrize("tokens", [100, 500, 5_000])
+async def test_an_answer_keeps_to_the_tokens_it_was_given(tokens):
+    text = b"some words on a line, with signs: {}()\n" * 3000
+    result = await read({"a": text}, path="a", max_tokens=tokens)
+    assert estimate(result.text) <= tokens * 1.1 + 30
+    assert result.details.clipped
+    assert result.details.left_out.startswith("lines")
+
+
+@pytest.mark.claim("read.changes")
+async def test_changes_are_those_since_the_agent_last_saw_the_file():
+    box = memory_toolbox({"a": b"one\ntwo\nthree\n"})
+    fresh = await box.call("read", {"path": "a", "view": "changes"})
+    assert "not read this file before" in fresh.text
+    assert "two" in fresh.text
+    same = await box.call("read", {"path": "a", "view": "changes"})
+    assert "Unchanged" in same.text
+    assert "two" not in same.text
+    box.workspace.files._put("a", Node("file", b"one\n2\nthree\n"))
+    changed = await box.call("read", {"path": "a", "view": "changes"})
+    assert "-two\n+2\n" in changed.text
+
+
+async def test_text_is_never_held_back_unless_the_agent_asks_for_changes():
+    box = memory_toolbox({"a": b"one\n"})
+    first = await box.call("read", {"path": "a"})
+    assert (await box.call("read", {"path": "a"})).text == first.text
+
+
+@pytest.mark.claim("read.map")
+async def test_a_map_has_the_most_referenced_definitions_first_and_is_the_same_every_time():
+    files = {
+        "core.py": b"def central_thing(x):\n    return x\n\n\ndef unused_thing():\n    pass\n",
+        **{
+            f"user{n}.py": b"from core import central_thing\n\n\ndef use():\n    central_thing(1)\n"
+            for n in range(5)
+        },
+    }
+    result = await read(files, path=".", view="map")
+    rows = result.text.splitlines()
+    assert rows[0] == "core.py"
+    assert rows[1] == "     1\tdef central_thing(x):"
+    assert "unused_thing" in result.text
+    assert (await read(dict(reversed(files.items())), path=".", view="map")).text == result.text
+    short = await read(files, path=".", view="map", max_tokens=100)
+    assert "central_thing" in short.text
+    assert estimate(short.text) <= 150
+
+
+async def test_a_folder_is_refused_with_what_to_do():
+    result = await read({"src/a.py": b""}, path="src")
+    assert result.fault.code == "wrong_kind"
+    assert "view=map" in result.text
+
+
+async def test_a_missing_file_names_the_same_name_elsewhere():
+    result = await read({"src/deep/settings.py": b"", "other/x.py": b""}, path="other/settings.py")
+    assert result.fault.code == "not_found"
+    assert "src/deep/settings.py" in result.text
+
+
+async def test_details_say_encoding_line_ends_and_hash():
+    result = await read({"a": "é\r\n".encode("latin-1")}, path="a")
+    details = result.details
+    assert (details.encoding, details.line_end, details.bytes) == ("cp1252", "crlf", 3)
+    assert details.sha256 == hashlib.sha256(b"\xe9\r\n").hexdigest()
+
+
+async def test_a_name_that_ends_like_a_range_is_still_read():
+    result = await read({"log:12": b"inside\n"}, path="log:12")
+    assert "inside" in result.text

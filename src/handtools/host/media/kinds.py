@@ -44,4 +44,4 @@ def described(data: bytes) -> str:
         found = puremagic.magic_string(data[: 64 << 10])
     except (puremagic.PureError, ValueError):
         return ""
-    return found[0].name if found and found[0].confidence >= 0.5 else ""
+    return found[0].name if found and found[0].confidence >= 0.4 else ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from handtools.core.errors import InvalidInput
 from handtools.core.syntax import Match, Outline, Role, Spot, Symbol, SymbolKind
 from handtools.host.syntax.grammar import BROKEN, Define, Grammar
+from handtools.text.encoding import displayed
 
 if TYPE_CHECKING:
     from ast_grep_py import Pos, SgNode
@@ -191,7 +192,7 @@ def last_name(node: "SgNode") -> "SgNode":
 def matches(root: "SgNode", pattern: str) -> list[Match]:
     """Where a pattern matches, in the order of the text."""
     try:
-        found = root.find_all(pattern=pattern)
+        found = root.find_all(pattern=displayed(pattern))
     except RuntimeError as refusal:
         raise InvalidInput(
             _reason(str(refusal)), hint="Write one piece of code, with $NAME for a part."
