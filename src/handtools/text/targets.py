@@ -1,12 +1,12 @@
 """Targets: a file and the part of it that is meant, in one string.
 
-`a.py`, `a.py:10-40`, `a.py:10`, `a.py::Class.method`: as compilers, test runners and people write them.
+`a.py`, `a.py:10-40`, `a.py:10`, `a.py:10:5` (the column is dropped), `a.py::Class.method`: as compilers, test runners and people write them.
 """
 
 import re
 from dataclasses import dataclass
 
-_LINES = re.compile(r"(?P<path>.+?):L?(?P<first>-?\d{1,9})(?:[-–:]L?(?P<last>\d{0,9}))?\Z", re.DOTALL)
+_LINES = re.compile(r"(?P<path>.+?):L?(?P<first>-?\d{1,9})(?:[-–]L?(?P<last>\d{0,9})|:\d+)?\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,28 @@
+"""Windows: lines of a file that is too large to hold."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handtools.text.windows import Index, after, uncut
+
+BYTES = st.lists(st.sampled_from([b"a", b"bb", b"\n", b"\n\n", "é".encode()]), max_size=60).map(b"".join)
+
+
+@given(BYTES, st.integers(1, 9))
+def test_every_line_is_found_where_it_begins(data, size):
+    windows = [data[start : start + size] for start in range(0, len(data), size)]
+    found = Index([window.count(b"\n") for window in windows], data.endswith(b"\n") or not data)
+    lines = data.split(b"\n")[: -1 if data.endswith(b"\n") or not data else None]
+    assert found.total == len(lines)
+    for number, line in enumerate(lines, 1):
+        window, ends = found.place(number)
+        rest = after(windows[window], ends) + b"".join(windows[window + 1 :])
+        assert rest.split(b"\n")[0] == line
+
+
+@given(st.text(max_size=40), st.integers(0, 60))
+def test_a_cut_is_never_in_the_middle_of_a_character(text, size):
+    kept = uncut(text.encode(), size)
+    assert text.startswith(kept.decode())
+    assert len(kept) <= size
+    assert len(kept) > size - 4 or len(kept) == len(text.encode())
