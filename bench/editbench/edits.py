@@ -99,7 +99,19 @@ def scene(
     if text.find(plain, first + 1) >= 0:
         return None
     shape = shape or rng.choice(
-        ("modify", "modify", "modify", "insert", "insert", "nest", "delete", "both", "rewrite", "wrap")
+        (
+            "modify",
+            "modify",
+            "modify",
+            "insert",
+            "insert",
+            "nest",
+            "delete",
+            "both",
+            "rewrite",
+            "wrap",
+            "move",
+        )
     )
     script = SHAPES[shape](rng, old)
     if script is None or tuple(s.text for s in script) == old:
@@ -254,7 +266,20 @@ def _wrap(rng: random.Random, old: tuple[str, ...]) -> list[Step] | None:
     return script
 
 
+def _move(rng: random.Random, old: tuple[str, ...]) -> list[Step] | None:
+    """Two lines that change places; they are still the file's."""
+    if len(old) < 2:
+        return None
+    one, other = rng.sample(range(len(old)), 2)
+    if not old[one].strip() or not old[other].strip():
+        return None
+    script = _keep(old)
+    script[one], script[other] = script[other], script[one]
+    return script
+
+
 SHAPES = {
+    "move": _move,
     "rewrite": _rewrite,
     "wrap": _wrap,
     "modify": _modify,

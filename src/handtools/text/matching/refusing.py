@@ -187,7 +187,8 @@ def _likeness(keys: list[str], rows: list[str], start: int) -> float:
 
 def _by_likeness(keys: list[str], rows: list[str]) -> int | None:
     offset, key = max(enumerate(keys), key=lambda item: len(item[1]))
-    best = process.extractOne(key, rows[:_MOST_COMPARED], scorer=fuzz.ratio, score_cutoff=_ALIKE)
+    heads = [row[:_LONGEST_COMPARED] for row in rows[:_MOST_COMPARED]]
+    best = process.extractOne(key[:_LONGEST_COMPARED], heads, scorer=fuzz.ratio, score_cutoff=_ALIKE)
     return None if best is None else best[2] - offset
 
 

@@ -158,9 +158,9 @@ def _elided(page: Page, reading: Reading) -> Outcome | None:
         return None
     laid: list[tuple[Match, list[str], list[str]]] = []
     below = 0
-    found = [closest(candidates(page, argument_lines(piece.old, piece.new)[0])) for piece in pieces]
+    found = [closest(candidates(page, piece.old.split("\n"))) for piece in pieces]
     for piece, places in zip(pieces, found, strict=True):
-        old, new = argument_lines(piece.old, piece.new)
+        old, new = piece.old.split("\n"), piece.new.split("\n")
         # An elision stands for a line at least.
         after = [match for match in places if match.first > below or not below]
         if not after:

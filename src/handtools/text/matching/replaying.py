@@ -1,5 +1,7 @@
 """Replaying: the model's change from old to new, made on the file's own lines."""
 
+from collections import Counter
+
 from handtools.text import lines
 from handtools.text.matching.folding import Loss, indent, is_blank
 from handtools.text.matching.indenting import NEAR_LINES, Indents
@@ -24,6 +26,8 @@ class _Replay:
         self.old = old
         self.new = new
         self.ops = script(old, new)
+        counts = Counter(old)
+        self.moved = {line for line, count in Counter(new).items() if count <= counts[line]}
         # Depths are compared even when none is needed: the same lines nested otherwise are other code.
         self.indents = self._depths() if match.loss >= Loss.INDENTATION else None
         self.at = match.first
@@ -74,6 +78,12 @@ class _Replay:
         self.rows.append((text, self._near_end()))
 
     def _added(self, line: str) -> str:
+        """The line as the file would have it: one that was only moved as it stands there."""
+        if line in self.moved:
+            filed = {self._filed(index) for index, text in enumerate(self.old) if text == line}
+            if len(filed) != 1:
+                raise Unclear("unclear", "Two lines are the same in old_string but not in the file.")
+            return filed.pop() or line
         return line if is_blank(line) else self._depth(line) + line[len(indent(line)) :]
 
     def _depth(self, line: str) -> str:

@@ -26,10 +26,12 @@ class Op:
 def script(old: list[str], new: list[str]) -> list[Op]:
     """The steps in order; within a replaced block, lines that are alike become changes."""
     steps: list[Op] = []
+    # A line that both have was moved, not changed, if the diff does not keep it.
+    common = set(old) & set(new)
     at = shift = 0
     for edit in opcodes(old, new):
         steps += [Op("keep", index, index + shift) for index in range(at, edit.start_a)]
-        steps += _block(old, new, edit)
+        steps += _block(old, new, edit, common)
         at, shift = edit.end_a, edit.end_b - edit.end_a
     return steps + [Op("keep", index, index + shift) for index in range(at, len(old))]
 
@@ -46,9 +48,9 @@ def slides(rows: list[str], start: int, end: int) -> Iterator[tuple[int, int]]:
         down += 1
 
 
-def _block(old: list[str], new: list[str], edit: Edit) -> Iterator[Op]:
+def _block(old: list[str], new: list[str], edit: Edit, common: set[str]) -> Iterator[Op]:
     i, j = edit.start_a, edit.start_b
-    found = _pairs(old[i : edit.end_a], new[j : edit.end_b])
+    found = _pairs(old[i : edit.end_a], new[j : edit.end_b], common)
     for a, b in [*((i + a, j + b) for a, b in found), (edit.end_a, edit.end_b)]:
         yield from (Op("drop", index) for index in range(i, a))
         yield from (Op("add", new=index) for index in range(j, b))
@@ -59,13 +61,15 @@ def _block(old: list[str], new: list[str], edit: Edit) -> Iterator[Op]:
             i, j = i + 1, j + 1
 
 
-def _pairs(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+def _pairs(old: list[str], new: list[str], common: set[str]) -> list[tuple[int, int]]:
     """Pairs in order, of the greatest likeness in all; lines that are not alike stay alone."""
     if not old or not new:
         return []
     if len(old) * len(new) > _MOST_CELLS:
         return [(i, i) for i in range(len(old))] if len(old) == len(new) else []
-    score = [[_likeness(a.strip(BLANKS), b.strip(BLANKS)) for b in new] for a in old]
+    score = [
+        [0.0 if common & {a, b} else _likeness(a.strip(BLANKS), b.strip(BLANKS)) for b in new] for a in old
+    ]
     best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
     for i in range(len(old) - 1, -1, -1):
         for j in range(len(new) - 1, -1, -1):

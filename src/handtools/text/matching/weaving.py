@@ -83,8 +83,8 @@ def _gaps(mine: list[Token], theirs: list[Token], wanted: list[Token]) -> tuple[
         return "", theirs[0][0] if before else _gap(mine[-1], theirs[-1], wanted[0])
     old, filed = mine[0][0], theirs[0][0]
     left, right = wanted[0][0], wanted[-1][0]
-    if old == filed or old not in (left, right) or filed in (left, right):
+    if old == filed or old not in (left, right):
         return left, right
-    if left == right:
+    if left == right or filed in (left, right):
         return None
     return (filed, right) if left == old else (left, filed)
