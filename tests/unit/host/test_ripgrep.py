@@ -1,0 +1,272 @@
+"""Ripgrep on this machine: processes, hostile patterns, partial answers, a program that is missing."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from handtools.core.errors import InvalidInput
+from handtools.core.searching import Gaps, Patterns, Scope
+from handtools.host import ripgrep_argv
+from handtools.host.ripgrep import RipgrepSearch
+from handtools.host.ripgrep_argv import RipgrepMissing
+from handtools.host.ripgrep_records import RECORD_BYTES
+
+
+def everything(paths):
+    return paths
+
+
+async def hits(search, *patterns, most=100, **options):
+    scope = Scope(**{key: value for key, value in options.items() if key not in {"multiline", "literal"}})
+    asked = {key: value for key, value in options.items() if key in {"multiline", "literal"}}
+    return await search.hits(Patterns(patterns=patterns, **asked), scope, most=most, admit=everything)
+
+
+def children() -> set[str]:
+    """Processes of ours, living or waiting to be reaped."""
+    shown = subprocess.run(
+        ["ps", "--ppid", str(os.getpid()), "-o", "comm="], capture_output=True, text=True
+    )
+    return {name for name in shown.stdout.split() if name.startswith("rg")}
+
+
+def fake(folder: Path, script: str) -> Path:
+    """A program that stands in for rg."""
+    path = folder / "rg"
+    path.write_text(f"#!{sys.executable}\n{script}")
+    path.chmod(0o755)
+    return path
+
+
+def record(path: str, line: int, text: str) -> str:
+    place = {"path": {"text": path}, "lines": {"text": text}, "line_number": line, "submatches": []}
+    return json.dumps({"type": "match", "data": place})
+
+
+@pytest.mark.parametrize(
+    "pattern", ["--pre=./evil.sh", "--files", "-f/etc/passwd", "--hostname-bin=./evil.sh", "-e", "--", "-"]
+)
+async def test_a_pattern_is_never_an_option(tmp_path, pattern):
+    evil = tmp_path / "evil.sh"
+    evil.write_text("#!/bin/sh\ntouch " + str(tmp_path / "executed") + "\ncat\n")
+    evil.chmod(0o755)
+    (tmp_path / "a.txt").write_text(f"say {pattern} here\n")
+    found = await hits(RipgrepSearch(tmp_path), pattern, literal=True, include=("*.txt",))
+    assert [hit.path for hit in found.hits] == ["a.txt"]
+    assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize("name", ["--pre=x", "-v", "--files"])
+async def test_a_path_is_never_an_option(tmp_path, name):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "a").write_text("needle\n")
+    found = await hits(RipgrepSearch(tmp_path), "needle", root=name)
+    assert [hit.path for hit in found.hits] == [f"{name}/a"]
+
+
+async def test_the_configuration_of_the_user_changes_nothing(tmp_path, monkeypatch):
+    config = tmp_path / "config"
+    config.write_text("--invert-match\n--hidden\n")
+    monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(config))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "a").write_text("needle\nother\n")
+    found = await hits(RipgrepSearch(work), "needle")
+    assert [hit.text for hit in found.hits] == ["needle"]
+
+
+async def test_ignore_files_above_a_workspace_without_git_do_not_count(tmp_path):
+    (tmp_path / ".gitignore").write_text("*\n")
+    work = tmp_path / "build" / "work"
+    work.mkdir(parents=True)
+    (work / "a.py").write_text("needle\n")
+    search = RipgrepSearch(work)
+    assert [hit.path for hit in (await hits(search, "needle")).hits] == ["a.py"]
+    assert (await search.paths(Scope(), wanted="file", most=9, admit=everything)).total == 1
+
+
+async def test_a_workspace_inside_a_repository_follows_the_rules_of_the_repository(tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "a.log").write_text("needle\n")
+    assert not (await hits(RipgrepSearch(work), "needle")).hits
+
+
+async def test_names_that_are_no_utf_8_are_found_and_can_be_opened(tmp_path):
+    name = os.fsdecode(b"caf\xe9.txt")
+    (tmp_path / name).write_text("needle\n")
+    search = RipgrepSearch(tmp_path)
+    assert [hit.path for hit in (await hits(search, "needle")).hits] == [name]
+    [entry] = (await search.paths(Scope(), wanted="file", most=9, admit=everything)).found
+    assert (entry.path, entry.bytes) == (name, 7)
+
+
+async def test_names_with_line_ends_are_one_name(tmp_path):
+    (tmp_path / "a\nb").write_text("needle needle\n")
+    search = RipgrepSearch(tmp_path)
+    assert [hit.path for hit in (await hits(search, "needle")).hits] == ["a\nb"]
+    counted = await search.tallies(Patterns(patterns=("needle",)), Scope(), most=9, admit=everything)
+    assert [(tally.path, tally.matches) for tally in counted.tallies] == [("a\nb", 2)]
+
+
+async def test_places_are_counted_in_characters(tmp_path):
+    (tmp_path / "a").write_text("ünïcödé → needle\n")
+    [hit] = (await hits(RipgrepSearch(tmp_path), "needle")).hits
+    assert hit.text[slice(*hit.spans[0])] == "needle"
+
+
+async def test_a_record_of_many_megabytes_is_read_past(tmp_path):
+    (tmp_path / "a.min.js").write_text("needle" + "x" * (3 * RECORD_BYTES) + "\nneedle\n")
+    first, second = (await hits(RipgrepSearch(tmp_path), "needle")).hits
+    assert (first.path, first.line, first.clipped) == ("a.min.js", 1, True)
+    assert first.text.startswith("needlexxx")
+    assert len(first.text) < RECORD_BYTES
+    assert (second.line, second.text) == (2, "needle")
+
+
+async def test_a_long_line_is_kept_around_its_match(tmp_path):
+    (tmp_path / "a").write_text("x" * 200_000 + "needle" + "y" * 200_000 + "\n")
+    [hit] = (await hits(RipgrepSearch(tmp_path), "needle")).hits
+    assert hit.clipped
+    assert hit.text[slice(*hit.spans[0])] == "needle"
+    assert len(hit.text) < 20_000
+
+
+async def test_a_binary_file_is_passed_by_and_a_late_nul_is_said(tmp_path):
+    (tmp_path / "a.bin").write_bytes(b"needle\0" * 10)
+    (tmp_path / "b.txt").write_bytes(b"needle\n" + b"x\n" * 100_000 + b"\0needle\n")
+    found = await hits(RipgrepSearch(tmp_path), "needle")
+    assert [hit.path for hit in found.hits] == ["b.txt"]
+    assert found.gaps.binary == 1
+    assert not found.gaps.complete
+
+
+@pytest.mark.parametrize("pattern", [r"(a+)+$", r"(a|aa)+$", r"(.*)*x$", r"(a{1,50}){1,50}b"])
+async def test_a_hostile_pattern_ends_in_time(tmp_path, pattern):
+    (tmp_path / "a").write_text("a" * 50_000 + "!\n")
+    with anyio.fail_after(20):
+        await hits(RipgrepSearch(tmp_path), pattern, timeout=10.0)
+
+
+async def test_a_pattern_that_grows_too_large_is_refused_with_a_reason(tmp_path):
+    with pytest.raises(InvalidInput, match="size limit"):
+        await hits(RipgrepSearch(tmp_path), "a{1000}{1000}{100}")
+
+
+@pytest.mark.parametrize("pattern", ["a\0b", "a\ud800"])
+async def test_a_pattern_that_no_file_can_hold_is_refused(tmp_path, pattern):
+    with pytest.raises(InvalidInput):
+        await hits(RipgrepSearch(tmp_path), pattern)
+
+
+async def test_unreadable_paths_are_skipped_with_one_note(tmp_path):
+    said = "import sys\nsys.stderr.write('rg: ./x: Permission denied\\nrg: ./y: Permission denied\\n')\n"
+    program = fake(tmp_path, f"{said}print({record('./a', 1, 'needle')!r})\nsys.exit(2)")
+    found = await hits(RipgrepSearch(tmp_path, program=program), "needle")
+    assert [hit.path for hit in found.hits] == ["a"]
+    assert (found.gaps.unreadable, found.gaps.example) == (2, "x: Permission denied")
+    assert len(found.gaps.notes) == 1
+
+
+async def test_time_that_runs_out_gives_what_was_found_and_leaves_no_process(tmp_path):
+    script = f"import time\nprint({record('a', 1, 'needle')!r}, flush=True)\ntime.sleep(60)"
+    with anyio.fail_after(10):
+        found = await hits(RipgrepSearch(tmp_path, program=fake(tmp_path, script)), "needle", timeout=0.3)
+    assert [hit.path for hit in found.hits] == ["a"]
+    assert found.gaps == Gaps(timed_out=True)
+    assert not children()
+
+
+async def test_much_that_is_said_on_the_side_blocks_nothing(tmp_path):
+    script = f"import sys\nsys.stderr.write('rg: ./x: no\\n' * 100_000)\nprint({record('a', 1, 'n')!r})"
+    with anyio.fail_after(20):
+        found = await hits(RipgrepSearch(tmp_path, program=fake(tmp_path, script)), "n")
+    assert len(found.hits) == 1
+
+
+async def test_a_full_page_kills_the_process_at_once(tmp_path):
+    lines = (
+        f"import time\nfor n in range(50): print({record('a', 1, 'needle')!r}, flush=True)\ntime.sleep(60)"
+    )
+    with anyio.fail_after(10):
+        found = await hits(RipgrepSearch(tmp_path, program=fake(tmp_path, lines)), "needle", most=20)
+    assert (len(found.hits), found.gaps.capped) == (20, True)
+    assert not children()
+
+
+async def test_cancellation_kills_and_reaps(tmp_path):
+    started = tmp_path / "started"
+    script = f"import pathlib, time\npathlib.Path({str(started)!r}).touch()\ntime.sleep(60)"
+    search = RipgrepSearch(tmp_path, program=fake(tmp_path, script))
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            group.start_soon(hits, search, "needle")
+            while not started.exists():
+                await anyio.sleep(0)
+            group.cancel_scope.cancel()
+    assert not children()
+
+
+async def test_a_missing_program_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr(ripgrep_argv.sysconfig, "get_path", lambda _: str(tmp_path))
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(RipgrepMissing, match="pip install ripgrep"):
+        await hits(RipgrepSearch(tmp_path), "needle")
+
+
+async def test_a_program_in_the_workspace_is_never_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "elsewhere" / "python"))
+    monkeypatch.setattr(ripgrep_argv.sysconfig, "get_path", lambda _: str(tmp_path / "elsewhere"))
+    work = tmp_path / "work"
+    work.mkdir()
+    fake(work, f"open({str(tmp_path / 'executed')!r}, 'w')")
+    monkeypatch.setenv("PATH", str(work))
+    with pytest.raises(RipgrepMissing):
+        await hits(RipgrepSearch(work), "needle")
+    assert not (tmp_path / "executed").exists()
+
+
+async def test_temporaries_of_ours_are_not_found(tmp_path):
+    (tmp_path / f".handtools-{'0' * 24}").write_text("needle\n")
+    search = RipgrepSearch(tmp_path)
+    assert not (await hits(search, "needle", hidden=True)).hits
+    for wanted in ("file", "any"):
+        assert not (await search.paths(Scope(hidden=True), wanted=wanted, most=9, admit=everything)).total
+    assert not (await search.tree(Scope(hidden=True), depth=1, most=9, admit=everything)).branches
+
+
+async def test_newest_paths_come_first_and_those_without_a_time_last(tmp_path):
+    for age, name in enumerate(["new", "middle", "old"]):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (1_000_000 - age, 1_000_000 - age))
+    listed = await RipgrepSearch(tmp_path).paths(Scope(), wanted="file", most=2, admit=everything)
+    assert [entry.path for entry in listed.found] == ["new", "middle"]
+    gone = await RipgrepSearch(tmp_path).paths(
+        Scope(), wanted="file", most=9, admit=lambda paths: [*paths, "gone"]
+    )
+    assert [entry.path for entry in gone.found] == ["new", "middle", "old", "gone"]
+    assert gone.found[-1].modified is None
+
+
+async def test_a_link_that_leads_out_is_not_followed(tmp_path):
+    (tmp_path / "secret").write_text("needle\n")
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "out").symlink_to(tmp_path)
+    (work / "file").symlink_to(tmp_path / "secret")
+    search = RipgrepSearch(work)
+    assert not (await hits(search, "needle", hidden=True, ignored=True)).hits
+    tree = await search.tree(Scope(), depth=5, most=99, admit=everything)
+    assert [(branch.entry.path, branch.branches) for branch in tree.branches] == [
+        ("file", None),
+        ("out", None),
+    ]
