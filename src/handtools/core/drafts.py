@@ -189,6 +189,8 @@ class Desk:
         """Everything as one change; removals first, so that a name can be taken over."""
         gone = [Change.of(path, before=draft.before, after=None) for path, draft in self.removed.items()]
         written = [draft.change() for draft in self.drafts.values() if draft.is_changed]
+        if not gone and not written:
+            raise InvalidInput("Nothing was written: every file is already as the call would leave it.")
         return ChangeSet((*gone, *written), note)
 
     def diff(self) -> str:

@@ -65,10 +65,7 @@ async def patch(ctx: Context, params: PatchParams) -> Result[PatchDetails]:
             raise type(failure)(f"Nothing was written. {failure.message}", hint=failure.hint) from None
         files.append(_told(draft, file))
         notes += [f"{file.path}: {note}." for note in said]
-    changes = desk.changes(params.description)
-    if not changes.changes:
-        raise InvalidInput("The patch changes nothing: every file is already as it says.")
-    await ctx.files.apply(changes)
+    await ctx.files.apply(desk.changes(params.description))
 
     rows = [f"{_SIGNS[file.action]} {file.path} (+{file.added} -{file.removed})" for file in files]
     text = "\n".join([f"Patched {len(files)} files.", *rows, *notes])

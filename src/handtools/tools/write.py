@@ -78,7 +78,9 @@ def _encoded(params: WriteParams, before: bytes | None) -> bytes:
     """In the encoding of the file that is replaced, where it can hold the text."""
     try:
         if before is not None and not is_binary(before):
-            return decode(before).encode(params.content)
+            source = decode(before)
+            # A mark that the content brings along is the one that the file keeps.
+            return source.encode(params.content.removeprefix("\ufeff") if source.bom else params.content)
         return params.content.encode()
     except (Unencodable, UnicodeEncodeError) as failure:
         raise InvalidInput(f"The content can't be written to `{params.path}`: {failure}.") from failure

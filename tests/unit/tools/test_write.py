@@ -46,6 +46,13 @@ async def test_overwriting_keeps_the_encoding_of_the_file():
     assert files["a"] == "blau\n".encode("utf-16")
 
 
+@pytest.mark.parametrize("content", ["new\n", "\ufeffnew\n"])
+async def test_overwriting_keeps_one_byte_order_mark(content):
+    result, files = await write({"a": b"\xef\xbb\xbfold\n"}, path="a", content=content, mode="overwrite")
+    assert result.ok
+    assert files["a"] == b"\xef\xbb\xbfnew\n"
+
+
 async def test_what_the_encoding_cannot_hold_is_refused():
     data = "# -*- coding: latin-1 -*-\nname = 'é'\n".encode("latin-1")
     result, files = await write(

@@ -171,7 +171,7 @@ def _add(sheet: _Sheet, hunk: Hunk) -> Refused | None:
             message="The hunk only adds lines and names no line to put them after.",
             hint="Keep the line before them in the hunk, with a space in front of it.",
         )
-    _write(sheet, at, hunk, own_ends=False)
+    _write(sheet, at, hunk, own_ends=not sheet.rows)
     return None
 
 

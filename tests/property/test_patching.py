@@ -1,0 +1,120 @@
+"""Patching: a patch and its inverse give the text back, whatever the text and wherever the hunks."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handtools.text.diffing import unified
+from handtools.text.patching import Malformed, Misfit, Patched, apply, invert, parse
+
+LINE = st.sampled_from(
+    ["a", "b", "", " ", "\tx", "-- c", "++ d", "@@ -1 +1 @@", "diff --git a/x b/x", "e\r", "é\u2028"]
+)
+TEXT = st.tuples(st.lists(LINE, max_size=30), st.booleans()).map(
+    lambda drawn: "\n".join(drawn[0]) + ("\n" if drawn[1] else "")
+)
+
+
+def applied(text, hunks):
+    outcome = apply(text, hunks)
+    assert isinstance(outcome, Patched), outcome
+    return outcome.text
+
+
+@given(before=TEXT, after=TEXT, context=st.integers(1, 4))
+def test_a_unified_diff_applies_and_its_inverse_takes_it_back(before, after, context):
+    diff = unified("f", before, after, context=context)
+    if not diff:
+        return
+    [patch] = parse(diff)
+    assert applied(before, patch.hunks) == after
+    assert applied(after, invert(patch).hunks) == before
+    assert invert(invert(patch)) == patch
+
+
+@given(text=TEXT)
+def test_a_file_is_added_and_deleted_whole(text):
+    [patch] = parse(unified("f", None, text))
+    assert patch.action == "add"
+    assert applied("", patch.hunks) == text
+    gone = invert(patch)
+    assert gone.action == "delete"
+    assert applied(text, gone.hunks) == ""
+
+
+@given(
+    rows=st.lists(st.integers().map("line {}".format), min_size=12, max_size=40, unique=True),
+    drift=st.integers(-8, 8),
+    number=st.integers(9, 11),
+)
+def test_a_hunk_may_stand_three_lines_off_and_no_more(rows, drift, number):
+    before = "".join(f"{row}\n" for row in rows)
+    after = before.replace(f"{rows[number - 1]}\n", "changed\n")
+    [patch] = parse(unified("f", before, after))
+    extra = "".join(f"more {n}\n" for n in range(drift))
+    moved = extra + before if drift >= 0 else "".join(f"{row}\n" for row in rows[-drift:])
+    outcome = apply(moved, patch.hunks)
+    kept = (
+        rows[: number - 1][-3:]
+        if drift >= 0
+        else [row for row in rows[-drift:] if row in rows[number - 4 : number - 1]]
+    )
+    if len(kept) < 3:
+        return
+    if abs(drift) <= 3:
+        assert isinstance(outcome, Patched)
+        assert outcome.text == moved.replace(f"{rows[number - 1]}\n", "changed\n")
+    else:
+        assert isinstance(outcome, Misfit)
+
+
+@given(text=st.text(max_size=300))
+def test_any_text_is_a_patch_or_is_refused_with_its_line(text):
+    try:
+        files = parse(text)
+    except Malformed as refused:
+        line = refused.line
+    else:
+        line = len(files)
+    assert line >= 1
+
+
+MARKS = """*** Begin Patch
+*** Update File: a
+*** Add File: b
+*** Delete File: c
+*** Move to: d
+*** End of File
+*** End Patch
+@@ def f
+@@
+ x
+-x
++y
+
+diff --git a/x b/x
+--- a/x
++++ b/x
+@@ -1,2 +1,2 @@
+\\ No newline at end of file
+new file mode 100644"""
+PIECES = st.lists(st.sampled_from(MARKS.split("\n")), max_size=15).map("\n".join)
+
+
+@given(text=PIECES, body=TEXT)
+def test_pieces_of_patches_in_any_order_end_in_a_patch_or_a_refusal(text, body):
+    try:
+        files = parse(text)
+    except Malformed:
+        return
+    for file in files:
+        assert isinstance(apply(body, file.hunks), Patched | Misfit)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@given(rows=st.lists(st.integers().map(str), min_size=3, max_size=10, unique=True))
+def test_added_lines_take_the_line_end_of_the_file(rows, end):
+    before = "".join(row + end for row in rows)
+    [patch] = parse(f"*** Begin Patch\n*** Update File: f\n {rows[1]}\n+added\n*** End Patch\n")
+    after = applied(before, patch.hunks)
+    assert after == "".join(row + end + (f"added{end}" if row == rows[1] else "") for row in rows)

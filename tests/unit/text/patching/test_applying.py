@@ -1,0 +1,109 @@
+"""Hunks are laid where they say, or refused with what is really there."""
+
+import pytest
+
+from handtools.text.patching import Misfit, Patched, apply, parse
+
+
+def laid(body: str, hunks: str) -> str:
+    outcome = apply(body, parse(f"*** Begin Patch\n*** Update File: f\n{hunks}\n*** End Patch")[0].hunks)
+    assert isinstance(outcome, Patched), outcome
+    return outcome.text
+
+
+def refused(body: str, hunks: str) -> Misfit:
+    outcome = apply(body, parse(f"*** Begin Patch\n*** Update File: f\n{hunks}\n*** End Patch")[0].hunks)
+    assert isinstance(outcome, Misfit), outcome
+    return outcome
+
+
+TWICE = "class A:\n    def f():\n        x = 1\n\nclass B:\n    def f():\n        x = 1\n"
+
+
+def test_a_hunk_that_only_adds_goes_after_its_scope_and_not_to_the_end():
+    assert laid("a\nb\nc\n", "@@ b\n+new") == "a\nb\nnew\nc\n"
+
+
+def test_a_hunk_that_only_adds_and_names_no_line_is_refused():
+    assert refused("a\nb\n", "+new").refused.code == "not_found"
+    assert laid("", "+new") == "new\n"
+
+
+def test_a_hunk_that_only_adds_below_a_line_that_is_there_twice_is_refused():
+    assert refused("b\nb\n", "@@ b\n+new").refused.code == "ambiguous"
+
+
+def test_the_end_of_the_file_can_be_asked_for():
+    assert laid("a\nb\n", "+new\n*** End of File") == "a\nb\nnew\n"
+    assert laid("x\ny\nx\n", " x\n+z\n*** End of File") == "x\ny\nx\nz\n"
+
+
+def test_a_scope_picks_one_of_two_equal_places():
+    assert laid(TWICE, "@@ class B\n-        x = 1\n+        x = 2") == TWICE[:-2] + "2\n"
+    first = laid(TWICE, "@@ class A\n-        x = 1\n+        x = 2")
+    assert first == TWICE.replace("1", "2", 1)
+
+
+def test_two_equal_places_without_a_scope_are_refused_with_their_lines():
+    misfit = refused(TWICE, "-        x = 1\n+        x = 2")
+    assert [place.line for place in misfit.refused.places] == [3, 7]
+
+
+def test_a_scope_that_is_not_there_is_refused():
+    assert "class C" in refused(TWICE, "@@ class C\n-        x = 1\n+        x = 2").refused.message
+
+
+def test_a_later_hunk_is_looked_for_below_the_earlier_one():
+    assert laid("a\nx\nb\nx\n", " a\n-x\n+y\n@@\n-x\n+z") == "a\ny\nb\nz\n"
+    misfit = refused("one\ntwo\n", "-two\n+2\n@@\n-one\n+1")
+    assert misfit.hunk == 2
+
+
+def test_whole_lines_are_meant_and_not_parts_of_them():
+    assert refused("x = total + 1\n", "-total + 1\n+sum + 1").refused.code in {"not_found", "inside_word"}
+
+
+def test_kept_lines_keep_the_bytes_of_the_file():
+    body = "if reader.is_open:   \n\ttotal = 1\n"
+    after = laid(body, " if reader.is_open:\n-    total = 1\n+    total = 2")
+    assert after == "if reader.is_open:   \n\ttotal = 2\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "hunks", "after"),
+    [
+        ("a\nb", " b\n+c", "a\nb\nc"),
+        ("a\nb", "-b\n+c", "a\nc"),
+        ("a\nb", " a\n-b", "a\n"),
+        ("a\nb", "+c\n*** End of File", "a\nb\nc"),
+        ("a\nb\n", " b\n+c", "a\nb\nc\n"),
+    ],
+)
+def test_a_file_without_a_final_line_end_stays_one_where_the_patch_does_not_say(body, hunks, after):
+    assert laid(body, hunks) == after
+
+
+def test_a_line_end_that_the_patch_takes_or_gives_is_taken_or_given():
+    diff = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+x\n"
+    hunks = parse(diff)[0].hunks
+    assert apply("x", hunks) == Patched("x\n")
+    hunks = parse("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-x\n+x\n\\ No newline at end of file\n")[0].hunks
+    assert apply("x\n", hunks) == Patched("x")
+
+
+def test_lines_of_mixed_ends_keep_their_own():
+    assert laid("a\r\nb\nc\r\n", " a\n-b\n+B\n c") == "a\r\nB\r\nc\r\n"
+
+
+def test_a_drift_is_told():
+    hunks = parse("--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n")[0].hunks
+    outcome = apply("0\n0\na\nb\n", hunks)
+    assert isinstance(outcome, Patched)
+    assert outcome.notes == ("hunk 1 stood at line 3, not 1",)
+
+
+def test_too_much_drift_is_refused_with_the_line_where_it_stands():
+    hunks = parse("--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n")[0].hunks
+    outcome = apply("0\n" * 4 + "a\nb\n", hunks)
+    assert isinstance(outcome, Misfit)
+    assert "line 5" in outcome.refused.message

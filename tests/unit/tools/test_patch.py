@@ -1,0 +1,201 @@
+"""Patch: add, change, move and delete files, all of it or nothing."""
+
+from dataclasses import replace
+
+import pytest
+
+from handtools import Node
+from handtools.host.memory_files import MemoryFiles
+from handtools.testing.fakes import memory_toolbox, memory_workspace
+from handtools.toolbox import CODING, Toolbox
+from handtools.tools.patch import MAX_CHARS
+
+FILES = {"a.py": b"def f():\n    one = 1\n    return one\n", "b.py": b"x = 1\n", "c.py": b"gone\n"}
+ENVELOPE = """\
+*** Begin Patch
+*** Update File: a.py
+*** Move to: src/a.py
+@@ def f():
+-    one = 1
++    one = 2
+     return one
+*** Add File: d.py
++new
+*** Delete File: c.py
+*** End Patch
+"""
+
+
+async def patch(files, text, **args):
+    box = memory_toolbox(files)
+    return await box.call("patch", {"patch": text, **args}), box.workspace.files.files
+
+
+@pytest.mark.claim("patch.formats")
+async def test_the_envelope_adds_changes_moves_and_deletes():
+    done, files = await patch(FILES, ENVELOPE)
+    assert done.ok, done.text
+    assert files == {
+        "src/a.py": b"def f():\n    one = 2\n    return one\n",
+        "b.py": b"x = 1\n",
+        "d.py": b"new\n",
+    }
+    assert [(file.action, file.path) for file in done.details.files] == [
+        ("move", "src/a.py"),
+        ("add", "d.py"),
+        ("delete", "c.py"),
+    ]
+    assert "rename from a.py" in done.details.diff
+
+
+@pytest.mark.claim("patch.formats")
+async def test_a_unified_diff_does_the_same_and_is_taken_back_in_reverse():
+    diff = (
+        "diff --git a/a.py b/src/a.py\nsimilarity index 60%\nrename from a.py\nrename to src/a.py\n"
+        "--- a/a.py\n+++ b/src/a.py\n@@ -1,3 +1,3 @@\n def f():\n-    one = 1\n+    one = 2\n     return one\n"
+        "diff --git a/c.py b/c.py\ndeleted file mode 100644\n--- a/c.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n"
+        "diff --git a/d.py b/d.py\nnew file mode 100644\n--- /dev/null\n+++ b/d.py\n@@ -0,0 +1 @@\n+new\n"
+    )
+    box = memory_toolbox(FILES)
+    assert (await box.call("patch", {"patch": diff})).ok
+    assert sorted(box.workspace.files.files) == ["b.py", "d.py", "src/a.py"]
+    assert (await box.call("patch", {"patch": diff, "reverse": True})).ok
+    assert box.workspace.files.files == FILES
+
+
+@pytest.mark.claim("patch.whole")
+async def test_one_hunk_that_does_not_fit_leaves_every_file_as_it_was():
+    text = ENVELOPE.replace("*** End Patch", "*** Update File: b.py\n-x = 99\n+x = 3\n*** End Patch")
+    refused, files = await patch(FILES, text)
+    assert refused.fault.code == "no_match"
+    assert refused.text.startswith("Nothing was written. b.py, hunk 1 of 1")
+    assert files == FILES
+
+
+@pytest.mark.claim("patch.refusal")
+async def test_a_refusal_names_the_file_the_hunk_and_what_is_there():
+    hunk = " def f():\n-    one = 9\n+    one = 3\n     return one\n"
+    text = f"*** Begin Patch\n*** Update File: a.py\n{hunk}*** End Patch"
+    refused, _ = await patch(FILES, text)
+    assert "a.py, hunk 1 of 1" in refused.text
+    assert "    one = 1\n" in refused.text
+    assert "old_string" not in refused.text
+
+
+@pytest.mark.claim("patch.drift")
+@pytest.mark.parametrize("drift", [0, 3, 4])
+async def test_a_numbered_hunk_may_be_off_by_three_lines(drift):
+    body = b"above\n" * drift + FILES["a.py"]
+    diff = (
+        "--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n def f():\n-    one = 1\n+    one = 2\n     return one\n"
+    )
+    result, files = await patch({"a.py": body}, diff)
+    assert result.ok == (drift <= 3)
+    assert files["a.py"] == (body.replace(b"= 1", b"= 2") if result.ok else body)
+    if not result.ok:
+        assert f"line {drift + 1}" in result.text
+
+
+@pytest.mark.claim("patch.adds")
+async def test_a_hunk_that_only_adds_goes_after_its_line_or_is_refused():
+    text = "*** Begin Patch\n*** Update File: a.py\n@@ def f():\n+    zero = 0\n*** End Patch"
+    done, files = await patch(FILES, text)
+    assert done.ok, done.text
+    assert files["a.py"] == b"def f():\n    zero = 0\n    one = 1\n    return one\n"
+    refused, files = await patch(FILES, text.replace("@@ def f():\n", ""))
+    assert refused.fault.code == "no_match"
+    assert files == FILES
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("nothing like a patch", "invalid_input"),
+        ("*** Begin Patch\n*** Update File: gone.py\n-x\n+y\n*** End Patch", "not_found"),
+        ("*** Begin Patch\n*** Delete File: gone.py\n*** End Patch", "not_found"),
+        ("*** Begin Patch\n*** Add File: a.py\n+x\n*** End Patch", "already_exists"),
+        ("*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n*** End Patch", "already_exists"),
+        ("*** Begin Patch\n*** Add File: ../a.py\n+x\n*** End Patch", "outside_workspace"),
+        ("x" * (MAX_CHARS + 1), "too_large"),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_and_nothing_changes(text, code):
+    refused, files = await patch(FILES, text)
+    assert refused.fault.code == code, refused.text
+    assert files == FILES
+
+
+async def test_several_sections_of_one_file_apply_one_after_the_other():
+    text = (
+        "*** Begin Patch\n*** Update File: b.py\n-x = 1\n+x = 2\n*** Update File: ./b.py\n-x = 2\n+x = 3\n"
+        "*** End Patch"
+    )
+    done, files = await patch(FILES, text)
+    assert done.ok, done.text
+    assert files["b.py"] == b"x = 3\n"
+
+
+async def test_a_file_is_deleted_and_added_anew():
+    text = "*** Begin Patch\n*** Delete File: b.py\n*** Add File: b.py\n+y\n*** End Patch"
+    done, files = await patch(FILES, text)
+    assert done.ok, done.text
+    assert files["b.py"] == b"y\n"
+
+
+async def test_two_files_swap_their_names():
+    text = (
+        "*** Begin Patch\n*** Update File: a.py\n*** Move to: t.py\n*** Update File: b.py\n*** Move to: a.py\n"
+        "*** End Patch"
+    )
+    done, files = await patch(FILES, text)
+    assert done.ok, done.text
+    assert files["t.py"] == FILES["a.py"]
+    assert files["a.py"] == FILES["b.py"]
+
+
+async def test_a_binary_file_can_be_deleted():
+    done, files = await patch({"a": b"\0\1"}, "*** Begin Patch\n*** Delete File: a\n*** End Patch")
+    assert done.ok, done.text
+    assert files == {}
+
+
+async def test_an_envelope_that_deletes_cannot_be_reversed_but_undone():
+    refused, _ = await patch(FILES, ENVELOPE, reverse=True)
+    assert refused.fault.code == "invalid_input"
+    assert "undo" in refused.text
+
+
+def moded(files):
+    nodes = {path: Node("file", data, mode) for path, (data, mode) in files.items()}
+    box = Toolbox(CODING, workspace=replace(memory_workspace(), files=MemoryFiles(nodes)))
+    return box, lambda path: box.workspace.files.facts(path).mode
+
+
+async def test_modes_follow_the_patch_and_moves_keep_theirs():
+    box, mode = moded({"run.sh": (b"x\n", 0o640), "tool.sh": (b"y\n", 0o750)})
+    diff = (
+        "diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n"
+        "diff --git a/tool.sh b/bin/tool.sh\nsimilarity index 100%\nrename from tool.sh\nrename to bin/tool.sh\n"
+        "diff --git a/new.sh b/new.sh\nnew file mode 100755\n--- /dev/null\n+++ b/new.sh\n@@ -0,0 +1 @@\n+z\n"
+    )
+    done = await box.call("patch", {"patch": diff})
+    assert done.ok, done.text
+    assert (mode("run.sh"), mode("bin/tool.sh"), mode("new.sh")) == (0o750, 0o750, 0o755)
+    assert (await box.call("patch", {"patch": diff, "reverse": True})).ok
+    assert (mode("run.sh"), mode("tool.sh")) == (0o640, 0o750)
+
+
+async def test_an_encoding_and_its_line_ends_survive_a_patch():
+    body = "grün\r\nblau\r\n".encode("utf-16")
+    done, files = await patch(
+        {"a": body}, "*** Begin Patch\n*** Update File: a\n grün\n-blau\n+rot\n+gelb\n*** End Patch"
+    )
+    assert done.ok, done.text
+    assert files["a"] == "grün\r\nrot\r\ngelb\r\n".encode("utf-16")
+
+
+async def test_a_patch_whose_drift_was_understood_says_so():
+    diff = "--- a/b.py\n+++ b/b.py\n@@ -3 +3 @@\n-x = 1\n+x = 2\n"
+    done, _ = await patch(FILES, diff)
+    assert done.ok, done.text
+    assert done.details.notes == ["b.py: hunk 1 stood at line 1, not 3."]
