@@ -152,7 +152,7 @@ async def sights(search: Search, syntax: Syntax, hits: Sequence[Hit], context: i
         if data is None:
             seen += [Sight(hit, (), _citation(hit)) for hit in of_file]
             continue
-        lines = decode(data).body.split("\n") if context else []
+        lines = decode(data).body.removesuffix("\n").split("\n") if context else []
         around = await syntax.enclosing(path, data, [hit.line for hit in of_file])
         for hit in of_file:
             symbols = around.get(hit.line, ())

@@ -1,0 +1,102 @@
+"""List: what a folder holds, as paths or as a tree."""
+
+import pytest
+
+from handtools.runtime.policy import Policy
+from handtools.testing.fakes import memory_toolbox
+from handtools.tools.list import BUILT, MAX_ENTRIES
+
+FILES = {"src/b.py": b"123", "src/a.py": b"", "src/Z/z.py": b"", "docs/x.md": b"", "a.txt": b"12345"}
+
+
+async def listed(files, *, policy=None, **args):
+    return await memory_toolbox(files, policy=policy).call("list", args)
+
+
+def paths(result):
+    return [entry.path for entry in result.details.entries]
+
+
+@pytest.mark.claim("list.order")
+@pytest.mark.parametrize("root", [".", ""])
+async def test_folders_come_first_each_by_name(root):
+    result = await listed(FILES, path=root)
+    assert result.text == "docs/\nsrc/\na.txt"
+    inside = await listed(FILES, path="src")
+    assert inside.text == "src/Z/\nsrc/a.py\nsrc/b.py"
+
+
+@pytest.mark.claim("list.tree")
+async def test_a_tree_stops_at_its_limit_and_says_what_is_not_shown():
+    result = await listed(FILES, depth=3)
+    assert result.text == "docs/\n  x.md\nsrc/\n  Z/\n    z.py\n  a.py\n  b.py\na.txt"
+    less = await listed(FILES, depth=3, limit=5)
+    assert less.text.splitlines()[:5] == ["docs/", "  x.md", "src/", "  Z/", "a.txt"]
+    assert "2 more entries are not shown." in less.text
+    assert "1 folders were not opened" in less.text
+    assert not less.details.complete
+
+
+@pytest.mark.claim("list.ignored")
+@pytest.mark.parametrize("name", sorted(BUILT))
+async def test_build_folders_and_ignored_files_are_left_out_and_counted(name):
+    files = {f"{name}/x": b"", ".gitignore": b"*.log\n", "a.log": b"", "b": b""}
+    result = await listed(files)
+    assert paths(result) == [".gitignore", "b"]
+    assert "2 ignored entries are left out" in result.text
+    every = await listed(files, include_ignored=True)
+    assert paths(every) == [name, ".gitignore", "a.log", "b"]
+    assert every.details.complete
+
+
+@pytest.mark.parametrize("name", ["build", "logs", "tmp"])
+async def test_a_folder_of_such_a_name_can_be_listed_itself(name):
+    result = await listed({f"{name}/src/x.py": b"", f"{name}/y": b""}, path=name, depth=2)
+    assert paths(result) == [f"{name}/src", f"{name}/src/x.py", f"{name}/y"]
+
+
+async def test_sizes_and_counts_are_in_the_details():
+    details = (await listed(FILES, depth=2)).details
+    assert (details.folders, details.files, details.bytes) == (3, 4, 8)
+    assert {entry.path: entry.entries for entry in details.entries if entry.kind == "directory"} == {
+        "docs": 1, "src": 3, "src/Z": None,
+    }  # fmt: skip
+
+
+async def test_a_large_folder_is_listed_page_by_page():
+    files = {f"{n:04}": b"" for n in range(MAX_ENTRIES + 200)} | {f"d{n}/x": b"" for n in range(3)}
+    box = memory_toolbox(files)
+    first = await box.call("list", {})
+    assert len(first.details.entries) == MAX_ENTRIES
+    second = await box.call("list", {"cursor": first.details.cursor})
+    assert len(second.details.entries) == 203
+    assert not set(paths(first)) & set(paths(second))
+    assert second.details.cursor is None
+
+
+async def test_a_page_goes_on_after_a_name_that_is_gone():
+    box = memory_toolbox({f"{n}": b"" for n in range(6)})
+    first = await box.call("list", {"limit": 3})
+    assert first.details.cursor == "2"
+    second = await box.call("list", {"limit": 3, "cursor": "2.5"})
+    assert paths(second) == ["3", "4", "5"]
+
+
+async def test_an_empty_folder_says_so():
+    assert "empty" in (await listed({".git/x": b""})).text
+
+
+async def test_a_file_cannot_be_listed():
+    assert (await listed(FILES, path="a.txt")).fault.code == "wrong_kind"
+
+
+async def test_private_and_excluded_entries_are_in_no_answer():
+    files = {".env": b"", ".ssh/config": b"", "secret/x": b"", "a/b.key": b"", "ok": b""}
+    result = await listed(files, policy=Policy(excluded=("secret/",)), depth=5, include_ignored=True)
+    assert paths(result) == ["a", "ok"]
+
+
+async def test_a_budget_is_kept():
+    result = await listed({f"a_long_name_of_a_file_{n}": b"" for n in range(500)}, max_tokens=300)
+    assert 0 < len(result.details.entries) < 60
+    assert "more entries are not shown" in result.text
