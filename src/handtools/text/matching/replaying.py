@@ -35,8 +35,9 @@ class _Replay:
 
     def text(self) -> str:
         """All lines of the window; a file without a final line end stays without."""
+        steps = {"keep": self._keep, "change": self._change, "drop": self._drop, "add": self._add}
         for number, op in enumerate(self.ops):
-            getattr(self, f"_{op.kind}")(number, op)
+            steps[op.kind](number, op)
         self._copy_to(self.match.last)
         if self.match.loss > Loss.NOTHING:
             self._check_slides()
