@@ -14,10 +14,12 @@ from handtools.core.call import Call
 from handtools.core.cancel import CancelToken
 from handtools.core.errors import UsageError
 from handtools.core.events import Listener
-from handtools.core.ports import HostFiles
+from handtools.core.ports import HostCommands, HostFiles
 from handtools.core.result import Result
 from handtools.core.schema import Dialect, schema
 from handtools.core.tool import AnyTool, Tool
+from handtools.host.commands.local_commands import LocalCommands
+from handtools.host.commands.runners.plain import PlainRunner
 from handtools.host.local_files import LocalFiles
 from handtools.host.locks import FileLocks
 from handtools.host.media.file_media import FileMedia
@@ -31,6 +33,7 @@ from handtools.runtime.journal import Journal
 from handtools.runtime.policy import Decision, Policy
 from handtools.runtime.probing import probe
 from handtools.runtime.workspace import Workspace
+from handtools.tools.bash import bash
 from handtools.tools.edit import edit
 from handtools.tools.find import find
 from handtools.tools.grep import grep
@@ -44,7 +47,9 @@ from handtools.tools.undo import undo
 from handtools.tools.write import write
 
 READING: tuple[AnyTool, ...] = (read, grep, find, list_, think, now)
-CODING: tuple[AnyTool, ...] = (read, grep, find, list_, edit, multi_edit, patch, write, undo, think, now)
+CODING: tuple[AnyTool, ...] = (
+    read, grep, find, list_, edit, multi_edit, patch, write, bash, undo, think, now
+)  # fmt: skip
 PLUGINS = "handtools.tools"
 """The entry-point group under which other packages offer tools."""
 
@@ -123,7 +128,7 @@ class Toolbox:
 
     def definitions(self, dialect: Dialect = "plain") -> list[Definition]:
         """What is offered, as a model is told about it."""
-        offered = [tool for tool in self.tools.values() if self.policy.offers(tool)]
+        offered = self._executor.offered()
         return [
             Definition(
                 tool.name, tool.prompt, schema(tool.params, dialect), schema(tool.details), tool.reads_only
@@ -153,23 +158,29 @@ class Toolbox:
 
     def _close(self) -> None:
         self._executor.announcer.drain(1.0)
+        self.workspace.commands.close()
         self.workspace.journal.close()
 
 
 def local_workspace(
-    root: str | Path, *, files: HostFiles | None = None, state: str | Path | None = None
+    root: str | Path,
+    *,
+    files: HostFiles | None = None,
+    state: str | Path | None = None,
+    commands: HostCommands | None = None,
 ) -> Workspace:
     """A folder of this machine, with its record in the user's state folder."""
     folder = Path(state) if state is not None else state_folder(root)
-    blobs = FolderStore(folder / "blobs")
+    blobs, outputs = FolderStore(folder / "blobs"), FolderStore(folder / "outputs")
     return Workspace(
         files=files or LocalFiles(root),
         locks=FileLocks(folder / "locks"),
         journal=Journal(str(folder / "journal.sqlite"), blobs),
-        outputs=FolderStore(folder / "outputs"),
+        outputs=outputs,
         search=RipgrepSearch(root),
         syntax=TreeSyntax(),
         media=FileMedia(),
+        commands=commands or LocalCommands(root, state=folder, outputs=outputs, runner=PlainRunner()),
     )
 
 

@@ -1,10 +1,10 @@
 """A command: a script as a value, what it may use, and how it ended."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from handtools.core.changes import Changes
+from handtools.core.changes import Change, Changes, Coverage
 
 Network = Literal["off", "listed", "on"]
 
@@ -26,7 +26,8 @@ class Command:
     """A bash script to run in the workspace."""
 
     script: str
-    cwd: str = "."
+    cwd: str = ""
+    """Relative to the workspace; empty is where the last command of the session ended."""
     env: Mapping[str, str] = field(default_factory=dict)
     network: Network = "off"
     hosts: tuple[str, ...] = ()
@@ -34,6 +35,8 @@ class Command:
     allowance: Allowance = Allowance()
     review: bool = False
     """Hold what it changed until a person has seen it."""
+    terminal: tuple[int, int] | None = None
+    """Lines and columns of a terminal, for programs that want one."""
 
     @property
     def kind(self) -> Literal["run"]:
@@ -82,3 +85,44 @@ class Shown:
     bytes: int
     lines: int
     clipped: bool
+
+
+Show = Callable[[Shown], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """A command that has ended, as a machine hands it over: what it changed is not landed yet."""
+
+    exit: Exit
+    """Its output's `kept` is a name in the store of outputs."""
+    delta: tuple[Change, ...] | None = None
+    """What it did to the workspace; None when that was not captured, and it happened in place."""
+    coverage: Coverage = "none"
+    omitted: tuple[str, ...] = ()
+    discard: Callable[[], None] = lambda: None
+    """Lets go of what was captured, landed or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A command in the background."""
+
+    id: str
+    script: str
+    description: str
+    seconds: float
+    output: Output
+    exit: Exit | None
+    """None while it runs."""
+    terminal: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a job's output, and where to go on."""
+
+    data: bytes
+    start: int
+    """Where the part begins in the whole: later than asked for when the middle was dropped."""
+    cursor: int

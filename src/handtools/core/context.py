@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from handtools.core.call import Call
-from handtools.core.ports import Files, History, Media, Progress, Search, Syntax
+from handtools.core.ports import Commands, Files, History, Media, Progress, Search, Syntax
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +14,7 @@ class Context:
 
     call: Call
     files: Files
+    commands: Commands
     history: History
     search: Search
     syntax: Syntax

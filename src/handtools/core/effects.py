@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from handtools.core.changes import ChangeSet
+from handtools.core.command import Command
 
 EffectKind = Literal["read", "change", "run", "visit"]
 
@@ -21,12 +22,28 @@ class Read:
         return "read"
 
 
-Effect = Read | ChangeSet
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Running a command."""
+
+    command: Command
+    parts: tuple[str, ...]
+    """The plain commands it consists of; the script itself where it is not plain."""
+    confined: bool
+    """Whether the kernel keeps it inside the workspace and off the network."""
+
+    @property
+    def kind(self) -> Literal["run"]:
+        """As rules name it."""
+        return "run"
+
+
+Effect = Read | ChangeSet | Run
 
 
 def targets(effect: Effect) -> tuple[str, ...]:
-    """What rules match against: paths today; commands and hosts when those effects land."""
-    return effect.paths
+    """What rules match against: paths, or the parts of a command."""
+    return effect.parts if isinstance(effect, Run) else effect.paths
 
 
 def fingerprint(effect: Effect) -> str:
@@ -37,6 +54,16 @@ def fingerprint(effect: Effect) -> str:
             for node in (change.before, change.after):
                 state = "absent" if node is None else f"{node.kind} {node.digest} {node.mode}"
                 seen.update(f"\0{change.path}\0{state}".encode())
+    elif isinstance(effect, Run):
+        command = effect.command
+        facts = (
+            command.script,
+            command.cwd,
+            command.network,
+            *command.hosts,
+            str(sorted(command.env.items())),
+        )
+        seen.update("\0".join(facts).encode("utf-8", "surrogatepass"))
     else:
         seen.update("\0".join(effect.paths).encode())
     return seen.hexdigest()

@@ -5,7 +5,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from handtools.core.call import Call
 from handtools.core.changes import Change, Changes, ChangeSet, Kind, Node
+from handtools.core.command import Command, Exit, Job, Page, Ran, Show
 from handtools.core.media import MediaKind, Preview, Wish
 from handtools.core.searching import Admit, Hits, Paths, Patterns, Scope, Tallies, Tree, Wanted
 from handtools.core.syntax import Match, Outline, Role, Spot, Symbol
@@ -140,6 +142,99 @@ class HostSearch(Protocol):
         ...
 
 
+class Commands(Protocol):
+    """Commands as a tool sees them: judged, confined, limited, and what they changed recorded."""
+
+    async def run(self, command: Command) -> Exit:
+        """Run to the end; a failing command is a result. Progress is announced as it goes."""
+        ...
+
+    async def start(self, command: Command, description: str) -> Job:
+        """Run in the background."""
+        ...
+
+    async def jobs(self) -> list[Job]:
+        """The session's jobs, newest first."""
+        ...
+
+    async def job(self, job_id: str, *, timeout: float = 0.0) -> Job:  # noqa: ASYNC109
+        """One job, after waiting at most so long for its end."""
+        ...
+
+    async def page(self, job_id: str, start: int, size: int) -> Page:
+        """A part of what a job printed."""
+        ...
+
+    async def send(self, job_id: str, data: bytes) -> None:
+        """Write to a job's input or terminal."""
+        ...
+
+    async def kill(self, job_id: str) -> Job:
+        """End a job and everything it started."""
+        ...
+
+
+class HostCommands(Protocol):
+    """Commands as a machine offers them: confined and limited, without policy or memory."""
+
+    @property
+    def boundary(self) -> str:
+        """One honest sentence about what keeps a command in."""
+        ...
+
+    @property
+    def confined(self) -> bool:
+        """Whether the kernel keeps commands inside the workspace."""
+        ...
+
+    @property
+    def missing(self) -> str:
+        """Why there are no commands here; empty when there are."""
+        ...
+
+    async def run(
+        self, command: Command, *, call: Call, show: Show, private: Sequence[str], read_only: Sequence[str]
+    ) -> Ran:
+        """Run to the end; `private` and `read_only` are globs that the policy gives."""
+        ...
+
+    async def start(
+        self,
+        command: Command,
+        *,
+        call: Call,
+        description: str,
+        private: Sequence[str],
+        read_only: Sequence[str],
+    ) -> Job:
+        """Run in the background until it ends, is killed, or we are gone."""
+        ...
+
+    async def jobs(self, session: str) -> list[Job]:
+        """The jobs of a session, newest first."""
+        ...
+
+    async def job(self, job_id: str, session: str, *, timeout: float) -> Job:  # noqa: ASYNC109
+        """One job, after waiting for its end."""
+        ...
+
+    async def page(self, job_id: str, session: str, start: int, size: int) -> Page:
+        """A part of what a job printed."""
+        ...
+
+    async def send(self, job_id: str, session: str, data: bytes) -> None:
+        """Write to a job's input or terminal."""
+        ...
+
+    async def kill(self, job_id: str, session: str) -> Job:
+        """End a job and everything it started."""
+        ...
+
+    def close(self) -> None:
+        """End every job."""
+        ...
+
+
 class Locks(Protocol):
     """Exclusive locks that hold across the processes of one checkout."""
 
@@ -157,6 +252,14 @@ class Store(Protocol):
 
     def get(self, name: str) -> bytes:
         """The bytes of a name; `KeyError` when they are gone."""
+        ...
+
+    def part(self, name: str, start: int, size: int | None) -> bytes:
+        """A part of the bytes, without holding the others; `KeyError` when they are gone."""
+        ...
+
+    def size(self, name: str) -> int:
+        """How many bytes a name stands for; `KeyError` when they are gone."""
         ...
 
     def drop(self, name: str) -> None:

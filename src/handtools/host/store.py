@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import secrets
+import time
 from pathlib import Path
 
 from handtools.core.errors import UsageError
@@ -45,6 +46,44 @@ class FolderStore:
             raise KeyError(name) from None
         except OSError as error:
             raise fault(error, name) from error
+
+    def part(self, name: str, start: int, size: int | None) -> bytes:
+        """A part of the bytes, without holding the others."""
+        try:
+            with open(self._path(name), "rb") as file:
+                file.seek(start)
+                return file.read(-1 if size is None else size)
+        except FileNotFoundError:
+            raise KeyError(name) from None
+        except OSError as error:
+            raise fault(error, name) from error
+
+    def size(self, name: str) -> int:
+        """How many bytes a name stands for; `KeyError` when they are gone."""
+        try:
+            return self._path(name).stat().st_size
+        except FileNotFoundError:
+            raise KeyError(name) from None
+
+    def room(self, name: str) -> Path:
+        """Where a name's bytes may be written as they come; it can be read meanwhile."""
+        return self._path(name)
+
+    def tidy(self, *, max_bytes: int, max_age: float) -> int:
+        """Drop what is old, then the oldest until the rest fits; gives back how many went."""
+        kept = []
+        for name in self.names():
+            with contextlib.suppress(OSError):
+                facts = self._path(name).stat()
+                kept.append((facts.st_mtime, facts.st_blocks * 512, name))
+        horizon, total, gone = time.time() - max_age, sum(size for _, size, _ in kept), 0
+        for modified, size, name in sorted(kept):
+            if modified >= horizon and total <= max_bytes:
+                break
+            self.drop(name)
+            total -= size
+            gone += 1
+        return gone
 
     def drop(self, name: str) -> None:
         """Let go of a name; no error when it is gone."""

@@ -30,6 +30,7 @@ from handtools.core.wire import result_from_json
 from handtools.runtime.announcing import Announcer
 from handtools.runtime.approval import Gate, Suspended, settle
 from handtools.runtime.guard import LOCK_SECONDS, GuardedFiles
+from handtools.runtime.guard_commands import GuardedCommands
 from handtools.runtime.guard_search import GuardedSearch
 from handtools.runtime.journal import Occupied
 from handtools.runtime.landing import recover
@@ -189,8 +190,12 @@ class Executor:
         if self.workspace.journal.healed:
             log.warning("%s", self.workspace.journal.healed)
 
+    def offered(self) -> list[AnyTool]:
+        """The tools that the policy lists and the machine can serve."""
+        return [t for t in self.tools.values() if self.policy.offers(t) and self.workspace.serves(t)]
+
     def _tool(self, name: str) -> AnyTool:
-        offered = {tool.name: tool for tool in self.tools.values() if self.policy.offers(tool)}
+        offered = {tool.name: tool for tool in self.offered()}
         if name in offered:
             return offered[name]
         close = near(name, offered, most=3)
@@ -232,6 +237,7 @@ class Executor:
         return Context(
             call=call,
             files=files,
+            commands=GuardedCommands(call, self.workspace, files, self.announcer.announce),
             history=history,
             search=GuardedSearch(self.workspace, files.gate),
             syntax=self.workspace.syntax,

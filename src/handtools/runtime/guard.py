@@ -57,8 +57,8 @@ class GuardedFiles:
     async def facts(self, path: str) -> FileFacts | None:
         """What is there, or None."""
         if path.startswith(OUTPUT):
-            kept = await to_thread.run_sync(self._kept, path, 0, None)
-            return FileFacts(path, "file", len(kept), 0o600, 0.0)
+            size = await to_thread.run_sync(self._kept_bytes, path)
+            return FileFacts(path, "file", size, 0o600, 0.0)
         located = await to_thread.run_sync(self.workspace.files.locate, path)
         await self.gate.admit(Read((located,)))
         return await to_thread.run_sync(self.workspace.files.facts, located)
@@ -145,11 +145,15 @@ class GuardedFiles:
 
     def _kept(self, path: str, start: int, size: int | None) -> bytes:
         try:
-            data = self.workspace.outputs.get(path.removeprefix(OUTPUT))
+            return self.workspace.outputs.part(path.removeprefix(OUTPUT), start, size)
         except KeyError:
-            hint = "Run the command again, or read another output."
-            raise NotFound(f"The output `{path}` is no longer kept.", hint=hint) from None
-        return data[start : None if size is None else start + size]
+            raise _no_longer_kept(path) from None
+
+    def _kept_bytes(self, path: str) -> int:
+        try:
+            return self.workspace.outputs.size(path.removeprefix(OUTPUT))
+        except KeyError:
+            raise _no_longer_kept(path) from None
 
     def _complete(self, changes: ChangeSet) -> ChangeSet:
         """Locate the paths and add the folders that must be made, so that they are judged and recorded too."""
@@ -178,3 +182,8 @@ class GuardedFiles:
             return change.before
         facts = self.workspace.files.facts(located)
         return Node(change.before.kind, change.before.data, facts.mode if facts else None)
+
+
+def _no_longer_kept(path: str) -> NotFound:
+    hint = "Run the command again, or read another output."
+    return NotFound(f"The output `{path}` is no longer kept.", hint=hint)

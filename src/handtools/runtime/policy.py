@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from handtools.core.effects import Effect, EffectKind, targets
+from handtools.core.effects import Effect, EffectKind, Run, targets
 from handtools.core.errors import UsageError
 from handtools.core.tool import AnyTool
 from handtools.text.globbing import AnyGlob
@@ -134,7 +134,18 @@ class Policy:
     def decide(self, effect: Effect, tool: str) -> Decision:
         """Judge an effect: the strongest verdict over all its targets."""
         decisions = [self._judge(effect.kind, target, tool) for target in targets(effect)]
-        return max(decisions, key=lambda d: STRENGTH[d.verdict], default=self._default(effect.kind))
+        found = max(decisions, key=lambda d: STRENGTH[d.verdict], default=self._default(effect.kind))
+        if isinstance(effect, Run) and effect.confined and found == self._default("run", found.target):
+            return self._kept_in(found)
+        return found
+
+    def _kept_in(self, found: Decision) -> Decision:
+        """Nobody need be asked about what the kernel keeps inside; a no stays a no."""
+        if found.verdict != "ask":
+            return found
+        return Decision(
+            "allow", "confined", "It can't leave the workspace or reach the network.", found.target
+        )
 
     def hides(self, path: str) -> bool:
         """Whether listings and searches must leave the path out."""

@@ -1,7 +1,7 @@
 """What a person sees before they say yes."""
 
 from handtools.core.changes import Change, ChangeSet, Node
-from handtools.core.effects import Effect
+from handtools.core.effects import Effect, Run
 from handtools.text.clipping import clip
 from handtools.text.diffing import unified
 from handtools.text.encoding import decode, is_binary
@@ -12,7 +12,10 @@ PREVIEW_BYTES = 40_000
 
 def preview(effect: Effect) -> str:
     """The diff of a change, the paths of a read; bounded."""
-    text = diff(effect) if isinstance(effect, ChangeSet) else "\n".join(effect.paths)
+    if isinstance(effect, Run):
+        text = effect.command.script
+    else:
+        text = diff(effect) if isinstance(effect, ChangeSet) else "\n".join(effect.paths)
     return clip(text, max_lines=PREVIEW_LINES, max_bytes=PREVIEW_BYTES, keep="head").text
 
 

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from handtools.core.ports import HostFiles, HostSearch, Locks, Media, Store, Syntax
+from handtools.core.ports import HostCommands, HostFiles, HostSearch, Locks, Media, Store, Syntax
+from handtools.core.tool import AnyTool
 from handtools.runtime.journal import Journal
 
 
@@ -17,3 +18,8 @@ class Workspace:
     search: HostSearch
     syntax: Syntax
     media: Media
+    commands: HostCommands
+
+    def serves(self, tool: AnyTool) -> bool:
+        """Whether the machine has what the tool needs."""
+        return "run" not in tool.effects or not self.commands.missing

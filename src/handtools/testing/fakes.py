@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 
 from handtools.core.tool import AnyTool
+from handtools.host.commands.no_commands import NoCommands
 from handtools.host.media.file_media import FileMedia
 from handtools.host.memory_files import MemoryFiles
 from handtools.host.memory_search import MemorySearch
@@ -30,6 +31,14 @@ class MemoryStore:
     def get(self, name: str) -> bytes:
         """The bytes of a name."""
         return self.kept[name]
+
+    def part(self, name: str, start: int, size: int | None) -> bytes:
+        """A part of the bytes."""
+        return self.kept[name][start : None if size is None else start + size]
+
+    def size(self, name: str) -> int:
+        """How many bytes a name stands for."""
+        return len(self.kept[name])
 
     def drop(self, name: str) -> None:
         """Let go of a name."""
@@ -73,6 +82,7 @@ def memory_workspace(files: Mapping[str, bytes] | None = None) -> Workspace:
         search=MemorySearch(held),
         syntax=TreeSyntax(),
         media=FileMedia(),
+        commands=NoCommands(),
     )
 
 

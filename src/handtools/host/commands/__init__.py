@@ -1,0 +1,1 @@
+"""Running commands on this machine: launching, confining, capturing, ending."""

@@ -1,0 +1,45 @@
+"""Ends of processes, as core names them."""
+
+from handtools.core.command import Exit, Output
+from handtools.host.commands.processes.collecting import Collected
+from handtools.host.commands.processes.running import Ended
+
+
+def exit_of(ended: Ended, name: str, cwd: str, notes: tuple[str, ...]) -> Exit:
+    """How it ended, with its output by name."""
+    return Exit(
+        code=ended.code,
+        signal=ended.signal,
+        ended=ended.how,
+        seconds=ended.seconds,
+        peak_bytes=ended.peak_bytes,
+        output=output_of(ended.output, name),
+        cwd=cwd,
+        notes=notes,
+    )
+
+
+def output_of(collected: Collected, name: str) -> Output:
+    """What was printed so far."""
+    head, tail = collected.ends()
+    return Output(
+        head=head,
+        tail=tail,
+        bytes=collected.bytes,
+        lines=collected.lines,
+        kept=name if collected.kept else "",
+        dropped_bytes=collected.dropped,
+    )
+
+
+def notes_of(ended: Ended) -> tuple[str, ...]:
+    """What is worth a word about an end."""
+    notes = []
+    if ended.left and ended.how == "exited":
+        many = "1 process" if ended.left == 1 else f"{ended.left} processes"
+        notes.append(f"{many} it left running were ended; use background=true for what is to go on.")
+    if ended.survivors:
+        notes.append(f"{ended.survivors} of its processes could not be ended: another user's, or stuck.")
+    if ended.output.fault:
+        notes.append(f"The output could not be kept whole: {ended.output.fault}.")
+    return tuple(notes)

@@ -1,0 +1,96 @@
+"""A launch: what is to be executed, and everything a runner needs to confine it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from handtools.core.command import Allowance, Network
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """A layer that takes every write: `lower` stays as it is until the delta is landed."""
+
+    lower: str
+    upper: str
+    work: str
+    mounted_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One mount(2), done in the mount namespace of the launch before it executes."""
+
+    source: str
+    target: str
+    kind: str = ""
+    flags: int = 0
+    options: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """Values only; file descriptors are ours and stay open until the launch has ended."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    """All of it: nothing is inherited."""
+    cwd: str
+    root: str
+    """The workspace, as an absolute path without links."""
+    pass_fds: tuple[int, ...] = ()
+    """Descriptors the command finds under the same numbers; 0, 1 and 2 are made for it."""
+    input_open: bool = False
+    """Whether it can be written to while it runs; otherwise its input is empty."""
+    terminal: tuple[int, int] | None = None
+    """Lines and columns of the terminal it gets; None gives it pipes."""
+    network: Network = "off"
+    hosts: tuple[str, ...] = ()
+    private: tuple[str, ...] = ()
+    """Absolute paths to be masked."""
+    read_only: tuple[str, ...] = ()
+    """Absolute paths that can't be written."""
+    overlay: Overlay | None = None
+    allowance: Allowance = field(default_factory=Allowance)
+
+    # What a runner may have done in the new process, in this order, between fork and exec.
+    unshare: int = 0
+    """CLONE_NEW* flags; with CLONE_NEWUSER the identity below is mapped first."""
+    identity: tuple[int, int] | None = None
+    """The user and group it appears as inside its user namespace."""
+    mounts: tuple[Mount, ...] = ()
+    user: tuple[int, int] | None = None
+    """The user and group to become, for runners that start as root."""
+    landlock: int | None = None
+    """A descriptor of a Landlock ruleset to be restricted by."""
+    seccomp: bytes = b""
+    """A BPF program of seccomp."""
+    notes: tuple[str, ...] = field(default=())
+    """What the person or the model should know about how it was confined."""
+
+
+class Runner(Protocol):
+    """One way to confine a launch."""
+
+    @property
+    def name(self) -> str:
+        """One word."""
+        ...
+
+    @property
+    def boundary(self) -> str:
+        """One honest sentence about what it keeps a command from."""
+        ...
+
+    @property
+    def confined(self) -> bool:
+        """Whether the kernel keeps a command inside the workspace: then running needs no question."""
+        ...
+
+    def available(self) -> str:
+        """Empty when it works on this machine, else why not."""
+        ...
+
+    def confine(self, launch: Launch) -> Launch:
+        """The launch with its boundary around it."""
+        ...

@@ -1,0 +1,173 @@
+"""Local commands: a runner, a capture and a process put together, on this machine."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from handtools.core.call import Call
+from handtools.core.command import Command, Job, Page, Ran, Show
+from handtools.core.errors import HostError, InvalidInput
+from handtools.host.commands.background import Background
+from handtools.host.commands.capturing import Capture, NoCapture
+from handtools.host.commands.environment import environment
+from handtools.host.commands.exits import exit_of, notes_of
+from handtools.host.commands.launching import Launch, Runner
+from handtools.host.commands.processes.running import Ended, Running, run_process
+from handtools.host.commands.session import Left, Sessions, Slip
+from handtools.host.store import FolderStore
+
+PROCESSES = 4096
+"""Nothing honest needs more at once; a fork bomb stops there."""
+
+
+class LocalCommands:
+    """Commands in a folder of this machine."""
+
+    def __init__(
+        self,
+        root: str | Path,
+        *,
+        state: Path,
+        outputs: FolderStore,
+        runner: Runner,
+        capture: Capture | None = None,
+        passed: frozenset[str] = frozenset(),
+    ) -> None:
+        self._root = os.path.realpath(root)
+        self._outputs = outputs
+        self._runner = runner
+        self._capture = capture or NoCapture()
+        self._passed = passed
+        self._sessions = Sessions(state / "sessions")
+        self._jobs = Background()
+
+    @property
+    def boundary(self) -> str:
+        """As the runner words it."""
+        return self._runner.boundary
+
+    @property
+    def confined(self) -> bool:
+        """As the runner has it."""
+        return self._runner.confined
+
+    @property
+    def missing(self) -> str:
+        """Empty: there are commands here."""
+        return ""
+
+    async def run(
+        self, command: Command, *, call: Call, show: Show, private: Sequence[str], read_only: Sequence[str]
+    ) -> Ran:
+        """Run to the end; what it changed comes back with it."""
+        left = self._sessions.find(call.session)
+        slip = Slip(left, command.script)
+        try:
+            launch = self._launch(command, left, slip, private, read_only)
+            capturing = self._capture.begin(launch, call.id)
+            try:
+                confined = self._runner.confine(capturing.launch)
+                ended = await run_process(confined, self._outputs.room(call.id), show)
+                delta = capturing.finish()
+            except BaseException:
+                capturing.discard()
+                raise
+            _refuse_unstarted(ended)
+            cwd = self._keep(call.session, slip, left)
+            notes = (*confined.notes, *notes_of(ended), *delta.notes)
+            return Ran(
+                exit=exit_of(ended, call.id, cwd, notes),
+                delta=delta.changes,
+                coverage=delta.coverage,
+                omitted=delta.omitted,
+                discard=capturing.discard,
+            )
+        finally:
+            slip.close()
+
+    async def start(
+        self,
+        command: Command,
+        *,
+        call: Call,
+        description: str,
+        private: Sequence[str],
+        read_only: Sequence[str],
+    ) -> Job:
+        """Run in the background. It begins where the session is, and leaves the session as it is."""
+        left = self._sessions.find(call.session)
+        slip = Slip(left, command.script)
+        launch = replace(self._launch(command, left, slip, private, read_only), input_open=True)
+        confined = self._runner.confine(launch)
+        running = Running(confined, self._outputs.room(call.id), None)
+        return self._jobs.add(call, command, description, running, slip)
+
+    async def jobs(self, session: str) -> list[Job]:
+        """The jobs of a session, newest first."""
+        return self._jobs.listed(session)
+
+    async def job(self, job_id: str, session: str, *, timeout: float) -> Job:  # noqa: ASYNC109
+        """One job, after waiting for its end."""
+        return await self._jobs.wait(job_id, session, timeout)
+
+    async def page(self, job_id: str, session: str, start: int, size: int) -> Page:
+        """A part of what a job printed."""
+        return self._jobs.page(job_id, session, start, size)
+
+    async def send(self, job_id: str, session: str, data: bytes) -> None:
+        """Write to a job's input or terminal."""
+        await self._jobs.send(job_id, session, data)
+
+    async def kill(self, job_id: str, session: str) -> Job:
+        """End a job and everything it started."""
+        return await self._jobs.kill(job_id, session)
+
+    def close(self) -> None:
+        """End every job."""
+        self._jobs.close()
+
+    def _launch(
+        self, command: Command, left: Left, slip: Slip, private: Sequence[str], read_only: Sequence[str]
+    ) -> Launch:
+        allowance = command.allowance
+        if allowance.processes is None:
+            allowance = replace(allowance, processes=PROCESSES)
+        terminal = command.terminal is not None
+        return Launch(
+            argv=("bash", "--noprofile", "--norc", "-c", slip.boot, "bash"),
+            env=environment(command.env, self._passed, terminal=terminal),
+            cwd=self._folder(command.cwd or left.cwd, given=bool(command.cwd)),
+            root=self._root,
+            pass_fds=(slip.fd,),
+            terminal=command.terminal,
+            network=command.network,
+            hosts=command.hosts,
+            private=tuple(private),
+            read_only=tuple(read_only),
+            allowance=allowance,
+        )
+
+    def _folder(self, path: str, *, given: bool) -> str:
+        folder = os.path.realpath(os.path.join(self._root, path))
+        inside = folder == self._root or folder.startswith(f"{self._root.rstrip('/')}/")
+        if inside and os.path.isdir(folder):
+            return folder
+        if given:
+            raise InvalidInput(f"`{path}` is not a folder of the workspace.", hint="Use a folder in it.")
+        return self._root
+
+    def _keep(self, session: str, slip: Slip, left: Left) -> str:
+        """Note what the command left for the session; gives back where the next one begins."""
+        notes = slip.notes()
+        if notes is None:
+            return left.cwd
+        cwd = os.path.relpath(notes.cwd, self._root) if os.path.isabs(notes.cwd) else "."
+        inside = not cwd.startswith("..")
+        self._sessions.keep(session, notes, cwd if inside else ".")
+        return cwd if inside else "."
+
+
+def _refuse_unstarted(ended: Ended) -> None:
+    if ended.fault:
+        raise HostError(f"The command could not be started: {ended.fault}.")

@@ -1,0 +1,1 @@
+"""Processes: started by a supervisor, collected within bounds, ended with all they started."""

@@ -1,0 +1,80 @@
+"""Ending: everything below a supervisor dies, whatever it did to get away.
+
+A supervisor is the nearest reaper of all its descendants: who leaves the process group, the session or the
+parent becomes its child. So there is one sure sign that nothing is left: it has no children.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable
+
+from handtools.host.commands.processes.groups import Group
+
+GRACE = 0.1
+"""Seconds between asking and killing: enough to remove a lock file."""
+PATIENCE = 5.0
+"""Seconds after which a process that can't be killed (another user's, stuck in the kernel) is left and named."""
+_WAIT = 0.001
+
+Reap = Callable[[], bool]
+"""Reaps what has ended; False when there is nothing left to wait for."""
+
+
+def end(group: Group, reap: Reap, *, gently: bool) -> int:
+    """End every descendant; gives back how many could not be."""
+    if gently and _asked(group, reap):
+        return 0
+    deadline = time.monotonic() + PATIENCE
+    while reap():
+        if group:
+            group.kill()
+        for pid in descendants(os.getpid()):
+            _signal(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            return len(descendants(os.getpid()))
+        if not reap():
+            break
+        time.sleep(_WAIT)
+    return 0
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes below one; some may be missed while they come and go, so ask again."""
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        children = _children(waiting.pop())
+        found += children
+        waiting += children
+    return found
+
+
+def _asked(group: Group, reap: Reap) -> bool:
+    """Whether all of them went when they were asked to."""
+    for pid in {*descendants(os.getpid()), *(group.pids() if group else ())}:
+        _signal(pid, signal.SIGTERM)
+        _signal(pid, signal.SIGCONT)
+    deadline = time.monotonic() + GRACE
+    while reap():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_WAIT)
+    return True
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                found += [int(child) for child in file.read().split()]
+    except (OSError, ValueError):
+        return found
+    return found
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)

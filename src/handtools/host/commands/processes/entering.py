@@ -1,0 +1,118 @@
+"""Entering: what a new process does to itself between fork and exec. Runs in a supervisor's child only.
+
+A supervisor has one thread, so its child may run Python: what others need `preexec_fn` or a launcher program for
+is done here, in order.
+"""
+
+import ctypes
+import fcntl
+import os
+import resource
+import signal
+import struct
+import termios
+from typing import Any
+
+NEW_USER = 0x10000000
+_SET_PDEATHSIG, _SET_SECCOMP, _SET_SUBREAPER, _SET_NO_NEW_PRIVS = 1, 22, 36, 38
+_FILTER = 2
+_LANDLOCK_RESTRICT_SELF = 446
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def adopt_orphans() -> None:
+    """Become the reaper of all descendants."""
+    _checked(_LIBC.prctl(_SET_SUBREAPER, 1, 0, 0, 0))
+
+
+def enter(order: dict[str, Any], fds: dict[int, int], entrances: list[int]) -> None:
+    """Become what the order says; returns only by raising."""
+    os.setsid()
+    _checked(_LIBC.prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
+    for entrance in entrances:
+        os.write(entrance, b"0")
+    _default_signals()
+    _place(fds)
+    if order["terminal"]:
+        size = struct.pack("HHHH", *order["terminal"], 0, 0)
+        fcntl.ioctl(0, termios.TIOCSWINSZ, size)
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    for name, value in order["limits"].items():
+        _limit(name, value)
+    if order["unshare"]:
+        _unshare(order["unshare"], order["identity"])
+    for source, target, kind, flags, options in order["mounts"]:
+        mounting = (source.encode(), target.encode(), kind.encode() or None)
+        _checked(_LIBC.mount(*mounting, ctypes.c_ulong(flags), options.encode() or None))
+    os.chdir(order["cwd"])
+    if order["user"]:
+        user, group = order["user"]
+        os.setgroups([])
+        os.setgid(group)
+        os.setuid(user)
+    _restrict(order["landlock"], bytes.fromhex(order["seccomp"]))
+    os.execvpe(order["argv"][0], order["argv"], order["env"])  # noqa: S606
+
+
+def _default_signals() -> None:
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        if signal.getsignal(number) not in {signal.SIG_DFL, None}:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _place(fds: dict[int, int]) -> None:
+    """Put each descriptor under its number, and close all others at exec."""
+    clear = max(fds) + 1
+    aside = {wanted: fcntl.fcntl(held, fcntl.F_DUPFD_CLOEXEC, clear) for wanted, held in fds.items()}
+    for name in os.listdir("/proc/self/fd"):
+        number = int(name)
+        if number not in aside.values():
+            try:
+                fcntl.ioctl(number, termios.FIOCLEX)
+            except OSError:  # the listing's own, closed by now
+                continue
+    for wanted, held in aside.items():
+        os.dup2(held, wanted)
+
+
+def _limit(name: str, value: int) -> None:
+    number = getattr(resource, name)
+    _, hard = resource.getrlimit(number)
+    most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(number, (most, most))
+
+
+def _unshare(flags: int, identity: list[int] | None) -> None:
+    user, group = os.geteuid(), os.getegid()
+    _checked(_LIBC.unshare(flags))
+    if not flags & NEW_USER:
+        return
+    inside = identity or (user, group)
+    _tell("/proc/self/setgroups", "deny")
+    _tell("/proc/self/uid_map", f"{inside[0]} {user} 1")
+    _tell("/proc/self/gid_map", f"{inside[1]} {group} 1")
+
+
+def _restrict(landlock: int | None, seccomp: bytes) -> None:
+    if landlock is None and not seccomp:
+        return
+    _checked(_LIBC.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    if landlock is not None:
+        _checked(_LIBC.syscall(_LANDLOCK_RESTRICT_SELF, landlock, 0))
+        fcntl.ioctl(landlock, termios.FIOCLEX)
+    if seccomp:
+        code = ctypes.create_string_buffer(seccomp, len(seccomp))
+        program = struct.pack("HxxxxxxP", len(seccomp) // 8, ctypes.addressof(code))
+        _checked(_LIBC.prctl(_SET_SECCOMP, _FILTER, program, 0, 0))
+
+
+def _tell(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def _checked(answer: int) -> None:
+    if answer < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

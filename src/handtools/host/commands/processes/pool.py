@@ -1,0 +1,108 @@
+"""The pool of supervisors: started when needed, kept for the next command."""
+
+import atexit
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from handtools.core.errors import HostError
+from handtools.host.commands.processes.orders import Gone, send
+
+IDLE = 2
+"""Supervisors that are kept without work."""
+_SOURCE = Path(__file__).parents[4]
+_BOOT = (
+    f"import sys; sys.path.insert(0, {str(_SOURCE)!r}); "
+    "from handtools.host.commands.processes.supervisor import main; main(*map(int, sys.argv[1:]))"
+)
+
+
+@dataclass(slots=True)
+class Hired:
+    """A supervisor of ours, and the line to it."""
+
+    line: socket.socket
+    process: subprocess.Popen[bytes]
+
+    def order(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
+        """Tell it something; raises `Gone` when it is not there."""
+        send(self.line, message, fds)
+
+    def dismiss(self) -> None:
+        """Let it go: it ends what it runs, then itself."""
+        self.line.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class Pool:
+    """Shared by all workspaces of a process."""
+
+    def __init__(self) -> None:
+        self._idle: list[Hired] = []
+        self._lock = threading.Lock()
+        self._owner = 0
+
+    def take(self) -> Hired:
+        """One that is free, or a new one."""
+        with self._lock:
+            if self._owner != os.getpid():
+                # After a fork they are our parent's.
+                self._idle, self._owner = [], os.getpid()
+                atexit.register(self.close)
+            while self._idle:
+                hired = self._idle.pop()
+                if hired.process.poll() is None:
+                    return hired
+                hired.dismiss()
+        return _hire()
+
+    def give_back(self, hired: Hired) -> None:
+        """It has nothing to do any more."""
+        with self._lock:
+            if len(self._idle) < IDLE:
+                self._idle.append(hired)
+                return
+        hired.dismiss()
+
+    def close(self) -> None:
+        """Let all go that have nothing to do."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+            if self._owner != os.getpid():
+                return
+        for hired in idle:
+            with contextlib.suppress(Gone):
+                hired.dismiss()
+
+
+POOL = Pool()
+
+
+def _hire() -> Hired:
+    ours, theirs = socket.socketpair()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _BOOT, str(theirs.fileno()), str(os.getpid())],
+            pass_fds=(theirs.fileno(),),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            cwd="/",
+            env={},
+            start_new_session=True,
+        )
+    except OSError as error:
+        ours.close()
+        raise HostError(f"No supervisor for commands could be started: {error}.") from error
+    finally:
+        theirs.close()
+    return Hired(ours, process)

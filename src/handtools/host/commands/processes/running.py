@@ -1,0 +1,256 @@
+"""A running command: one thread that reads what it prints, keeps its time and notes how it ended.
+
+A thread and not a task of an event loop: a background job outlives the loop that started it.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+
+from handtools.core.command import Shown
+from handtools.core.errors import HostError
+from handtools.host.commands.launching import Launch
+from handtools.host.commands.processes import pseudo
+from handtools.host.commands.processes.collecting import Collected
+from handtools.host.commands.processes.orders import Gone, receive
+from handtools.host.commands.processes.pool import POOL, Hired
+
+How = Literal["exited", "killed", "timeout", "cancelled", "limit"]
+Show = Callable[[Shown], None]
+
+READ_BYTES = 256 << 10
+SHOW_SECONDS = 0.1
+SHOWN_BYTES = 4 << 10
+ENDING_SECONDS = 8.0
+"""After this a supervisor that does not answer is itself ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a launch ended."""
+
+    code: int | None
+    signal: int | None
+    how: How
+    seconds: float
+    peak_bytes: int | None
+    left: int
+    """Processes that it left running and that were ended with it."""
+    survivors: int
+    """Processes that could not be ended."""
+    output: Collected
+    fault: str = ""
+    """Why it could not be started."""
+
+
+class Running:
+    """A launch under way. Every method may be called from any thread."""
+
+    def __init__(self, launch: Launch, kept: Path, show: Show | None) -> None:
+        self.output = Collected(kept, launch.allowance.output_bytes)
+        self.started = time.monotonic()
+        self._launch = launch
+        self._show = show
+        self._how: How = "exited"
+        self._wake, self._waker = os.pipe()
+        self._done, self._closer = os.pipe()
+        self._lock = threading.Lock()
+        self._wanted: How | None = None
+        self._ended: Ended | None = None
+        self._failure: BaseException | None = None
+        self._pipes = pseudo.open_pipes(launch)
+        self._thread = threading.Thread(target=self._watch, name="handtools-command", daemon=True)
+        self._thread.start()
+
+    @property
+    def ended(self) -> Ended | None:
+        """How it ended, once it has."""
+        return self._ended
+
+    def end(self, how: How) -> None:
+        """Have it ended; returns at once."""
+        with self._lock:
+            if self._ended is None and self._wanted is None:
+                self._wanted = how
+                os.write(self._waker, b"x")
+
+    def send(self, data: bytes) -> bool:
+        """Write to its input; False when it takes none."""
+        return self._pipes.send(data)
+
+    async def wait(self) -> Ended:
+        """Wait for its end; cancelling the wait leaves it running."""
+        await anyio.wait_readable(self._done)
+        return self.result()
+
+    def result(self) -> Ended:
+        """Wait for its end, blocking."""
+        self._thread.join()
+        if self._ended is None:
+            raise HostError(f"The command was lost: {self._failure}.") from self._failure
+        return self._ended
+
+    def close(self) -> None:
+        """Let go of what only the waiting needed."""
+        for fd in (self._done, self._wake, self._waker):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+    def _watch(self) -> None:
+        try:
+            hired = POOL.take()
+            try:
+                answer = self._follow(hired)
+            except Gone:
+                answer = self._lost(hired)
+            else:
+                POOL.give_back(hired)
+            self._drain()
+            self.output.close()
+            with self._lock:
+                self._ended = self._read(answer)
+        except BaseException as failure:
+            self._failure = failure
+            raise
+        finally:
+            self._pipes.close()
+            os.close(self._closer)
+
+    def _follow(self, hired: Hired) -> dict[str, Any]:
+        """Start it, read until it has ended, and give back what the supervisor says."""
+        hired.order(_order(self._launch), (*self._pipes.theirs, *_extra(self._launch)))
+        answer, _ = receive(hired.line)
+        self._pipes.close_theirs()
+        if "refused" in answer:
+            return answer
+        line, source = hired.line.fileno(), self._pipes.source
+        waiting = select.poll()
+        for fd in (line, source, self._wake):
+            waiting.register(fd, select.POLLIN)
+        deadline = self.started + self._launch.allowance.seconds
+        shown = self.started
+        while True:
+            ready = {fd for fd, _ in waiting.poll(self._pause(shown, deadline))}
+            if source in ready and not self._take():
+                waiting.unregister(source)
+            if line in ready:
+                return receive(hired.line)[0]
+            now = time.monotonic()
+            if self._wake in ready or now >= deadline:
+                self._how = self._wanted or "timeout"
+                hired.order({"order": "end", "gently": True})
+                return self._ending(hired)
+            if self._show and now - shown >= SHOW_SECONDS and self.output.bytes:
+                shown = now
+                self._tell(self._show)
+
+    def _ending(self, hired: Hired) -> dict[str, Any]:
+        """The last words of a supervisor that has been told to end it, without letting the pipe fill up."""
+        waiting = select.poll()
+        waiting.register(hired.line.fileno(), select.POLLIN)
+        waiting.register(self._pipes.source, select.POLLIN)
+        deadline = time.monotonic() + ENDING_SECONDS
+        while (left := deadline - time.monotonic()) > 0:
+            ready = {fd for fd, _ in waiting.poll(left * 1000)}
+            if hired.line.fileno() in ready:
+                return receive(hired.line)[0]
+            if self._pipes.source in ready and not self._take():
+                waiting.unregister(self._pipes.source)
+        raise Gone
+
+    def _lost(self, hired: Hired) -> dict[str, Any]:
+        """The supervisor is gone or stuck: end it, and with it its child; the rest we can't see."""
+        hired.process.kill()
+        hired.dismiss()
+        self._how = self._wanted or "killed"
+        return {"status": signal.SIGKILL, "peak": 0, "left": 0, "survivors": 0, "starved": False}
+
+    def _pause(self, shown: float, deadline: float) -> float:
+        until = min(deadline, shown + SHOW_SECONDS) if self._show else deadline
+        return max(until - time.monotonic(), 0.0) * 1000 + 1
+
+    def _take(self) -> bool:
+        """Read what is there; False at the end."""
+        try:
+            data = os.read(self._pipes.source, READ_BYTES)
+        except BlockingIOError:
+            return True
+        except OSError:  # a terminal whose other side is closed
+            return False
+        self.output.feed(data)
+        return bool(data)
+
+    def _drain(self) -> None:
+        """What is still in the pipe. Nobody writes any more, unless it was handed to a stranger."""
+        before = -1
+        while before != self.output.bytes:
+            before = self.output.bytes
+            if not self._take():
+                return
+
+    def _tell(self, show: Show) -> None:
+        head, tail = self.output.ends()
+        text = (tail or head)[-SHOWN_BYTES:].decode("utf-8", "replace")
+        show(Shown(text, self.output.bytes, self.output.lines, clipped=self.output.bytes > SHOWN_BYTES))
+
+    def _read(self, answer: dict[str, Any]) -> Ended:
+        seconds = time.monotonic() - self.started
+        if "refused" in answer:
+            return Ended(127, None, "exited", seconds, None, 0, 0, self.output, answer["refused"])
+        code = os.waitstatus_to_exitcode(answer["status"] or 0)
+        how = "limit" if answer["starved"] or -code == signal.SIGXFSZ else self._how
+        peak = answer["peak"] or None
+        exited, stopped = (code, None) if code >= 0 else (None, -code)
+        left, survivors = answer["left"], answer["survivors"]
+        return Ended(exited, stopped, how, seconds, peak, left, survivors, self.output)
+
+
+async def run_process(launch: Launch, kept: Path, show: Show | None = None) -> Ended:
+    """Run a launch to its end; when we are cancelled its whole tree is gone before we return."""
+    running = Running(launch, kept, show)
+    try:
+        return await running.wait()
+    except BaseException:
+        running.end("cancelled")
+        with anyio.CancelScope(shield=True):
+            await running.wait()
+        raise
+    finally:
+        running.close()
+
+
+def _order(launch: Launch) -> dict[str, Any]:
+    allowance = launch.allowance
+    limits: dict[str, int] = {"RLIMIT_CORE": 0}
+    if allowance.written_bytes is not None:
+        limits["RLIMIT_FSIZE"] = allowance.written_bytes
+    return {
+        "order": "start",
+        "argv": launch.argv,
+        "env": dict(launch.env),
+        "cwd": launch.cwd,
+        "fds": [0, 1, 2, *_extra(launch)],
+        "terminal": launch.terminal,
+        "limits": limits,
+        "memory": allowance.memory_bytes,
+        "processes": allowance.processes,
+        "unshare": launch.unshare,
+        "identity": launch.identity,
+        "mounts": [(m.source, m.target, m.kind, m.flags, m.options) for m in launch.mounts],
+        "user": launch.user,
+        "landlock": launch.landlock,
+        "seccomp": launch.seccomp.hex(),
+    }
+
+
+def _extra(launch: Launch) -> tuple[int, ...]:
+    return launch.pass_fds if launch.landlock is None else (*launch.pass_fds, launch.landlock)

@@ -1,0 +1,176 @@
+"""A supervisor: a small process that starts one command after the other and outlives everything they start.
+
+It is the reaper of all their descendants, so none gets away; and when we are gone, however we went, it ends them.
+It is a process of its own because being a reaper concerns a whole process: the program that uses us may have
+children of its own, and would be handed strangers.
+"""
+
+import contextlib
+import fcntl
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+from handtools.host.commands.processes import entering, groups
+from handtools.host.commands.processes.ending import end
+from handtools.host.commands.processes.groups import Group
+from handtools.host.commands.processes.orders import Gone, receive, send
+
+
+@dataclass(slots=True)
+class Child:
+    """The command that runs now, and how it ended."""
+
+    pid: int
+    starved: int
+    floor: int
+    """Our own most memory when it was forked."""
+    status: int | None = None
+    peak: int = 0
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """Takes one order at a time."""
+
+    line: socket.socket
+    group: Group
+    entrances: list[int] = field(default_factory=list)
+    child: Child | None = None
+
+    def serve(self, wake: int, owner: int) -> None:
+        """Do what is ordered until the other side is gone."""
+        waiting = select.poll()
+        for fd in (self.line.fileno(), wake, owner):
+            if fd >= 0:
+                waiting.register(fd, select.POLLIN)
+        while True:
+            ready = {fd for fd, _ in waiting.poll()}
+            if owner in ready:
+                return
+            if wake in ready:
+                os.read(wake, 4096)
+                self.reap()
+                if self.child and self.child.status is not None:
+                    self.settle(gently=False)
+            if self.line.fileno() in ready:
+                message, fds = receive(self.line)
+                if message["order"] == "start":
+                    self.start(message, fds)
+                elif self.child:
+                    self.settle(gently=message["gently"])
+
+    def start(self, order: dict[str, Any], fds: list[int]) -> None:
+        """Fork and execute; the answer is that it runs, or why it does not."""
+        wanted = order["limits"]
+        kept = self.group.limit(memory=order["memory"], processes=order["processes"])
+        if order["memory"] is not None and "memory" not in kept:
+            wanted["RLIMIT_DATA"] = order["memory"]
+        if order["processes"] is not None and "processes" not in kept:
+            wanted["RLIMIT_NPROC"] = _processes_of_user() + order["processes"]
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            _become(order, dict(zip(order["fds"], fds, strict=True)), self.entrances, writing)
+        os.close(writing)
+        for fd in fds:
+            os.close(fd)
+        with open(reading, "rb") as report:
+            refusal = report.read().decode()
+        if refusal:
+            os.waitpid(pid, 0)
+            send(self.line, {"refused": refusal})
+        else:
+            self.child = Child(
+                pid, self.group.starved(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+            )
+            send(self.line, {"pid": pid})
+
+    def settle(self, *, gently: bool) -> None:
+        """End all that is left of the command, then say how it went."""
+        child = self.child
+        assert child is not None
+        left = len(set(self.group.pids() if self.group else ()) - {child.pid})
+        if not left:
+            left = self._others()
+        survivors = end(self.group, self.reap, gently=gently)
+        self.child = None
+        starved = self.group.starved() > child.starved
+        # The highest mark of a forked child includes ours from before it executed: below that we know nothing.
+        peak = self.group.peak() or (child.peak if child.peak > child.floor else 0)
+        answer = {"status": child.status, "peak": peak, "left": left, "starved": starved}
+        send(self.line, answer | {"survivors": survivors})
+
+    def reap(self) -> bool:
+        """Take note of everything that has ended; False when nothing is left."""
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+                if not pid:
+                    return True
+                if self.child and pid == self.child.pid:
+                    self.child.status, self.child.peak = status, usage.ru_maxrss * 1024
+        return False
+
+    def _others(self) -> int:
+        """How many of our children are not the command itself; zombies do not count."""
+        self.reap()
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+            return len({int(pid) for pid in file.read().split()} - {self.child.pid if self.child else 0})
+
+
+def _become(order: dict[str, Any], fds: dict[int, int], entrances: list[int], report: int) -> None:
+    """In the child: execute, or say why not, and end."""
+    try:
+        # Out of the way of the numbers that the command's own descriptors get.
+        report = fcntl.fcntl(report, fcntl.F_DUPFD_CLOEXEC, max(fds) + 1)
+        entering.enter(order, fds, entrances)
+    except BaseException as failure:
+        os.write(report, f"{failure}"[:500].encode() or b"?")
+        os._exit(127)
+        raise
+
+
+def _processes_of_user() -> int:
+    """What a limit on processes counts already: all of this user's."""
+    me = os.getuid()
+    count = 0
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            count += name.isdigit() and os.stat(f"/proc/{name}").st_uid == me
+    return count
+
+
+def _watched(owner: int) -> int:
+    """Becomes readable when the owner has ended: a copy of its socket may live on in a child that it forked."""
+    try:
+        return os.pidfd_open(owner)
+    except OSError:
+        return -1
+
+
+def main(line: int, owner: int) -> None:
+    """Serve, and end what still runs."""
+    entering.adopt_orphans()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    wake, waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    group = groups.make()
+    supervisor = Supervisor(socket.socket(fileno=line), group, group.entrances())
+    try:
+        with contextlib.suppress(Gone):
+            supervisor.serve(wake, _watched(owner))
+    finally:
+        end(group, supervisor.reap, gently=False)
+        group.remove()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

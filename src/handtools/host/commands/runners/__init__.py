@@ -1,0 +1,1 @@
+"""Runners: how a launch is confined, each with an honest word about its boundary."""

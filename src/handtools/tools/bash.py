@@ -1,0 +1,137 @@
+"""Bash: run a script in the workspace."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from handtools.core.changes import Changes
+from handtools.core.command import Allowance, Command, Exit, Output
+from handtools.core.context import Context
+from handtools.core.errors import InvalidInput
+from handtools.core.result import Result
+from handtools.core.tool import tool
+from handtools.text.clipping import clip
+from handtools.text.terminal import decoded, plain
+
+SECONDS = 120
+MAX_SECONDS = 590
+JOB_SECONDS = 24 * 3600
+MAX_BYTES = 30_000
+MAX_LINES = 1_000
+MAX_CHANGES = 30
+ROWS, COLUMNS = 40, 120
+
+
+class BashParams(BaseModel):
+    """What the model sends."""
+
+    command: str = Field(min_length=1, max_length=1_000_000, description="The script.")
+    description: str = Field("", max_length=200, description="What it does, in five to ten words.")
+    cwd: str | None = Field(
+        None, description="Folder to run in, relative to the workspace root; stays for the next call."
+    )
+    timeout: float | None = Field(None, gt=0, description="Seconds until it is killed.")
+    background: bool = Field(default=False, description="Return at once with a job id; see `jobs`.")
+    pty: bool = Field(
+        default=False, description="With background: give it a terminal, for REPLs and prompts."
+    )
+    review: bool = Field(default=False, description="Hold its changes until a person has approved them.")
+
+
+class BashDetails(BaseModel):
+    """What programs get."""
+
+    code: int | None = None
+    signal: int | None = None
+    ended: Literal["exited", "killed", "timeout", "cancelled", "limit", "running"] = "running"
+    seconds: float = 0.0
+    peak_bytes: int | None = None
+    output_bytes: int = 0
+    output_lines: int = 0
+    output_path: str = ""
+    cwd: str = "."
+    job: str = ""
+    notes: list[str] = []
+
+
+@tool(effects=("run", "change"))
+async def bash(ctx: Context, params: BashParams) -> Result[BashDetails]:
+    """Run a bash script."""
+    if params.pty and not params.background:
+        raise InvalidInput("A terminal needs someone at it.", hint="Set background=true, then use `jobs`.")
+    command = Command(
+        script=params.command,
+        cwd=params.cwd or "",
+        allowance=Allowance(seconds=_seconds(params)),
+        review=params.review,
+        terminal=(ROWS, COLUMNS) if params.pty else None,
+    )
+    if params.background:
+        job = await ctx.commands.start(command, params.description)
+        return Result(f"Started {job.id}. `jobs` shows, feeds and ends it.", BashDetails(job=job.id))
+
+    end = await ctx.commands.run(command)
+    return Result(_told(end), _details(end))
+
+
+def _seconds(params: BashParams) -> float:
+    most = JOB_SECONDS if params.background else MAX_SECONDS
+    usual = JOB_SECONDS if params.background else SECONDS
+    return min(params.timeout or usual, most)
+
+
+def _details(end: Exit) -> BashDetails:
+    return BashDetails(
+        code=end.code,
+        signal=end.signal,
+        ended=end.ended,
+        seconds=end.seconds,
+        peak_bytes=end.peak_bytes,
+        output_bytes=end.output.bytes,
+        output_lines=end.output.lines,
+        output_path=end.output.kept,
+        cwd=end.cwd,
+        notes=list(end.notes),
+    )
+
+
+def _told(end: Exit) -> str:
+    parts = [_shown(end.output), _ending(end)]
+    if end.changes is not None:
+        parts.append(_changed(end.changes))
+    parts += [f"({note})" for note in end.notes]
+    return "\n".join(part for part in parts if part)
+
+
+def _shown(output: Output) -> str:
+    """The beginning and the end of what was printed, and where the rest is."""
+    if not output.tail:
+        whole = plain(decoded(output.head)).rstrip("\n")
+        clipped = clip(whole, max_lines=MAX_LINES, max_bytes=MAX_BYTES, keep="both")
+        return clipped.text
+    half = {"max_lines": MAX_LINES // 2, "max_bytes": MAX_BYTES // 2}
+    head = clip(plain(decoded(output.head, ends=False)), **half, keep="head").text.rstrip("\n")
+    tail = clip(plain(decoded(output.tail, starts=False)), **half, keep="tail").text.rstrip("\n")
+    gap = f"[… {output.lines:,} lines, {output.bytes:,} bytes in all; `read` or `grep` `{output.kept}` …]"
+    return f"{head}\n{gap}\n{tail}"
+
+
+def _ending(end: Exit) -> str:
+    took = f"after {end.seconds:.1f} s"
+    match end.ended:
+        case "timeout":
+            return f"Timed out {took}; it and everything it started were killed."
+        case "killed" | "cancelled":
+            return f"Killed {took}."
+        case "limit":
+            return f"Stopped by a limit on memory or file size {took}."
+    if end.signal is not None:
+        return f"Ended by signal {end.signal} {took}."
+    where = f" Now in {end.cwd}." if end.cwd not in {"", "."} else ""
+    return f"Exit code {end.code} {took}.{where}"
+
+
+def _changed(changes: Changes) -> str:
+    rows = [f"{touched.action} {touched.path}" for touched in changes.touched[:MAX_CHANGES]]
+    more = len(changes.touched) - len(rows)
+    return "Files: " + ", ".join(rows) + (f" and {more:,} more" if more > 0 else "") + "."
