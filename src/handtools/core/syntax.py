@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 SymbolKind = Literal[
     "class",
@@ -32,9 +32,8 @@ Role = Literal["definition", "call", "import", "comment", "string"]
 _SEPARATOR = re.compile(r"::|[.#/]")
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """Something a file defines: its name, and the lines it takes."""
+class Symbol(NamedTuple):
+    """Something a file defines: its name and its lines. A tuple, because they are made by the thousand."""
 
     name: str
     kind: SymbolKind

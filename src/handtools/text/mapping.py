@@ -45,7 +45,7 @@ def ranked(definitions: Sequence[Definition], mentions: Mapping[str, Counter[str
             scores[home, name] = scores.get((home, name), 0.0) + weights[path] * strength
     return sorted(
         definitions,
-        key=lambda one: (-scores.get((one.path, _last(one.name)), 0.0), one.path, one.line),
+        key=lambda one: (-scores.get((one.path, _last(one.name)), 0.0), one.path, one.line, one.name, one.head),
     )
 
 

@@ -1,6 +1,7 @@
 """Targets: a file and the part of it that is meant, in one string.
 
-`a.py`, `a.py:10-40`, `a.py:10`, `a.py:10:5` (the column is dropped), `a.py::Class.method`: as compilers, test runners and people write them.
+`a.py`, `a.py:10-40`, `a.py:10`, `a.py::Class.method`: as compilers, test runners and people write them.
+The column of `a.py:10:5` is dropped.
 """
 
 import re

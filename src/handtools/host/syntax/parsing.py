@@ -10,7 +10,7 @@ from handtools.host.syntax.grammar import BROKEN, Define, Grammar
 from handtools.text.encoding import displayed
 
 if TYPE_CHECKING:
-    from ast_grep_py import Pos, SgNode
+    from ast_grep_py import Pos, Range, SgNode
 
 CONTAINERS: frozenset[SymbolKind] = frozenset({"class", "enum", "impl", "interface", "struct", "trait"})
 INSIDE: dict[SymbolKind, SymbolKind] = {"function": "method", "variable": "field"}
@@ -35,103 +35,95 @@ class _Open:
     end_line: int
     line: int
     body_line: int | None
-    end: int
     level: int
+    start: int
+    end: int
     children: list[Symbol] = field(default_factory=list)
 
-    def ends_before(self, start: int, level: int) -> bool:
-        """Whether what starts here is outside: a heading also ends where its equal begins."""
-        return self.end <= start or 0 < level <= self.level
-
-    def closed(self) -> Symbol:
-        return Symbol(
-            self.name,
-            self.kind,
-            self.start_line,
-            self.end_line,
-            self.line,
-            self.body_line,
-            tuple(self.children),
-        )
+    def ends_before(self, other: "_Open") -> bool:
+        """Whether another begins outside: a heading also ends where its equal begins."""
+        return self.end <= other.start or 0 < other.level <= self.level
 
 
 def outline(root: "SgNode", grammar: Grammar) -> Outline:
     """What the tree defines. Nodes come in the order they stand, outer ones first: nesting is a stack."""
     whole = root.range().end
-    top = _Open("", "namespace", 0, 0, 0, None, whole.index + 1, 0)
-    around = [top]
-    broken = []
+    around = [_Open("", "namespace", 0, 0, 0, None, 0, 0, whole.index + 1)]
+    broken: dict[int, None] = {}
+    wrapper: Range | None = None
     for node in root.find_all(grammar.outline_rule):
-        if node.kind() == BROKEN:
-            broken.append(node.range().start.line + 1)
+        kind, span = node.kind(), node.range()
+        define = grammar.definitions.get(kind)
+        if define is None:
+            if kind == BROKEN:
+                broken[span.start.line + 1] = None
+            else:
+                wrapper = span
             continue
-        opened = _opened(node, grammar, whole)
+        opened = _opened(node, define, span, whole)
         if opened is None:
             continue
-        start = node.range().start.index
-        while len(around) > 1 and around[-1].ends_before(start, opened.level):
+        if grammar.prefixes:
+            opened.start_line = _after_prefixes(node, grammar, opened.start_line)
+        if wrapper is not None and wrapper.end.index >= span.end.index:
+            opened.start_line = wrapper.start.line + 1
+        wrapper = None
+        while around[-1].ends_before(opened):
             _close(around, opened.start_line)
         if around[-1].kind in CONTAINERS:
             opened.kind = INSIDE.get(opened.kind, opened.kind)
         around.append(opened)
     while len(around) > 1:
         _close(around, None)
-    return Outline(grammar.language, tuple(top.children), tuple(dict.fromkeys(broken)))
+    return Outline(grammar.language, tuple(around[0].children), tuple(broken))
 
 
 def _close(around: list[_Open], next_line: int | None) -> None:
     done = around.pop()
-    if done.level and next_line is not None:
-        done.end_line = next_line - 1
-    around[-1].children.append(done.closed())
+    end = next_line - 1 if done.level and next_line is not None else done.end_line
+    around[-1].children.append(
+        Symbol(done.name, done.kind, done.start_line, end, done.line, done.body_line, tuple(done.children))
+    )
 
 
-def _opened(node: "SgNode", grammar: Grammar, whole: "Pos") -> _Open | None:
-    define = grammar.definitions[node.kind()]
+def _opened(node: "SgNode", define: Define, span: "Range", whole: "Pos") -> _Open | None:
     name = define.name(node)
     if not name or not name.text:
         return None
     level = define.level(node) if define.level else 0
-    span = node.range()
-    start, end = span.start.line, whole if level else span.end
-    if grammar.wrappers or grammar.prefixes:
-        start = _first_line(node, grammar)
-    last = end.line if end.column else max(end.line - 1, start)
-    line = name.node.range().start.line
-    body = _body_line(node, define, line, last)
-    return _Open(name.text, _kind(node, define), start + 1, last + 1, line + 1, body, end.index, level)
+    first, end = span.start.line, whole if level else span.end
+    last = end.line if end.column else max(end.line - 1, first)
+    line, body = first, None
+    if last > first:
+        line = name.node.range().start.line
+        body = _body_line(node, define, line, last) if last > line else None
+    kind = _kind(node, define) if define.refine else define.kind
+    return _Open(name.text, kind, first + 1, last + 1, line + 1, body, level, span.start.index, end.index)
 
 
-def _first_line(node: "SgNode", grammar: Grammar) -> int:
-    """Where a definition begins, with its decorators and the like."""
-    parent = node.parent()
-    if parent is not None and parent.kind() in grammar.wrappers:
-        node = parent
-    if grammar.prefixes:
-        while (before := node.prev()) is not None and before.kind() in grammar.prefixes:
-            node = before
-    return node.range().start.line
+def _after_prefixes(node: "SgNode", grammar: Grammar, line: int) -> int:
+    """Where a definition begins, with the attributes that stand before it."""
+    while (before := node.prev()) is not None and before.kind() in grammar.prefixes:
+        node, line = before, before.range().start.line + 1
+    return line
 
 
 def _kind(node: "SgNode", define: Define) -> SymbolKind:
-    if define.refine:
-        for part in node.children():
-            if part.kind() in define.refine:
-                return define.refine[part.kind()]
-    return define.kind
+    found = (define.refine.get(part.kind()) for part in node.children())
+    return next((kind for kind in found if kind), define.kind)
 
 
 def _body_line(node: "SgNode", define: Define, line: int, last: int) -> int | None:
     """The first line below the head: that after the bracket which opens the body, or where a block begins."""
-    if last <= line:
-        return None
     body = node.field(define.body) or next(
         (part for part in node.children() if part.kind() == define.body), None
     )
     if body is None:
         return None
     first = body.range().start.line
-    below = first if first > line and body.text()[:1] not in OPENERS else first + 1
+    opener = body.child(0)
+    opens = first == line or (opener is not None and opener.kind() in OPENERS)
+    below = first + opens
     return below + 1 if below <= last else None
 
 

@@ -37,7 +37,7 @@ class TreeSyntax:
         grammar = _grammar(path, data)
         if grammar is None:
             return None
-        key = hashlib.blake2b(data, digest_size=16, person=grammar.language.encode()).digest()
+        key = grammar.language.encode() + hashlib.sha256(data).digest()
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -88,7 +88,9 @@ def _grammar(path: str, data: bytes) -> Grammar | None:
 
 def _text(data: bytes) -> str:
     """The text with the line ends that parsers count, and without what UTF-8 can't carry."""
-    return displayed(lines.adopt(decode(data).body, "\n"))
+    source = decode(data)
+    body = lines.adopt(source.body, "\n")
+    return body if source.errors == "strict" else displayed(body)
 
 
 def _weight(found: Outline) -> int:

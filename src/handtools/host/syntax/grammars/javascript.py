@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from handtools.core.syntax import SymbolKind
-from handtools.host.syntax.grammar import Define, Grammar, Pattern, kinds, named, plain, within
+from handtools.host.syntax.grammar import Define, Grammar, Pattern, kinds, named, plain, simple, within
 
 FUNCTIONS = ("arrow_function", "function_expression", "generator_function")
 CALLABLE: Pattern = {"has": {"field": "value", **kinds(*FUNCTIONS)}}
@@ -22,8 +22,8 @@ DEFINITIONS = {
     "method_definition": Define("method", named("name")),
     "variable_declarator": Define(
         "variable",
-        named("name"),
-        where={"has": {"field": "name", "kind": "identifier"}, "any": [CALLABLE, _TOP]},
+        simple("name", "identifier"),
+        where={"any": [CALLABLE, _TOP]},
         refine=_AS_FUNCTION,
         body="value",
     ),

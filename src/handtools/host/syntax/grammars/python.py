@@ -1,12 +1,11 @@
 """Python."""
 
-from handtools.host.syntax.grammar import Define, Grammar, named
+from handtools.host.syntax.grammar import Define, Grammar, named, simple
 
 _TOP = {
     "kind": "expression_statement",
     "inside": {"any": [{"kind": "module"}, {"kind": "block", "inside": {"kind": "class_definition"}}]},
 }
-_NAMED = {"field": "left", "kind": "identifier"}
 
 PYTHON = Grammar(
     language="python",
@@ -15,7 +14,7 @@ PYTHON = Grammar(
         "function_definition": Define("function", named("name")),
         "type_alias_statement": Define("type", named("left")),
         "assignment": Define(
-            "variable", named("left"), where={"inside": _TOP, "has": _NAMED}, body="right"
+            "variable", simple("left", "identifier"), where={"inside": _TOP}, body="right"
         ),
     },
     wrappers=frozenset({"decorated_definition"}),

@@ -1,6 +1,6 @@
 """Ruby."""
 
-from handtools.host.syntax.grammar import Define, Grammar, named
+from handtools.host.syntax.grammar import Define, Grammar, named, simple
 
 RUBY = Grammar(
     language="ruby",
@@ -9,9 +9,7 @@ RUBY = Grammar(
         "class": Define("class", named("name")),
         "method": Define("function", named("name")),
         "singleton_method": Define("function", named("name")),
-        "assignment": Define(
-            "constant", named("left"), where={"has": {"field": "left", "kind": "constant"}}, body="right"
-        ),
+        "assignment": Define("constant", simple("left", "constant"), body="right"),
     },
     calls={"call": "method"},
     imports=(),
