@@ -1,0 +1,146 @@
+"""Bubblewrap: the command in namespaces of its own, with a view of the machine that holds only what it needs."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+from handtools.core.errors import HostError
+from handtools.host.commands.launching import Launch
+from handtools.host.commands.runners import bubblewrap_hidden as hidden
+from handtools.host.commands.runners import bubblewrap_profile as profile
+from handtools.host.commands.runners import seccomp
+from handtools.host.commands.runners.bubblewrap_profile import Masks, Sizes
+from handtools.host.commands.runners.standing import bounded, owner_of, reachable
+
+_OLDEST = (0, 8)
+_PROBE_SECONDS = 10
+
+
+class BubblewrapRunner:
+    """Namespaces, a read-only system, no capabilities, and a filter on system calls."""
+
+    name = "bubblewrap"
+    boundary = (
+        "The kernel shows it only the workspace and read-only programs: no other files, processes or sockets, "
+        "and no network unless that is allowed."
+    )
+    confined = True
+
+    def __init__(self, *, sizes: Sizes | None = None, readable: Iterable[str] = ()) -> None:
+        self._sizes = sizes or Sizes()
+        self._readable = tuple(readable)
+
+    def available(self) -> str:
+        """Empty when it works on this machine, else why not."""
+        return self._problem
+
+    def confine(self, launch: Launch) -> Launch:
+        """The same command inside. Descriptors that this adds are the caller's to close: see `confining`."""
+        if launch.root == "/" or any(Path(tree).is_relative_to(launch.root) for tree in ("/usr", "/etc")):
+            raise HostError(
+                f"{launch.root} can't be a workspace in a sandbox: the system itself lies in it."
+            )
+        user = launch.user or owner_of(launch.root)
+        home = profile.private_home(launch)
+        hide = self._masks(launch, as_root=os.geteuid() == 0 and user is None)
+        made: list[int] = []
+        try:
+            made.append(_program())
+            made += [os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in hide.files]
+            kept = hidden.kept_paths(launch.root, launch.read_only)
+            readable = [
+                path
+                for path in (*profile.toolchains(home), *self._readable)
+                if not Path(launch.root).is_relative_to(path) and reachable(path, user)
+            ]
+            argv = [
+                *(self._program, *profile.isolation(launch), "--seccomp", str(made[0])),
+                *profile.machine(launch, home=home, sizes=self._sizes, readable=readable),
+                *profile.workspace(launch, kept),
+                *profile.masking(hide, made[1:]),
+                *profile.sealing(launch.cwd),
+                *("--", *launch.argv),
+            ]
+        except OSError as error:
+            for fd in made:
+                os.close(fd)
+            raise HostError(f"The sandbox can't be prepared: {error.strerror}.") from error
+        return replace(
+            launch,
+            argv=tuple(argv),
+            env=profile.environment(launch.env, home=home, root_inside=os.geteuid() == 0 and user is None),
+            pass_fds=(*launch.pass_fds, *made),
+            user=user,
+            allowance=bounded(launch.allowance),
+        )
+
+    def _masks(self, launch: Launch, *, as_root: bool) -> Masks:
+        private = hidden.masks(launch.root, launch.private)
+        # Through an overlay a socket has no other end.
+        sockets = hidden.visible_sockets(launch.root if launch.overlay is None else os.devnull)
+        system = hidden.system_secrets() if as_root else Masks()
+        return Masks(
+            tuple(dict.fromkeys((*private.files, *sockets, *system.files))),
+            (*private.folders, *system.folders),
+        )
+
+    @cached_property
+    def _program(self) -> str:
+        return shutil.which("bwrap") or "bwrap"
+
+    @cached_property
+    def _problem(self) -> str:
+        if not shutil.which("bwrap"):
+            return "bubblewrap (bwrap) is not installed."
+        if not seccomp.known():
+            return f"There is no filter on system calls for {seccomp.machine()}."
+        try:
+            return self._probed()
+        except (OSError, subprocess.TimeoutExpired, HostError) as error:
+            return f"bwrap could not be tried: {error}"
+
+    def _probed(self) -> str:
+        """Run nothing in it, once."""
+        said = subprocess.run(
+            [self._program, "--version"], capture_output=True, text=True, check=False
+        ).stdout
+        version = tuple(int(part) for part in re.findall(r"\d+", said)[:2])
+        if version < _OLDEST:
+            return f"bwrap is {said.split()[-1] if said else 'broken'}; 0.8 or newer is needed."
+        with tempfile.TemporaryDirectory() as folder:
+            empty = Launch(
+                argv=("true",), env={"PATH": os.defpath}, cwd=folder, root=os.path.realpath(folder)
+            )
+            ready = self.confine(empty)
+            try:
+                done = subprocess.run(
+                    ready.argv,
+                    env=dict(ready.env),
+                    pass_fds=ready.pass_fds,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    timeout=_PROBE_SECONDS,
+                    check=False,
+                )
+            finally:
+                for fd in ready.pass_fds:
+                    os.close(fd)
+        if done.returncode:
+            return f"bwrap can't confine here: {done.stderr.strip().removeprefix('bwrap: ') or done.returncode}"
+        return ""
+
+
+def _program() -> int:
+    """The filter as a file that can be read once."""
+    code = seccomp.assemble(seccomp.rules(sockets="own", ipc="own"), architecture=seccomp.machine())
+    fd = os.memfd_create("filter", os.MFD_CLOEXEC)
+    os.write(fd, code)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd

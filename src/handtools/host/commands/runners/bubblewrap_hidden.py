@@ -1,0 +1,158 @@
+"""Hidden: what must not be seen, looked up on the machine: secrets of the system, sockets, private files."""
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from handtools.host.commands.runners.bubblewrap_profile import SYSTEM, Masks
+
+_LISTENING = "/proc/net/unix"
+_CHECK_SECONDS = 0.004
+"""How long a call may look for folders that have changed since the last one."""
+
+
+@cache
+def system_secrets() -> Masks:
+    """What of /etc is not for everybody, as far as this user could read it."""
+    files: list[str] = []
+    folders: list[str] = []
+    for folder, names, plain in os.walk("/etc"):
+        shut = [name for name in names if not _for_all(os.path.join(folder, name), 0o005)]
+        folders += [os.path.join(folder, name) for name in shut]
+        names[:] = [name for name in names if name not in shut]
+        paths = [os.path.join(folder, name) for name in plain]
+        files += [path for path in paths if not _for_all(path, 0o004) and os.stat(path).st_size]
+    return Masks(
+        tuple(path for path in files if os.access(path, os.R_OK)),
+        tuple(path for path in folders if os.access(path, os.X_OK)),
+    )
+
+
+def _for_all(path: str, bits: int) -> bool:
+    """Whether everybody may read it; a link says nothing by itself."""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return True
+    return stat.S_ISLNK(mode) or mode & bits == bits
+
+
+def visible_sockets(root: str) -> list[str]:
+    """Sockets of running programs in folders that a command sees: a read-only mount does not close them."""
+    try:
+        rows = Path(_LISTENING).read_text("utf-8", "surrogateescape").splitlines()[1:]
+    except OSError:
+        return []
+    seen = (root, *SYSTEM)
+    paths = {row.split(None, 7)[7] for row in rows if row.count(" /")}
+    return sorted(
+        path
+        for path in paths
+        if any(Path(path).is_relative_to(tree) for tree in seen) and os.path.exists(path)
+    )
+
+
+def masks(root: str, private: Iterable[str]) -> Masks:
+    """Private paths of a workspace as what is really there; what leads out of it can't be reached anyway."""
+    files: list[str] = []
+    folders: list[str] = []
+    for path in private:
+        real = os.path.realpath(path)
+        if not Path(real).is_relative_to(root) or real == root:
+            continue
+        if os.path.isdir(real):
+            folders.append(real)
+        elif os.path.exists(real):
+            files.append(real)
+    # What lies in a masked folder is gone with it.
+    shut = tuple(f"{folder}/" for folder in folders)
+    return Masks(
+        tuple(sorted({path for path in files if not path.startswith(shut)})),
+        tuple(sorted({path for path in folders if not path.startswith(shut)})),
+    )
+
+
+def kept_paths(root: str, read_only: Iterable[str]) -> list[str]:
+    """Paths of the workspace that must not be written, as far as they exist; a worktree's record too."""
+    found = []
+    for path in read_only:
+        real = os.path.realpath(path)
+        if os.path.exists(real) and Path(real).is_relative_to(root) and real != root:
+            found.append(real)
+    record = _worktree_record(root)
+    return [*sorted(found), *([record] if record else [])]
+
+
+def _worktree_record(root: str) -> str | None:
+    """The repository of a linked worktree, which lies elsewhere: only if it says so, too."""
+    link = Path(root, ".git")
+    try:
+        if not link.is_file():
+            return None
+        folder = Path(root, link.read_text("utf-8").removeprefix("gitdir:").strip())
+        answers = Path((folder / "gitdir").read_text("utf-8").strip()) == link
+        shared = Path(folder, (folder / "commondir").read_text("utf-8").strip())
+    except (OSError, ValueError):
+        return None
+    real = os.path.realpath(shared)
+    return real if answers and os.path.isfile(f"{real}/HEAD") else None
+
+
+class PrivateFiles:
+    """The private paths below a workspace, found once and then kept up to date by folders' change times."""
+
+    def __init__(self, root: str, hides: Callable[[str], bool]) -> None:
+        self._root = root
+        self._hides = hides
+        self._folders: dict[str, tuple[int, frozenset[str]]] = {}
+        self._waiting: list[str] = []
+
+    def paths(self) -> tuple[str, ...]:
+        """Absolute paths. A large tree is looked through in turns: a new file may be found some calls later."""
+        if not self._folders:
+            self._walk(".")
+        elif not self._waiting:
+            self._waiting = list(self._folders)
+        self._refresh(".")
+        deadline = time.monotonic() + _CHECK_SECONDS
+        while self._waiting and time.monotonic() < deadline:
+            self._refresh(self._waiting.pop())
+        return tuple(sorted(path for _, found in self._folders.values() for path in found))
+
+    def _refresh(self, folder: str) -> None:
+        known = self._folders.get(folder)
+        try:
+            changed = os.stat(os.path.join(self._root, folder)).st_mtime_ns
+        except OSError:
+            self._folders.pop(folder, None)
+            return
+        if known is None or known[0] != changed:
+            self._walk(folder, known_below=True)
+
+    def _walk(self, start: str, *, known_below: bool = False) -> None:
+        waiting = [start]
+        while waiting:
+            folder = waiting.pop()
+            below = list(self._look(folder))
+            waiting += [each for each in below if not (known_below and each in self._folders)]
+
+    def _look(self, folder: str) -> Iterator[str]:
+        """Note a folder's private entries; gives the folders in it that are to be looked at."""
+        at = os.path.join(self._root, folder)
+        found: set[str] = set()
+        try:
+            changed = os.stat(at).st_mtime_ns
+            with os.scandir(at) as entries:
+                for entry in entries:
+                    path = entry.name if folder == "." else f"{folder}/{entry.name}"
+                    is_folder = entry.is_dir(follow_symlinks=False)
+                    if self._hides(f"{path}/" if is_folder else path):
+                        found.add(entry.path)
+                    elif is_folder:
+                        yield path
+        except OSError:
+            return
+        self._folders[folder] = (changed, frozenset(found))

@@ -1,0 +1,131 @@
+"""The profile: what a command sees of the machine, as arguments of bubblewrap.
+
+Nothing is there unless it is named here: the root is empty, programs are read-only, the workspace is at its own
+path, and the rest is private and small. Order matters: what is mounted later lies on top.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from handtools.host.commands.launching import Launch
+
+NEW_NETWORK = 0x40000000
+
+SYSTEM = ("/usr", "/etc", "/opt", "/nix/store", "/gnu/store", "/home/linuxbrew/.linuxbrew", "/var/lib/dpkg")
+"""Read-only where they exist: programs and their settings."""
+_FORMER = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+"""Links into /usr nowadays, folders of their own on older systems."""
+_SHARED, _TEMPORARY = "/dev/shm", "/tmp"  # noqa: S108
+_PROCESSORS = "/sys/devices/system/cpu"
+_TOOLCHAINS = (
+    ".pyenv", ".local/share/uv/python", ".local/share/mise/installs", ".asdf/installs", ".nvm/versions",
+    ".volta/tools", ".cargo/bin", ".rustup", ".sdkman/candidates", ".rbenv/versions", ".deno/bin", ".bun/bin",
+    "go/bin", ".ghcup/bin", ".local/bin",
+)  # fmt: skip
+"""Below a home folder: programs, never credentials."""
+_TO_HOST = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "DISPLAY", "WAYLAND_DISPLAY", "DOCKER_HOST")
+_PLACES = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "XAUTHORITY", "TMUX", "OLDPWD")
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How large the private places may grow: they are memory."""
+
+    temporary_bytes: int = 1 << 30
+    home_bytes: int = 1 << 30
+    shared_bytes: int = 256 << 20
+    run_bytes: int = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """What lies in visible folders and must not be seen."""
+
+    files: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+
+
+def isolation(launch: Launch, *, hostname: str = "sandbox") -> Iterator[str]:
+    """Namespaces, capabilities, the session."""
+    yield from ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
+    # A network namespace that was made and furnished for this launch is kept.
+    if launch.network != "on" and not launch.unshare & NEW_NETWORK:
+        yield "--unshare-net"
+    yield from ("--disable-userns", "--cap-drop", "ALL", "--die-with-parent", "--hostname", hostname)
+    # On a terminal of its own it needs to stay in control of it; what it types there reaches only us.
+    if launch.terminal is None:
+        yield "--new-session"
+
+
+def machine(launch: Launch, *, home: str, sizes: Sizes, readable: Iterable[str]) -> Iterator[str]:
+    """The system, read-only, and the private places."""
+    for tree in filter(os.path.isdir, SYSTEM):
+        yield from ("--ro-bind", tree, tree)
+    for folder in _FORMER:
+        if os.path.islink(folder):
+            yield from ("--symlink", os.readlink(folder), folder)
+        elif os.path.isdir(folder):
+            yield from ("--ro-bind", folder, folder)
+    yield from ("--proc", "/proc", "--dev", "/dev")
+    if os.path.isdir(_PROCESSORS):
+        yield from ("--ro-bind", _PROCESSORS, _PROCESSORS)
+    yield from _tmpfs(_SHARED, sizes.shared_bytes, "1777")
+    yield from _tmpfs(_TEMPORARY, sizes.temporary_bytes, "1777")
+    yield from _tmpfs("/run", sizes.run_bytes, "0755")
+    yield from ("--symlink", "../tmp", f"/var{_TEMPORARY}", "--symlink", "../run", "/var/run")
+    resolver = os.path.realpath("/etc/resolv.conf")
+    if launch.network == "on" and resolver.startswith("/run/"):
+        yield from ("--ro-bind-try", resolver, resolver)
+    yield from _tmpfs(home, sizes.home_bytes, "0700")
+    for tree in readable:
+        yield from ("--ro-bind", tree, tree)
+
+
+def workspace(launch: Launch, kept: Iterable[str]) -> Iterator[str]:
+    """The workspace, writable at its own path, and what in it is not."""
+    source = launch.overlay.mounted_at if launch.overlay else launch.root
+    yield from ("--bind", source, launch.root)
+    for path in kept:
+        yield from ("--ro-bind", path, path)
+
+
+def masking(masks: Masks, empties: Iterable[int]) -> Iterator[str]:
+    """An unreadable nothing in place of each."""
+    for folder in masks.folders:
+        yield from ("--perms", "0000", "--tmpfs", folder, "--remount-ro", folder)
+    for path, empty in zip(masks.files, empties, strict=False):
+        yield from ("--perms", "0000", "--ro-bind-data", str(empty), path)
+
+
+def sealing(cwd: str) -> Iterator[str]:
+    """What is left of the root and of /dev can't be written."""
+    yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", cwd)
+
+
+def toolchains(home: str) -> list[str]:
+    """Folders of programs that people keep at home, where there are any."""
+    return [path for path in (os.path.join(home, each) for each in _TOOLCHAINS) if os.path.isdir(path)]
+
+
+def environment(given: Mapping[str, str], *, home: str, root_inside: bool) -> dict[str, str]:
+    """The environment with its places moved inside; doors to the machine's own programs are left out."""
+    kept = {name: value for name, value in given.items() if name not in (*_TO_HOST, *_PLACES)}
+    kept |= {"HOME": home, "TMPDIR": _TEMPORARY}
+    if root_inside:
+        # Root of a namespace with one user in it can't give files to others, and tar as root would try.
+        kept.setdefault("TAR_OPTIONS", "--no-same-owner")
+    return kept
+
+
+def private_home(launch: Launch) -> str:
+    """Where the home folder is inside: at its usual path, unless that is in the workspace."""
+    home = os.path.normpath(launch.env.get("HOME", "") or "/")
+    inside = Path(home).is_relative_to(launch.root) and home != launch.root
+    usual = home.startswith("/") and home != "/" and not home.startswith(("/usr", "/etc", "/proc", "/dev"))
+    return home if usual and not inside else "/home/sandbox"
+
+
+def _tmpfs(path: str, size: int, mode: str) -> tuple[str, ...]:
+    return ("--perms", mode, "--size", str(size), "--tmpfs", path)

@@ -1,0 +1,157 @@
+"""Landlock: what is left where no namespaces can be had: rules on files, and no sockets."""
+
+import ctypes
+import os
+import shutil
+import struct
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+from handtools.core.errors import HostError
+from handtools.host.commands.launching import Launch
+from handtools.host.commands.runners import bubblewrap_profile as profile
+from handtools.host.commands.runners import seccomp
+from handtools.host.commands.runners.standing import bounded, owner_of
+
+_CREATE, _ADD, _ASK_VERSION = 444, 445, 1
+_EXECUTE, _WRITE, _READ, _LIST = 0x1, 0x2, 0x4, 0x8
+_DEVICES = 0x40 | 0x800
+_TRUNCATE, _CONTROL = 0x4000, 0x8000
+_ON_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _CONTROL
+_RIGHTS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
+"""Everything that each version of the interface can refuse about files; later ones added nothing here."""
+_TCP, _SCOPES = 0x3, 0x3
+_DEVICE_FILES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+_LISTED = "Hosts can't be listed here: the command had no network."
+
+
+class LandlockRunner:
+    """File rules and a filter on system calls: reduced, and it says so."""
+
+    name = "landlock"
+    boundary = (
+        "Reduced: it can't write outside the workspace, read most other files or open sockets; but it sees which "
+        "programs run, can change modes and times of this user's other files, and private files and .git in the "
+        "workspace are open to it."
+    )
+    confined = False
+
+    def __init__(self, *, readable: Iterable[str] = ()) -> None:
+        self._readable = tuple(readable)
+
+    def available(self) -> str:
+        """Empty when it works on this machine, else why not."""
+        if not seccomp.known():
+            return f"There is no filter on system calls for {seccomp.machine()}."
+        if version() < 1:
+            return "The kernel has no Landlock, or it is switched off."
+        if os.geteuid() == 0 and not shutil.which("setpriv"):
+            return "As root it needs setpriv, to give up root's capabilities."
+        return ""
+
+    def confine(self, launch: Launch) -> Launch:
+        """The same command under rules. The descriptor that this adds is the caller's to close."""
+        home, temporary = os.path.join(self._private, "home"), os.path.join(self._private, "tmp")
+        user = launch.user or owner_of(launch.root)
+        argv = launch.argv
+        if os.geteuid() == 0:
+            if user is None:
+                setpriv = shutil.which("setpriv") or "setpriv"
+                argv = (
+                    setpriv,
+                    "--bounding-set=-all",
+                    "--inh-caps=-all",
+                    "--ambient-caps=-all",
+                    "--",
+                    *argv,
+                )
+            else:
+                for folder in (self._private, home, temporary):
+                    os.chown(folder, *user)
+        sockets: seccomp.Sockets = "own" if launch.network == "on" else "none"
+        env = profile.environment(launch.env, home=home, root_inside=False)
+        return replace(
+            launch,
+            argv=argv,
+            env=env | {"TMPDIR": temporary},
+            user=user,
+            landlock=_ruleset(self._grants(launch), network=launch.network == "on"),
+            seccomp=seccomp.assemble(
+                seccomp.rules(sockets=sockets, ipc="host"), architecture=seccomp.machine()
+            ),
+            allowance=bounded(launch.allowance),
+            notes=(*launch.notes, *((_LISTED,) if launch.network == "listed" else ())),
+        )
+
+    def _grants(self, launch: Launch) -> Iterator[tuple[str, int]]:
+        """Paths, and what may be done below them."""
+        reading = _EXECUTE | _READ | _LIST
+        home = launch.env.get("HOME", "")
+        for path in (
+            *profile.SYSTEM,
+            "/bin",
+            "/sbin",
+            "/lib",
+            "/lib32",
+            "/lib64",
+            "/proc",
+            "/sys/devices/system/cpu",
+        ):
+            yield path, reading
+        for path in (*profile.toolchains(home), *self._readable):
+            yield path, reading
+        for name in _DEVICE_FILES:
+            yield f"/dev/{name}", _READ | _WRITE | _LIST | _CONTROL
+        for path in (launch.root, self._private):
+            yield path, _RIGHTS[5] & ~_DEVICES
+
+    @cached_property
+    def _private(self) -> str:
+        """A home and a place for temporary files, for as long as this runner lives."""
+        folder = tempfile.mkdtemp(prefix="handtools-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        for name in ("home", "tmp"):
+            Path(folder, name).mkdir(0o700)
+        return folder
+
+
+def version() -> int:
+    """The version of the kernel's interface; below one when there is none."""
+    try:
+        return int(ctypes.CDLL(None, use_errno=True).syscall(_CREATE, None, 0, _ASK_VERSION))
+    except (OSError, AttributeError):
+        return -1
+
+
+def _ruleset(grants: Iterable[tuple[str, int]], *, network: bool) -> int:
+    """The rules as a descriptor: what is not granted below a path is refused."""
+    known = version()
+    library = ctypes.CDLL(None, use_errno=True)
+    every = _RIGHTS[min(known, max(_RIGHTS))]
+    asked = [every]
+    if known >= 4:
+        asked.append(0 if network else _TCP)
+    if known >= 6:
+        asked.append(_SCOPES)
+    attributes = struct.pack(f"{len(asked)}Q", *asked)
+    ruleset = library.syscall(_CREATE, attributes, len(attributes), 0)
+    if ruleset < 0:
+        raise HostError(f"Landlock refused its rules: {os.strerror(ctypes.get_errno())}.")
+    for path, rights in grants:
+        try:
+            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            continue  # what is not there needs no rule
+        try:
+            allowed = rights & every & (-1 if os.path.isdir(path) else _ON_FILES)
+            rule = struct.pack("=Qi", allowed, place)
+            if library.syscall(_ADD, ruleset, 1, rule, 0) < 0:
+                os.close(ruleset)
+                raise HostError(f"Landlock refused a rule for {path}: {os.strerror(ctypes.get_errno())}.")
+        finally:
+            os.close(place)
+    return int(ruleset)

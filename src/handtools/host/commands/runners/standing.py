@@ -1,0 +1,60 @@
+"""Standing: as whom a confined command runs, and within which bounds."""
+
+import errno
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+from handtools.core.command import Allowance
+
+_MOST_PROCESSES = 1024
+_MOST_FILE_BYTES = 8 << 30
+_MOST_MEMORY_BYTES = 8 << 30
+
+
+def bounded(allowance: Allowance) -> Allowance:
+    """What was left to the runner, filled in."""
+    return replace(
+        allowance,
+        memory_bytes=allowance.memory_bytes or min(_MOST_MEMORY_BYTES, _machine_bytes() * 3 // 4),
+        processes=allowance.processes or _MOST_PROCESSES,
+        written_bytes=allowance.written_bytes or _MOST_FILE_BYTES,
+    )
+
+
+def _machine_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def owner_of(root: str) -> tuple[int, int] | None:
+    """Whom to become when we are root: the owner of the workspace, so that what is made there is the owner's.
+
+    A workspace of root's own leaves us root, but only as far as the user namespace goes.
+    """
+    if os.geteuid() != 0:
+        return None
+    status = os.stat(root)
+    owner = (status.st_uid, status.st_gid)
+    return owner if owner[0] != 0 and reachable(root, owner) else None
+
+
+def reachable(path: str, user: tuple[int, int] | None) -> bool:
+    """Whether a user gets to a path at all."""
+    if user is None:
+        return os.access(path, os.R_OK)
+    for folder in (Path(path), *Path(path).parents):
+        try:
+            status = folder.stat()
+        except OSError as error:
+            if error.errno in {errno.ENOENT, errno.EACCES, errno.ENOTDIR}:
+                return False
+            raise
+        needed = stat.S_IXOTH
+        if status.st_uid == user[0]:
+            needed = stat.S_IXUSR
+        elif status.st_gid == user[1]:
+            needed = stat.S_IXGRP
+        if folder.is_dir() and not status.st_mode & needed:
+            return False
+    return True
