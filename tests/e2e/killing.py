@@ -1,4 +1,4 @@
-"""A patch over forty files, killed again and again: `python -m tests.e2e.killing FOLDER POINTS` tells what is left.
+"""A patch over forty files, killed again and again: `python -m tests.e2e.killing FOLDER POINTS` says what is left.
 
 It is a program of its own because it forks: in a process without threads that is cheap and safe. Each child kills
 itself just before or after the system call it was given by number, so every run is the same.

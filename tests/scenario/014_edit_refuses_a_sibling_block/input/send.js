@@ -1,0 +1,4 @@
+if (ok) {
+  sendEmail(user, template);
+  log(user);
+}
