@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from handtools.core.changes import Kind
 
@@ -73,7 +73,9 @@ class Gaps:
             notes.append("The time ran out: what is shown is a part. Narrow the search.")
         if self.unreadable:
             paths = "path" if self.unreadable == 1 else "paths"
-            notes.append(f"{self.unreadable} {paths} could not be read and were skipped ({self.example[:200]}).")
+            notes.append(
+                f"{self.unreadable} {paths} could not be read and were skipped ({self.example[:200]})."
+            )
         if self.binary:
             notes.append(f"{self.binary} binary files were searched only up to their first NUL.")
         if self.withheld:
@@ -123,8 +125,7 @@ class Tallies:
     gaps: Gaps = Gaps()
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """What a folder holds under one name; size and time are None where they can't be had."""
 
     path: str
@@ -142,8 +143,7 @@ class Paths:
     gaps: Gaps = Gaps()
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(NamedTuple):
     """An entry of a folder; below a folder, what it holds as far as it was looked at."""
 
     entry: Entry

@@ -1,7 +1,6 @@
 """Ripgrep's command line: where the program is, and how to ask it so that nothing is an option by accident."""
 
 import os
-import re
 import shutil
 import sys
 import sysconfig
@@ -10,13 +9,13 @@ from pathlib import Path
 
 from handtools.core.errors import HostError, InvalidInput
 from handtools.core.searching import Patterns, Scope
+from handtools.text.selecting import suffixed
 
 NAME = "rg.exe" if os.name == "nt" else "rg"
 TYPE = "handtools"
 """What the wanted globs are called as a file type: types narrow a search, `-g` would undo the ignore rules."""
 VERSION_CONTROL = ("!.git", "!.hg", "!.svn", "!.jj")
 _SYSTEM = ("SYSTEMROOT", "TMPDIR", "TEMP", "TMP")
-_WITH_SUFFIX = re.compile(r"[\w*?-]*\.(?:[\w*?.-]+|[\w*?.-]*\{[\w*?.,-]+\})")
 
 
 class RipgrepMissing(HostError):
@@ -79,13 +78,8 @@ def operand(scope: Scope) -> str:
 
 
 def narrowed(scope: Scope) -> tuple[str, ...]:
-    """Globs of names outside of which no wanted file lies: the names' part of each, when all have a suffix.
-
-    A type looks at names alone and takes hidden files in; the reader of the output filters again.
-    """
-    names = [glob.rpartition("/")[2] for glob in scope.include if not glob.startswith("!")]
-    fit = scope.case_sensitive and all(_WITH_SUFFIX.fullmatch(name) for name in names)
-    return tuple(names) if fit else ()
+    """Globs of names outside of which no wanted file lies; a type takes hidden files in, so filter again."""
+    return suffixed(scope.include) if scope.case_sensitive else ()
 
 
 def decides(scope: Scope) -> bool:

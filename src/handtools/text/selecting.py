@@ -1,8 +1,24 @@
 """Selecting: which paths below a folder were asked for by globs."""
 
+import re
 from collections.abc import Sequence
 
 from handtools.text.globbing import AnyGlob
+
+_WITH_SUFFIX = re.compile(r"[\w*?-]*\.(?:[\w*?.-]+|[\w*?.-]*\{[\w*?.,-]+\})")
+_STARS = re.compile(r"\*+")
+_NAME_CHARS = 255
+
+
+def suffixed(globs: Sequence[str]) -> tuple[str, ...]:
+    """Give the names' part of each glob to take when all of them ask for a suffix, as `*.py` does; else none.
+
+    Such a glob is meant for files: a folder called `x.py` does not stand for all that is in it.
+    """
+    lasts = [glob.rpartition("/")[2] for glob in globs if not glob.startswith("!")]
+    names = [_STARS.sub("*", last) for last in lasts]
+    fit = all(len(name) <= _NAME_CHARS and _WITH_SUFFIX.fullmatch(name) for name in names)
+    return tuple(names) if fit else ()
 
 
 class Selection:
@@ -24,6 +40,8 @@ class Selection:
         wanted = [glob for glob in globs if not glob.startswith("!")]
         unwanted = [glob[1:] for glob in globs if glob.startswith("!")]
         self._wanted = AnyGlob(wanted, case_sensitive=case_sensitive) if wanted else None
+        names = suffixed(globs)
+        self._names = AnyGlob(names, case_sensitive=case_sensitive) if names else None
         self._unwanted = AnyGlob(unwanted, case_sensitive=case_sensitive) if unwanted else None
         self._shows_hidden = hidden or not globs
         self._decided = decided
@@ -34,7 +52,10 @@ class Selection:
         """Tell whether a path was asked for; one that was named itself always was."""
         if path == self._root:
             return True
-        if not self._shows_hidden and path.rpartition("/")[2].startswith("."):
+        name = path.rpartition("/")[2]
+        if not self._shows_hidden and name.startswith("."):
+            return False
+        if self._names and not self._names.matches(name):
             return False
         if self._unwanted and self._any(self._unwanted, path):
             return False

@@ -12,8 +12,8 @@ from handtools.core.result import Result
 from handtools.core.searching import Entry, Paths, Scope, Wanted
 from handtools.core.tool import tool
 from handtools.text.encoding import displayed
+from handtools.text.fitting import fitting
 from handtools.text.resuming import BadResume, Resume
-from handtools.text.tokens import estimate
 
 PAGE = 100
 MAX_PAGE = 1_000
@@ -71,7 +71,8 @@ async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
     page = found.found[start : start + params.limit]
     if not page:
         raise InvalidInput(f"There are only {found.total} paths.", hint="Use a smaller offset.")
-    rows = _fitting([_row(entry) for entry in page], params.max_tokens or MAX_TOKENS)
+    rows = [_row(entry) for entry in page]
+    rows = rows[: fitting(rows, params.max_tokens or MAX_TOKENS)]
     end = start + len(rows)
     more = end < found.total
     details = FindDetails(
@@ -117,15 +118,6 @@ def _detail(entry: Entry) -> FindEntry:
     kind = "directory" if entry.kind == "folder" else entry.kind
     at = None if entry.modified is None else datetime.fromtimestamp(entry.modified, UTC)
     return FindEntry(path=displayed(entry.path), kind=kind, bytes=entry.bytes, modified=at)
-
-
-def _fitting(rows: list[str], tokens: int) -> list[str]:
-    used = 0
-    for count, row in enumerate(rows):
-        used += estimate(f"{row}\n")
-        if used > tokens and count:
-            return rows[:count]
-    return rows
 
 
 async def _nothing(ctx: Context, params: FindParams, found: Paths) -> Result[FindDetails]:

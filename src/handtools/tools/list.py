@@ -9,7 +9,7 @@ from handtools.core.result import Result
 from handtools.core.searching import Branch, Scope, Tree
 from handtools.core.tool import tool
 from handtools.text.encoding import displayed
-from handtools.text.tokens import estimate
+from handtools.text.fitting import fitting
 
 MAX_ENTRIES = 1_000
 MAX_DEPTH = 10
@@ -72,7 +72,7 @@ async def list_(ctx: Context, params: ListParams) -> Result[ListDetails]:
     tree = await ctx.search.tree(scope, depth=depth, most=most)
     branches = _after(tree.branches, params.cursor)[: params.limit]
     rows = list(_rows(branches, 0, tree=depth > 1))
-    shown = _fitting(rows, params.max_tokens or MAX_TOKENS)
+    shown = rows[: fitting([row for row, _ in rows], params.max_tokens or MAX_TOKENS)]
     details = _details(params, tree, shown, hidden=len(rows) - len(shown), top=len(branches))
     text = "\n".join([row for row, _ in shown] + _notes(details, tree))
     return Result(text, details)
@@ -93,15 +93,6 @@ def _rows(branches: Sequence[Branch], level: int, *, tree: bool) -> Iterator[tup
         shown = path.rpartition("/")[2] if level else path
         yield f"{'  ' * level}{shown}{sign}", branch
         yield from _rows(branch.branches or (), level + 1, tree=tree)
-
-
-def _fitting(rows: list[tuple[str, Branch]], tokens: int) -> list[tuple[str, Branch]]:
-    used = 0
-    for count, (row, _) in enumerate(rows):
-        used += estimate(f"{row}\n")
-        if used > tokens and count:
-            return rows[:count]
-    return rows
 
 
 def _details(

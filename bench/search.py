@@ -1,0 +1,211 @@
+"""Searching over the bare thing: grep, find and list against rg and scandir, in trees of two sizes."""
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from bench.figures import Figure, gathered, paired
+from handtools import Toolbox, local_workspace
+from handtools.core.finding import BLOCK
+from handtools.core.searching import Scope
+from handtools.host import ripgrep_argv
+from handtools.host.syntax.tree_syntax import TreeSyntax
+from handtools.tools.find import find
+from handtools.tools.grep import PAGE, grep
+from handtools.tools.list import list_
+
+FILES, QUICK_FILES = 40_000, 8_000
+PER_FOLDER = 20
+RARE, SOME, DENSE = "rare_needle", "some_marker", "alpha"
+"""Found in few files, in one of forty, and on every second line."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--files", type=int, help=f"size of the tree ({FILES:,}; {QUICK_FILES:,} with --quick)"
+    )
+
+
+def run(options: argparse.Namespace) -> Iterable[Figure]:
+    files = options.files or (QUICK_FILES if options.quick else FILES)
+    rounds = 9 if options.quick else 21
+    with tempfile.TemporaryDirectory() as folder:
+        yield from gathered(lambda: _figures(Path(folder), files, rounds))
+
+
+async def _figures(folder: Path, files: int, rounds: int) -> AsyncIterator[Figure]:
+    large, small = folder / "large", folder / "small"
+    grow(large, files)
+    grow(small, files // 10)
+    boxes = {root: _box(root, folder) for root in (large, small)}
+
+    def ask(root: Path, tool: str, **args: object) -> Callable[[], Awaitable[object]]:
+        return lambda: boxes[root].call(tool, args)
+
+    def bare(pattern: str, hits: int = BLOCK + 1, *options: str) -> Callable[[], object]:
+        return lambda: _bare_grep(large, pattern, hits, *options)
+
+    yield await paired(
+        "grep with breadcrumbs, few hits, over rg --json",
+        ask(large, "grep", pattern=RARE),
+        bare(RARE),
+        rounds=rounds,
+        goal=1.25,
+    )
+    yield await paired(
+        "the same, nothing parsed before",
+        lambda: _fresh(boxes[large]).call("grep", {"pattern": RARE}),
+        bare(RARE),
+        rounds=rounds,
+        goal=1.25,
+    )
+    yield await paired(
+        "grep without breadcrumbs, few hits, over rg --json",
+        ask(large, "grep", pattern=RARE, include="*.txt"),
+        bare(RARE, BLOCK + 1, "--type-add", "t:*.txt", "--type", "t"),
+        rounds=rounds,
+        goal=1.10,
+    )
+    yield await paired(
+        "grep, hits in 1 of 40 files, over rg --json to the same hit",
+        ask(large, "grep", pattern=SOME),
+        bare(SOME),
+        rounds=rounds,
+        goal=1.25,
+    )
+    # A few milliseconds of rg: what is above them is the fixed cost of a call.
+    for hits in (BLOCK + 1, PAGE):
+        yield await paired(
+            f"grep, hits everywhere, over rg --json to hit {hits}",
+            ask(large, "grep", pattern=DENSE),
+            bare(DENSE, hits),
+            rounds=rounds,
+            goal=None,
+        )
+    yield await _above("grep above rg, in a tree of ten times the size", large, small, ask, rounds)
+    yield await paired(
+        "find *.py over rg --files -g and the stats",
+        ask(large, "find", pattern="*.py"),
+        lambda: _bare_find(large, "*.py"),
+        rounds=rounds,
+        goal=1.15,
+    )
+    search = boxes[large].workspace.search
+    for name, scope in (
+        ("the root", Scope(hidden=True)),
+        ("a folder of 900", Scope(root="wide", hidden=True)),
+    ):
+        yield await paired(
+            f"look into {name} over scandir and the stats",
+            lambda scope=scope: search.tree(scope, depth=1, most=1000, admit=lambda paths: paths),  # type: ignore[misc]
+            lambda scope=scope: _bare_list(large / scope.root),  # type: ignore[misc]
+            rounds=rounds * 3,
+            goal=None,
+        )
+    yield await paired(
+        "list of a folder of 900, recorded, over scandir and the stats",
+        ask(large, "list", path="wide"),
+        lambda: _bare_list(large / "wide"),
+        rounds=rounds * 3,
+        goal=None,
+    )
+
+
+async def _above(
+    name: str, large: Path, small: Path, ask: Callable[..., Callable[[], Awaitable[object]]], rounds: int
+) -> Figure:
+    """What grep costs beyond rg for the same page, in both trees."""
+    extra: dict[Path, list[float]] = {large: [], small: []}
+    for _ in range(rounds):
+        for root, seconds in extra.items():
+            began = time.perf_counter()
+            await ask(root, "grep", pattern=DENSE)()
+            ours = time.perf_counter() - began
+            began = time.perf_counter()
+            _bare_grep(root, DENSE, BLOCK + 1)
+            seconds.append(ours - (time.perf_counter() - began))
+    value, baseline = (statistics.median(extra[root]) * 1000 for root in (large, small))
+    return Figure(name=name, value=value, unit="ms", baseline=baseline, goal=1.5)
+
+
+def _fresh(box: Toolbox) -> Toolbox:
+    """The same toolbox, its parsers having seen nothing."""
+    return Toolbox([grep], workspace=replace(box.workspace, syntax=TreeSyntax()))
+
+
+def _box(root: Path, folder: Path) -> Toolbox:
+    return Toolbox(
+        [grep, find, list_], workspace=local_workspace(root, state=folder / f"{root.name}.state")
+    )
+
+
+def _bare_grep(root: Path, pattern: str, hits: int, *options: str) -> int:
+    argv = [_rg(root), "--no-config", "--json", "--sort", "path", *options, "-e", pattern, "--", "./"]
+    seen = 0
+    with subprocess.Popen(
+        argv, cwd=root, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env={}
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            seen += json.loads(line)["type"] == "match"
+            if seen == hits:
+                process.kill()
+                break
+    return seen
+
+
+def _bare_find(root: Path, glob: str) -> int:
+    argv = [_rg(root), "--no-config", "--files", "--null", "-g", glob]
+    listed = subprocess.run(
+        argv, cwd=root, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env={}, check=True
+    )
+    names = listed.stdout.split(b"\0")[:-1]
+    return len([os.stat(os.path.join(os.fsencode(root), name)).st_mtime for name in names])
+
+
+def _bare_list(folder: Path) -> int:
+    with os.scandir(folder) as scan:
+        return len(sorted((not entry.is_dir(), entry.name, entry.stat().st_size) for entry in scan))
+
+
+def _rg(root: Path) -> str:
+    return str(ripgrep_argv.program(root))
+
+
+def grow(root: Path, files: int) -> None:
+    """A tree of source files, the same for the same number: 4 kB each, twenty in a folder."""
+    chance = random.Random(7)
+    words = [f"word_{number}" for number in range(3_000)]
+    bodies = [_body(chance, words, number) for number in range(200)]
+    for number in range(files):
+        folder = root / f"part_{number // 1000:03}" / f"module_{number // PER_FOLDER:05}"
+        if number % PER_FOLDER == 0:
+            folder.mkdir(parents=True)
+        text = bodies[number % len(bodies)]
+        if number % (files // 8 // 4 * 4) in {7, 8}:  # one is a text, the other is Python
+            text += f"def {RARE}(alpha):\n    return {RARE}(alpha)\n"
+        if number % 40 == 3:
+            text += f"# {SOME}\n"
+        suffix = ("py", "ts", "go", "txt")[number % 4]
+        (folder / f"file_{number:06}.{suffix}").write_text(text)
+    (root / "wide").mkdir()
+    for number in range(900):
+        (root / "wide" / f"entry_{number}.md").write_text("x")
+
+
+def _body(chance: random.Random, words: list[str], number: int) -> str:
+    lines = []
+    for line in range(chance.randint(30, 110)):
+        if line % 12 == 0:
+            lines.append(f"def {chance.choice(words)}_{number}_{line}(alpha, beta):")
+        else:
+            lines.append(f"    {chance.choice(words)} = {chance.choice(words)}(alpha, {line})")
+    return "\n".join(lines) + "\n"
