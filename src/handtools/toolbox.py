@@ -19,7 +19,6 @@ from handtools.core.result import Result
 from handtools.core.schema import Dialect, schema
 from handtools.core.tool import AnyTool, Tool
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.commands.runners.plain import PlainRunner
 from handtools.host.local_files import LocalFiles
 from handtools.host.locks import FileLocks
 from handtools.host.media.file_media import FileMedia
@@ -37,6 +36,7 @@ from handtools.tools.bash import bash
 from handtools.tools.edit import edit
 from handtools.tools.find import find
 from handtools.tools.grep import grep
+from handtools.tools.jobs import jobs
 from handtools.tools.list import list_
 from handtools.tools.multi_edit import multi_edit
 from handtools.tools.now import now
@@ -48,7 +48,7 @@ from handtools.tools.write import write
 
 READING: tuple[AnyTool, ...] = (read, grep, find, list_, think, now)
 CODING: tuple[AnyTool, ...] = (
-    read, grep, find, list_, edit, multi_edit, patch, write, bash, undo, think, now
+    read, grep, find, list_, edit, multi_edit, patch, write, bash, jobs, undo, think, now
 )  # fmt: skip
 PLUGINS = "handtools.tools"
 """The entry-point group under which other packages offer tools."""
@@ -180,7 +180,7 @@ def local_workspace(
         search=RipgrepSearch(root),
         syntax=TreeSyntax(),
         media=FileMedia(),
-        commands=commands or LocalCommands(root, state=folder, outputs=outputs, runner=PlainRunner()),
+        commands=commands or LocalCommands(root, state=folder, outputs=outputs),
     )
 
 

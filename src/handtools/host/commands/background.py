@@ -1,6 +1,7 @@
 """Background: commands that go on after their call; they end with us at the latest."""
 
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import anyio
@@ -9,9 +10,8 @@ from anyio import to_thread
 from handtools.core.call import Call
 from handtools.core.command import Command, Job, Page
 from handtools.core.errors import InvalidInput, NotFound, TooLarge
-from handtools.host.commands.exits import exit_of, notes_of, output_of
+from handtools.host.commands.exits import exit_of, notes_of, output_name, output_of
 from handtools.host.commands.processes.running import Running
-from handtools.host.commands.session import Slip
 
 MOST = 32
 """Jobs of one session that run at the same time."""
@@ -26,7 +26,8 @@ class _Kept:
     command: Command
     description: str
     running: Running
-    slip: Slip
+    held: ExitStack
+    """What is to be closed when it is over."""
 
 
 class Background:
@@ -42,10 +43,10 @@ class Background:
         if len(alive) >= MOST:
             raise TooLarge(f"{MOST} jobs are running.", hint="End one with `jobs` first.")
 
-    def add(self, call: Call, command: Command, description: str, running: Running, slip: Slip) -> Job:
+    def add(self, call: Call, command: Command, description: str, running: Running, held: ExitStack) -> Job:
         """Take over a running command."""
         self._count += 1
-        kept = _Kept(f"job{self._count}", call, command, description, running, slip)
+        kept = _Kept(f"job{self._count}", call, command, description, running, held)
         self._jobs[kept.id] = kept
         self._forget()
         return _shown(kept)
@@ -88,7 +89,7 @@ class Background:
         for kept in self._jobs.values():
             kept.running.result()
             kept.running.close()
-            kept.slip.close()
+            kept.held.close()
         self._jobs.clear()
 
     def _of(self, session: str) -> list[_Kept]:
@@ -105,7 +106,7 @@ class Background:
         over = [kept for kept in self._jobs.values() if kept.running.ended is not None][:-REMEMBERED]
         for kept in over:
             kept.running.close()
-            kept.slip.close()
+            kept.held.close()
             del self._jobs[kept.id]
 
 
@@ -117,7 +118,7 @@ def _shown(kept: _Kept) -> Job:
         script=kept.command.script,
         description=kept.description,
         seconds=seconds,
-        output=output_of(kept.running.output, kept.call.id),
-        exit=exit_of(ended, kept.call.id, "", notes_of(ended)) if ended else None,
+        output=output_of(kept.running.output, output_name(kept.call)),
+        exit=exit_of(ended, output_name(kept.call), "", notes_of(ended)) if ended else None,
         terminal=kept.command.terminal,
     )

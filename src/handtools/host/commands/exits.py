@@ -1,8 +1,20 @@
 """Ends of processes, as core names them."""
 
+import hashlib
+import re
+
+from handtools.core.call import Call
 from handtools.core.command import Exit, Output
 from handtools.host.commands.processes.collecting import Collected
 from handtools.host.commands.processes.running import Ended
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
+
+
+def output_name(call: Call) -> str:
+    """The name under which a call's output is kept: its id, where that can be a name."""
+    fit = call.id if _NAME.fullmatch(call.id) else hashlib.sha256(call.id.encode()).hexdigest()[:32]
+    return f"{fit}.log"
 
 
 def exit_of(ended: Ended, name: str, cwd: str, notes: tuple[str, ...]) -> Exit:
@@ -40,6 +52,8 @@ def notes_of(ended: Ended) -> tuple[str, ...]:
         notes.append(f"{many} it left running were ended; use background=true for what is to go on.")
     if ended.survivors:
         notes.append(f"{ended.survivors} of its processes could not be ended: another user's, or stuck.")
+    if ended.starved:
+        notes.append("The kernel ended a process of it for lack of memory.")
     if ended.output.fault:
         notes.append(f"The output could not be kept whole: {ended.output.fault}.")
     return tuple(notes)

@@ -1,8 +1,11 @@
 """Local commands: a runner, a capture and a process put together, on this machine."""
 
 import os
+import time
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 from handtools.core.call import Call
@@ -11,14 +14,20 @@ from handtools.core.errors import HostError, InvalidInput
 from handtools.host.commands.background import Background
 from handtools.host.commands.capturing import Capture, NoCapture
 from handtools.host.commands.environment import environment
-from handtools.host.commands.exits import exit_of, notes_of
+from handtools.host.commands.exits import exit_of, notes_of, output_name
 from handtools.host.commands.launching import Launch, Runner
 from handtools.host.commands.processes.running import Ended, Running, run_process
+from handtools.host.commands.runners.choosing import choose, confining
 from handtools.host.commands.session import Left, Sessions, Slip
 from handtools.host.store import FolderStore
 
 PROCESSES = 4096
 """Nothing honest needs more at once; a fork bomb stops there."""
+
+OUTPUTS_BYTES = 4 << 30
+OUTPUTS_SECONDS = 7 * 86400.0
+"""Outputs are kept for a week, the newest of them if they are many."""
+TIDY_SECONDS = 600.0
 
 
 class LocalCommands:
@@ -30,27 +39,33 @@ class LocalCommands:
         *,
         state: Path,
         outputs: FolderStore,
-        runner: Runner,
+        runner: Runner | None = None,
         capture: Capture | None = None,
         passed: frozenset[str] = frozenset(),
     ) -> None:
         self._root = os.path.realpath(root)
         self._outputs = outputs
-        self._runner = runner
+        self._given = runner
         self._capture = capture or NoCapture()
         self._passed = passed
         self._sessions = Sessions(state / "sessions")
         self._jobs = Background()
+        self._tidied = 0.0
+
+    @cached_property
+    def runner(self) -> Runner:
+        """The one that was given, or the strongest that works here: found out when it is first needed."""
+        return self._given or choose().runner
 
     @property
     def boundary(self) -> str:
         """As the runner words it."""
-        return self._runner.boundary
+        return self.runner.boundary
 
     @property
     def confined(self) -> bool:
         """As the runner has it."""
-        return self._runner.confined
+        return self.runner.confined
 
     @property
     def missing(self) -> str:
@@ -61,14 +76,14 @@ class LocalCommands:
         self, command: Command, *, call: Call, show: Show, private: Sequence[str], read_only: Sequence[str]
     ) -> Ran:
         """Run to the end; what it changed comes back with it."""
-        left = self._sessions.find(call.session)
+        left, name = self._sessions.find(call.session), output_name(call)
         slip = Slip(left, command.script)
         try:
             launch = self._launch(command, left, slip, private, read_only)
             capturing = self._capture.begin(launch, call.id)
             try:
-                confined = self._runner.confine(capturing.launch)
-                ended = await run_process(confined, self._outputs.room(call.id), show)
+                with confining(self.runner, capturing.launch) as confined:
+                    ended = await run_process(confined, self._outputs.room(name), show)
                 delta = capturing.finish()
             except BaseException:
                 capturing.discard()
@@ -77,7 +92,7 @@ class LocalCommands:
             cwd = self._keep(call.session, slip, left)
             notes = (*confined.notes, *notes_of(ended), *delta.notes)
             return Ran(
-                exit=exit_of(ended, call.id, cwd, notes),
+                exit=exit_of(ended, name, cwd, notes),
                 delta=delta.changes,
                 coverage=delta.coverage,
                 omitted=delta.omitted,
@@ -96,12 +111,14 @@ class LocalCommands:
         read_only: Sequence[str],
     ) -> Job:
         """Run in the background. It begins where the session is, and leaves the session as it is."""
-        left = self._sessions.find(call.session)
-        slip = Slip(left, command.script)
-        launch = replace(self._launch(command, left, slip, private, read_only), input_open=True)
-        confined = self._runner.confine(launch)
-        running = Running(confined, self._outputs.room(call.id), None)
-        return self._jobs.add(call, command, description, running, slip)
+        self._jobs.check(call.session)
+        left, name = self._sessions.find(call.session), output_name(call)
+        with ExitStack() as held:
+            slip = held.enter_context(closing(Slip(left, command.script)))
+            launch = replace(self._launch(command, left, slip, private, read_only), input_open=True)
+            confined = held.enter_context(confining(self.runner, launch))
+            running = Running(confined, self._outputs.room(name), None)
+            return self._jobs.add(call, command, description, running, held.pop_all())
 
     async def jobs(self, session: str) -> list[Job]:
         """The jobs of a session, newest first."""
@@ -127,9 +144,17 @@ class LocalCommands:
         """End every job."""
         self._jobs.close()
 
+    def _tidy(self) -> None:
+        """Let go of old outputs, now and then."""
+        now = time.monotonic()
+        if not self._tidied or now - self._tidied > TIDY_SECONDS:
+            self._tidied = now
+            self._outputs.tidy(max_bytes=OUTPUTS_BYTES, max_age=OUTPUTS_SECONDS)
+
     def _launch(
         self, command: Command, left: Left, slip: Slip, private: Sequence[str], read_only: Sequence[str]
     ) -> Launch:
+        self._tidy()
         allowance = command.allowance
         if allowance.processes is None:
             allowance = replace(allowance, processes=PROCESSES)

@@ -5,6 +5,7 @@ A thread and not a task of an event loop: a background job outlives the loop tha
 
 import contextlib
 import os
+import secrets
 import select
 import signal
 import threading
@@ -21,12 +22,15 @@ from handtools.core.errors import HostError
 from handtools.host.commands.launching import Launch
 from handtools.host.commands.processes import pseudo
 from handtools.host.commands.processes.collecting import Collected
+from handtools.host.commands.processes.ending import end_marked
 from handtools.host.commands.processes.orders import Gone, receive
 from handtools.host.commands.processes.pool import POOL, Hired
 
 How = Literal["exited", "killed", "timeout", "cancelled", "limit"]
 Show = Callable[[Shown], None]
 
+MARK = "HANDTOOLS_RUN"
+"""In the environment of every command: who loses a supervisor is found by it."""
 READ_BYTES = 256 << 10
 SHOW_SECONDS = 0.1
 SHOWN_BYTES = 4 << 10
@@ -48,6 +52,8 @@ class Ended:
     survivors: int
     """Processes that could not be ended."""
     output: Collected
+    starved: bool = False
+    """Whether the kernel ended a process of it for lack of memory."""
     fault: str = ""
     """Why it could not be started."""
 
@@ -59,6 +65,7 @@ class Running:
         self.output = Collected(kept, launch.allowance.output_bytes)
         self.started = time.monotonic()
         self._launch = launch
+        self._mark = secrets.token_hex(8)
         self._show = show
         self._how: How = "exited"
         self._wake, self._waker = os.pipe()
@@ -127,7 +134,7 @@ class Running:
 
     def _follow(self, hired: Hired) -> dict[str, Any]:
         """Start it, read until it has ended, and give back what the supervisor says."""
-        hired.order(_order(self._launch), (*self._pipes.theirs, *_extra(self._launch)))
+        hired.order(_order(self._launch, self._mark), (*self._pipes.theirs, *_extra(self._launch)))
         answer, _ = receive(hired.line)
         self._pipes.close_theirs()
         if "refused" in answer:
@@ -168,11 +175,12 @@ class Running:
         raise Gone
 
     def _lost(self, hired: Hired) -> dict[str, Any]:
-        """The supervisor is gone or stuck: end it, and with it its child; the rest we can't see."""
+        """The supervisor is gone or stuck: its child dies with it, the others are found by their mark."""
         hired.process.kill()
         hired.dismiss()
         self._how = self._wanted or "killed"
-        return {"status": signal.SIGKILL, "peak": 0, "left": 0, "survivors": 0, "starved": False}
+        survivors = end_marked(f"{MARK}={self._mark}")
+        return {"status": signal.SIGKILL, "peak": 0, "left": 0, "survivors": survivors, "starved": False}
 
     def _pause(self, shown: float, deadline: float) -> float:
         until = min(deadline, shown + SHOW_SECONDS) if self._show else deadline
@@ -205,13 +213,15 @@ class Running:
     def _read(self, answer: dict[str, Any]) -> Ended:
         seconds = time.monotonic() - self.started
         if "refused" in answer:
-            return Ended(127, None, "exited", seconds, None, 0, 0, self.output, answer["refused"])
+            return Ended(127, None, "exited", seconds, None, 0, 0, self.output, fault=answer["refused"])
         code = os.waitstatus_to_exitcode(answer["status"] or 0)
-        how = "limit" if answer["starved"] or -code == signal.SIGXFSZ else self._how
+        starved = answer["starved"]
+        limited = (starved and code) or -code == signal.SIGXFSZ
+        how: How = "limit" if limited and self._how == "exited" else self._how
         peak = answer["peak"] or None
         exited, stopped = (code, None) if code >= 0 else (None, -code)
         left, survivors = answer["left"], answer["survivors"]
-        return Ended(exited, stopped, how, seconds, peak, left, survivors, self.output)
+        return Ended(exited, stopped, how, seconds, peak, left, survivors, self.output, starved)
 
 
 async def run_process(launch: Launch, kept: Path, show: Show | None = None) -> Ended:
@@ -228,7 +238,7 @@ async def run_process(launch: Launch, kept: Path, show: Show | None = None) -> E
         running.close()
 
 
-def _order(launch: Launch) -> dict[str, Any]:
+def _order(launch: Launch, mark: str) -> dict[str, Any]:
     allowance = launch.allowance
     limits: dict[str, int] = {"RLIMIT_CORE": 0}
     if allowance.written_bytes is not None:
@@ -236,7 +246,7 @@ def _order(launch: Launch) -> dict[str, Any]:
     return {
         "order": "start",
         "argv": launch.argv,
-        "env": dict(launch.env),
+        "env": {**launch.env, MARK: mark},
         "cwd": launch.cwd,
         "fds": [0, 1, 2, *_extra(launch)],
         "terminal": launch.terminal,

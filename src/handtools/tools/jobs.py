@@ -1,0 +1,131 @@
+"""Jobs: look at, feed and end what runs in the background."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from handtools.core.command import Job
+from handtools.core.context import Context
+from handtools.core.errors import InvalidInput
+from handtools.core.result import Result
+from handtools.core.tool import tool
+from handtools.text.keys import NAMES, UnknownKey, pressed
+from handtools.text.screen import Screen
+from handtools.text.terminal import decoded, plain
+
+PAGE_BYTES = 16_000
+SCREEN_BYTES = 128 << 10
+"""The screen is drawn from at most this much of the newest output."""
+MAX_WAIT = 300
+REACTION = 0.3
+"""Seconds a program gets to react to what was typed before we look."""
+
+
+class JobsParams(BaseModel):
+    """What the model sends."""
+
+    action: Literal["list", "output", "screen", "wait", "send", "kill"] = Field(
+        "list", description="What to do; all but list need `job`."
+    )
+    job: str | None = Field(None, description="The job's id.")
+    since: int | None = Field(
+        None, ge=0, description="Output from this cursor on; without it, the newest output."
+    )
+    timeout: float = Field(30.0, ge=0, le=MAX_WAIT, description="With wait: seconds at the most.")
+    text: str = Field("", max_length=100_000, description="With send: what to type.")
+    keys: list[str] = Field(
+        default=[], description="With send: keys pressed after the text: enter, tab, up, ctrl-c …"
+    )
+
+
+class JobsDetails(BaseModel):
+    """What programs get."""
+
+    jobs: list[str] = []
+    running: bool = False
+    code: int | None = None
+    signal: int | None = None
+    seconds: float = 0.0
+    output_bytes: int = 0
+    output_path: str = ""
+    cursor: int = 0
+
+
+@tool(effects=("run",))
+async def jobs(ctx: Context, params: JobsParams) -> Result[JobsDetails]:
+    """Look at, feed and end background jobs."""
+    if params.action == "list":
+        found = await ctx.commands.jobs()
+        rows = [_row(job) for job in found]
+        return Result("\n".join(rows) or "No jobs.", JobsDetails(jobs=[job.id for job in found]))
+    if not params.job:
+        raise InvalidInput("`job` is missing.", hint="`action=list` names the jobs.")
+    if params.action == "send":
+        await ctx.commands.send(params.job, _typed(params).encode())
+    elif params.action == "kill":
+        await ctx.commands.kill(params.job)
+    waited = {"wait": params.timeout, "send": REACTION}.get(params.action, 0.0)
+    job = await ctx.commands.job(params.job, timeout=waited)
+    if params.action == "screen" or (params.action == "send" and job.terminal):
+        return await _screen(ctx, job)
+    return await _output(ctx, job, params.since)
+
+
+def _typed(params: JobsParams) -> str:
+    try:
+        return params.text + "".join(pressed(key) for key in params.keys)
+    except UnknownKey as unknown:
+        hint = f"Keys: {', '.join(NAMES)}."
+        raise InvalidInput(f"No key is called {unknown}.", hint=hint) from None
+
+
+async def _output(ctx: Context, job: Job, since: int | None) -> Result[JobsDetails]:
+    start = max(job.output.bytes - PAGE_BYTES, 0) if since is None else since
+    page = await ctx.commands.page(job.id, start, PAGE_BYTES)
+    more = job.output.bytes - page.cursor
+    parts = [plain(decoded(page.data, starts=page.start == 0, ends=not more)).rstrip("\n"), _row(job)]
+    if page.start > 0:
+        whole = f"; the whole is `{job.output.kept}`" if job.output.kept else ""
+        parts.insert(0, f"(From byte {page.start:,} on{whole}.)")
+    parts.append(f"(since={page.cursor} goes on{f' with {more:,} bytes' if more > 0 else ''}.)")
+    return Result("\n".join(part for part in parts if part), _details(job, page.cursor))
+
+
+async def _screen(ctx: Context, job: Job) -> Result[JobsDetails]:
+    if job.terminal is None:
+        raise InvalidInput(
+            f"{job.id} has no terminal.", hint="Start it with pty=true, or use action=output."
+        )
+    page = await ctx.commands.page(job.id, max(job.output.bytes - SCREEN_BYTES, 0), SCREEN_BYTES)
+    screen = Screen(*job.terminal)
+    screen.feed(decoded(page.data, starts=page.start == 0))
+    shown = screen.lines() or ["(The screen is empty.)"]
+    cursor = f"(Cursor in line {screen.row + 1}, column {screen.column + 1}.)"
+    return Result("\n".join([*shown, cursor, _row(job)]), _details(job, page.cursor))
+
+
+def _row(job: Job) -> str:
+    name = job.description or job.script.strip().splitlines()[0][:80]
+    end = job.exit
+    if end is None:
+        state = f"running for {job.seconds:.0f} s"
+    elif end.ended != "exited":
+        state = f"{'timed out' if end.ended == 'timeout' else 'killed'} after {job.seconds:.1f} s"
+    elif end.signal is not None:
+        state = f"ended by signal {end.signal} after {job.seconds:.1f} s"
+    else:
+        state = f"exit code {end.code} after {job.seconds:.1f} s"
+    return f"{job.id}: {state}, {job.output.bytes:,} bytes of output: {name}"
+
+
+def _details(job: Job, cursor: int) -> JobsDetails:
+    return JobsDetails(
+        jobs=[job.id],
+        running=job.exit is None,
+        code=job.exit.code if job.exit else None,
+        signal=job.exit.signal if job.exit else None,
+        seconds=job.seconds,
+        output_bytes=job.output.bytes,
+        output_path=job.output.kept,
+        cursor=cursor,
+    )
