@@ -17,28 +17,50 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A thing that is moved and never read: at its path, or else in the vault under `ref`."""
+
+    ref: str
+    mark: str
+    """Tells whether it is still the same: the digest of its bytes, or of what a look from outside shows."""
+    bytes: int
+
+
 @dataclass(frozen=True)
 class Node:
     """What is at a path: a file's bytes, a link's target, or a folder."""
 
     kind: Kind
     data: bytes = b""
+    """Of a held folder, what is in it (see `core.trees`); of a held file, its bytes if they were small enough."""
     mode: int | None = None
     """Permission bits; None keeps what is there, or takes the default for something new."""
+    held: Held | None = None
+    """Set when the thing itself is moved in and out, a folder with all that is in it."""
 
     @cached_property
     def digest(self) -> str:
-        """The name of the node's bytes in the store."""
-        return digest(self.data)
+        """The name of the node's bytes in the store; of something held, its mark."""
+        return self.held.mark if self.held else digest(self.data)
+
+    @property
+    def bytes(self) -> int:
+        """How large it is."""
+        return self.held.bytes if self.held else len(self.data)
+
+    @property
+    def known(self) -> bool:
+        """Whether `data` is all of it."""
+        return self.held is None or bool(self.data) or not self.held.bytes
 
     def same(self, other: "Node | None") -> bool:
         """Whether a path that holds `other` holds this; a mode of None matches any."""
-        return (
-            other is not None
-            and self.kind == other.kind
-            and self.data == other.data
-            and (self.mode is None or other.mode is None or self.mode == other.mode)
-        )
+        if other is None or self.kind != other.kind:
+            return False
+        held = self.held or other.held
+        alike = self.digest == other.digest if held else self.data == other.data
+        return alike and (self.mode is None or other.mode is None or self.mode == other.mode)
 
 
 @dataclass(frozen=True, slots=True)

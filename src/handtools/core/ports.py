@@ -1,6 +1,6 @@
 """Ports: what tools may reach, and what a machine must offer. The runtime stands between the two."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -77,8 +77,16 @@ class HostFiles(Protocol):
         """What a folder holds, by name."""
         ...
 
-    def node(self, path: str) -> Node | None:
-        """What is at the path itself, with its bytes and mode; links are not followed."""
+    def node(self, path: str, *, like: Node | None = None) -> Node | None:
+        """What is at the path itself, with its bytes and mode; links are not followed.
+
+        With a `like` that is held, seen the way that was: by a mark, a folder with all that is in it.
+        """
+        ...
+
+    @property
+    def vault(self) -> "Vault | None":
+        """Where held things are while they are not at their path."""
         ...
 
     def locate(self, path: str) -> str:
@@ -95,6 +103,26 @@ class HostFiles(Protocol):
 
     def sweep(self, step: Step) -> str | None:
         """After a crash: put away what a step left beside its target; says where bytes that are not ours went."""
+        ...
+
+
+class Vault(Protocol):
+    """Things kept outside the workspace as they are: moved in and out, not read and written."""
+
+    def has(self, ref: str) -> bool:
+        """Whether the thing is here, and not at its path."""
+        ...
+
+    def read(self, ref: str, most: int) -> bytes | None:
+        """The bytes of a file that is here, unless there are more than so many."""
+        ...
+
+    def drop(self, ref: str) -> None:
+        """Let go of a thing; no error when it is not here."""
+        ...
+
+    def tidy(self, wanted: Collection[str]) -> int:
+        """Remove the items that nobody works on and the record does not name; gives back how many."""
         ...
 
 

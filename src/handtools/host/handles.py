@@ -5,7 +5,11 @@ import errno
 import os
 from collections.abc import Callable
 
+from handtools.core.changes import Node
+from handtools.core.errors import UsageError
+from handtools.host.copying import remove
 from handtools.host.folders import Folder
+from handtools.host.vault import Vault
 
 OPEN_LIMIT = 64
 
@@ -52,12 +56,13 @@ class Handles:
 
 
 class Place:
-    """A target and the temporary name beside it."""
+    """A target, the temporary name beside it, and the vault where held things are while they are not here."""
 
-    __slots__ = ("_handles", "name", "parent", "temporary")
+    __slots__ = ("_handles", "_vault", "name", "parent", "temporary")
 
-    def __init__(self, handles: Handles, path: str, temporary: str) -> None:
+    def __init__(self, handles: Handles, path: str, temporary: str, vault: Vault | None = None) -> None:
         self._handles = handles
+        self._vault = vault
         self.parent, _, self.name = path.rpartition("/")
         self.temporary = temporary
 
@@ -75,3 +80,33 @@ class Place:
     def parts(self) -> tuple[Folder, str, str]:
         """The folder, the name, the temporary name."""
         return self._handles.folder(self.parent), self.name, self.temporary
+
+    @property
+    def vault(self) -> Vault:
+        """Where held things are."""
+        if self._vault is None:
+            raise UsageError("These files have no vault, so nothing in them can be held.")
+        return self._vault
+
+    def fetch(self, node: Node) -> None:
+        """Bring a held thing to the temporary name."""
+        assert node.held is not None
+        self.vault.take_out(node.held.ref, self.folder, self.temporary)
+
+    def put_away(self, node: Node) -> None:
+        """Take a held thing from the temporary name back to where it is held."""
+        assert node.held is not None
+        self.vault.put_in(node.held.ref, self.folder, self.temporary)
+
+    def put_back(self, node: Node) -> None:
+        """Take back `fetch`."""
+        assert node.held is not None
+        self.vault.put_back(node.held.ref, self.folder, self.temporary)
+
+    def is_copy(self, node: Node | None) -> bool:
+        """Whether what is at the temporary name can only be a copy of a held thing, perhaps not a whole one."""
+        return node is not None and node.held is not None and self.vault.has(node.held.ref)
+
+    def remove_temporary(self) -> None:
+        """Remove what is at the temporary name, whatever it is."""
+        remove(self.folder, self.temporary)

@@ -16,15 +16,16 @@ from handtools.host.folders import Folder
 from handtools.host.handles import Handles, Place
 from handtools.host.moves import Making, Move, Permitting, Removing, stale
 from handtools.host.placing import Placing, Replacing
+from handtools.host.vault import Vault
 
 WATCH_LIMIT = 64
 """Files held at once; the rest of a large transaction is compared twice instead."""
 
 
-def land(steps: Sequence[Step], open_folder: Callable[[str], Folder]) -> None:
+def land(steps: Sequence[Step], open_folder: Callable[[str], Folder], vault: Vault | None = None) -> None:
     """Do all steps or none."""
     handles = Handles(open_folder)
-    moves = _moves(steps, handles)
+    moves = _moves(steps, handles, vault)
     begun: list[Move] = []
     try:
         for move in moves:
@@ -56,25 +57,28 @@ def _change(moves: Sequence[Move], handles: Handles) -> None:
         _do(move, move.confirm)
     for move in moves:
         _do(move, move.settle)
+    for move in reversed(moves):
+        _do(move, move.seal)
     if any(isinstance(move, Removing | Replacing) for move in moves):
         _sync(moves, handles)
 
 
-def _moves(steps: Sequence[Step], handles: Handles) -> list[Move]:
+def _moves(steps: Sequence[Step], handles: Handles, vault: Vault | None) -> list[Move]:
     leaving: defaultdict[str, set[str]] = defaultdict(set)
     for step in steps if len(steps) > 1 else ():
         parent, _, name = step.change.path.rpartition("/")
         leaving[parent] |= {name, step.temporary}
-    return [_move(step, Place(handles, step.change.path, step.temporary), leaving) for step in steps]
+    places = [Place(handles, step.change.path, step.temporary, vault) for step in steps]
+    return [_move(step, place, leaving) for step, place in zip(steps, places, strict=True)]
 
 
 def _move(step: Step, place: Place, leaving: dict[str, set[str]]) -> Move:
     before, after = step.change.before, step.change.after
-    if before is None or before.kind != "folder":
-        if before is None and after is not None and after.kind == "folder":
+    if before is None or before.kind != "folder" or before.held:
+        if before is None and after is not None and after.kind == "folder" and not after.held:
             return Making(place, after)
         return Placing(place, before, after)
-    if after is not None and after.kind == "folder":
+    if after is not None and after.kind == "folder" and not after.held:
         return Permitting(place, before, after)
     removing = Removing(place, before, leaving[place.path])
     return Replacing(removing, Placing(place, None, after)) if after else removing

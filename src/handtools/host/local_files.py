@@ -13,9 +13,11 @@ from handtools.host import landing, sweeping, syscalls
 from handtools.host.faults import fault
 from handtools.host.folders import kind_of, not_a_file, reopened
 from handtools.host.handles import Handles, Place
+from handtools.host.marking import look
 from handtools.host.mounts import is_near
 from handtools.host.resolving import Root, Spot
 from handtools.host.staging import is_temporary, temporary_name
+from handtools.host.vault import Vault
 from handtools.host.watching import read_at
 
 WHOLE_LIMIT_BYTES = 1 << 30
@@ -30,14 +32,20 @@ class LocalFiles:
     `kernel=False` resolves paths by hand even where the kernel can confine them.
     """
 
-    def __init__(self, root: str | Path, *, kernel: bool = True) -> None:
+    def __init__(self, root: str | Path, *, vault: Vault | None = None, kernel: bool = True) -> None:
         self._root = Root(Path(root), kernel=kernel)
+        self._vault = vault
         self._near: bool | None = None
 
     @property
     def root(self) -> Path:
         """The workspace's folder, links resolved."""
         return Path(self._root.real)
+
+    @property
+    def vault(self) -> Vault | None:
+        """Where held things are while they are not in the workspace."""
+        return self._vault
 
     @property
     def quick(self) -> bool:
@@ -83,12 +91,14 @@ class LocalFiles:
             raise fault(error, path) from error
         return [_facts(prefix + name, it) for name, it in found if it and not is_temporary(name)]
 
-    def node(self, path: str) -> Node | None:
-        """What is at the path itself, with its bytes and mode; links are not followed."""
+    def node(self, path: str, *, like: Node | None = None) -> Node | None:
+        """What is at the path itself, with its bytes or seen as something held; links are not followed."""
         inside = self._root.exact(path)
         try:
             spot = self._root.spot(inside, follow=False)
             with spot.folder:
+                if like is not None and like.held:
+                    return look(spot.folder, spot.name, like=like)
                 return _node(spot, path)
         except OSError as error:
             if error.errno in _MISSING:
@@ -110,14 +120,14 @@ class LocalFiles:
     def perform(self, steps: Sequence[Step]) -> None:
         """Do all steps or none: each only if `before` is still there. Raises `Stale`, having undone the rest."""
         if steps:
-            landing.land([self._exact(step) for step in steps], self._root.folder)
+            landing.land([self._exact(step) for step in steps], self._root.folder, self._vault)
 
     def sweep(self, step: Step) -> str | None:
         """After a crash: put away what a step left beside its target; says where bytes that are not ours went."""
         change = self._exact(step).change
         handles = Handles(self._root.folder)
         try:
-            place = Place(handles, change.path, step.temporary)
+            place = Place(handles, change.path, step.temporary, self._vault)
             return sweeping.sweep(place, change.before, change.after)
         except OSError as error:
             if error.errno not in _MISSING:

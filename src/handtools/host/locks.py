@@ -96,6 +96,27 @@ class FileLocks:
             raise fault(error, path) from error
 
 
+def try_lock(path: str | Path) -> int | None:
+    """Lock a file for as long as the handle stays open, also across processes; None when another has it."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+    if fcntl is None:
+        return fd
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        return None
+    return fd
+
+
+def unlock(lock: int) -> None:
+    """Let go of a lock."""
+    if fcntl is None:
+        os.close(lock)
+    else:
+        _drop(lock)
+
+
 def _drop(lock: _Lock) -> None:
     if isinstance(lock, str):
         _held_here.discard(lock)

@@ -4,9 +4,9 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from handtools.core.changes import Change, Node
+from handtools.core.changes import Change, Held, Node
 from handtools.core.errors import (
     InvalidInput,
     NotFound,
@@ -16,6 +16,7 @@ from handtools.core.errors import (
     WrongKind,
 )
 from handtools.core.ports import FileFacts, Step
+from handtools.core.trees import leaf, tree
 from handtools.host.staging import is_temporary, temporary_name
 from handtools.text.paths import BadPath, relative
 
@@ -26,6 +27,33 @@ _MODES = {"file": 0o644, "folder": 0o755, "link": 0o777}
 _PRIVILEGE = 0o6000
 
 
+class MemoryVault:
+    """Things by their ref; each as nodes by the path below it."""
+
+    def __init__(self) -> None:
+        self.things: dict[str, dict[str, Node]] = {}
+
+    def has(self, ref: str) -> bool:
+        """Whether the thing is here."""
+        return ref in self.things
+
+    def read(self, ref: str, most: int) -> bytes | None:
+        """The bytes of a file that is here."""
+        node = self.things.get(ref, {}).get("")
+        return node.data if node and node.kind == "file" and len(node.data) <= most else None
+
+    def drop(self, ref: str) -> None:
+        """Let go of a thing."""
+        self.things.pop(ref, None)
+
+    def tidy(self, wanted: Collection[str]) -> int:
+        """Remove what the record does not name."""
+        gone = [ref for ref in self.things if ref.partition("/")[0] not in wanted]
+        for ref in gone:
+            del self.things[ref]
+        return len(gone)
+
+
 class MemoryFiles:
     """Files in memory. Give bytes by path, or nodes for links, folders and modes; parents are made."""
 
@@ -33,6 +61,7 @@ class MemoryFiles:
         self._lock = threading.RLock()
         self._nodes: dict[str, Node] = {"": Node("folder", mode=_MODES["folder"])}
         self._modified: dict[str, float] = {}
+        self.vault = MemoryVault()
         for path, content in (files or {}).items():
             node = Node("file", content) if isinstance(content, bytes) else content
             parts = _exact(path).split("/")
@@ -89,13 +118,16 @@ class MemoryFiles:
             ]
         return [facts for facts in found if facts]
 
-    def node(self, path: str) -> Node | None:
+    def node(self, path: str, *, like: Node | None = None) -> Node | None:
         """What is at the path itself, with its bytes and mode; links are not followed."""
         with self._lock:
             try:
-                node = self._nodes.get(self._resolve(_exact(path), follow=False))
+                real = self._resolve(_exact(path), follow=False)
             except NotFound:
                 return None
+            node = self._nodes.get(real)
+            if node and like and like.held:
+                return self._held(real, node, like.held)
         return Node("link", node.data) if node and node.kind == "link" else node
 
     def locate(self, path: str) -> str:
@@ -111,11 +143,12 @@ class MemoryFiles:
         """Do all steps or none: each only if `before` is still there."""
         with self._lock:
             saved, modified = dict(self._nodes), dict(self._modified)
+            kept = dict(self.vault.things)
             try:
                 for step in steps:
                     self._do(step)
             except BaseException:
-                self._nodes, self._modified = saved, modified
+                self._nodes, self._modified, self.vault.things = saved, modified, kept
                 raise
 
     def sweep(self, step: Step) -> str | None:
@@ -132,16 +165,42 @@ class MemoryFiles:
             raise NotFound(f"There is no folder `{parent}`; nothing was written.")
         real = f"{real_parent}/{name}" if real_parent else name
         now = self._nodes.get(real)
+        if now and change.before and change.before.held:
+            now = self._held(real, now, change.before.held)
         same = now is None if change.before is None else change.before.same(now)
         both_folders = change.before and change.after and change.after.kind == "folder"
-        if now and now.kind == "folder" and not both_folders and any(self._children(real)):
+        whole = change.before and change.before.held
+        if now and now.kind == "folder" and not both_folders and not whole and any(self._children(real)):
             same = False
         if not same:
             raise Stale(
                 f"`{path}` is no longer what this change was based on; nothing was written.",
                 hint="Read it again and redo the change.",
             )
-        self._put(real, change.after)
+        if change.before and change.before.held:
+            self.vault.things[change.before.held.ref] = self._lift(real)
+        if change.after and change.after.held:
+            for below, node in self.vault.things.pop(change.after.held.ref).items():
+                self._nodes[real + below] = node
+        else:
+            self._put(real, change.after)
+
+    def _held(self, real: str, node: Node, like: Held) -> Node:
+        """What is at a path, seen as something held."""
+        if node.kind != "folder":
+            held = Held(like.ref, node.digest, len(node.data) if node.kind == "file" else 0)
+            return Node(node.kind, node.data, node.mode if node.kind == "file" else None, held)
+        below = {
+            path.removeprefix(f"{real}/"): it
+            for path, it in self._nodes.items()
+            if path.startswith(f"{real}/")
+        }
+        return tree([leaf(path, it) for path, it in below.items()], mode=node.mode or 0, ref=like.ref)
+
+    def _lift(self, real: str) -> dict[str, Node]:
+        """Take a thing out, with everything below it."""
+        paths = [path for path in self._nodes if path == real or path.startswith(f"{real}/")]
+        return {path.removeprefix(real): self._nodes.pop(path) for path in paths}
 
     def _put(self, path: str, node: Node | None) -> None:
         old = self._nodes.pop(path, None)

@@ -32,6 +32,9 @@ class Move:
     def settle(self) -> None:
         """Remove the old."""
 
+    def seal(self) -> None:
+        """Last, and innermost first: take away what only we needed."""
+
     def release(self) -> None:
         """Let go of what is held."""
 
@@ -49,9 +52,16 @@ class Making(Move):
         self._made = False
 
     def begin(self) -> None:
-        self.place.folder.create_folder(self.place.name)
+        folder, name, _ = self.place.parts
+        folder.create_folder(name)
         self._made = True
+        if hasattr(os, "geteuid") and os.geteuid() == 0:
+            folder.set_owner(name, folder.own_stat())  # the workspace is its owner's, whoever we are
         if self._node.mode is not None:
+            folder.set_mode(name, self._node.mode | stat.S_IRWXU)
+
+    def seal(self) -> None:
+        if self._node.mode is not None and self._node.mode & stat.S_IRWXU != stat.S_IRWXU:
             self.place.folder.set_mode(self.place.name, self._node.mode)
 
     def take_back(self) -> str | None:
@@ -75,6 +85,10 @@ class Permitting(Move):
         found = _folder_found(self.place, self._before)
         if self._after.mode is not None:
             self._was = stat.S_IMODE(found.st_mode)
+            self.place.folder.set_mode(self.place.name, self._after.mode | stat.S_IRWXU)
+
+    def seal(self) -> None:
+        if self._after.mode is not None and self._after.mode & stat.S_IRWXU != stat.S_IRWXU:
             self.place.folder.set_mode(self.place.name, self._after.mode)
 
     def take_back(self) -> str | None:

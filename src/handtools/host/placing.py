@@ -47,6 +47,10 @@ class Placing(Move):
         if self._after is None:
             return
         self._state = "staged"
+        if self._after.held:
+            self.place.fetch(self._after)
+            self._made = self.place.folder.stat(self.place.temporary)
+            return
         like = self._old if self._old and self._old.node.kind == "file" else None
         self._made = staging.stage(self.place.folder, self.place.temporary, self._after, like)
 
@@ -84,11 +88,12 @@ class Placing(Move):
             self.confirm()
 
     def _change_places(self) -> None:
-        is_file = self._after is not None and self._after.kind == "file"
+        # A held thing is the same before and after, so whoever sees it early sees nothing that is taken back.
+        is_file = self._after is not None and self._after.kind == "file" and not self._after.held
         veil = Veil(self.place.folder, self.place.temporary) if is_file else None
         try:
             self._refuse_other()
-            self._displaced = change_places(self.place)
+            self._displaced = change_places(self.place, keep=self._keeps)
             if self._displaced and not self._undisturbed():
                 self._return_at_once(veil)
                 raise stale(self.place)
@@ -113,9 +118,16 @@ class Placing(Move):
         if self._old is None or not self._old.is_at(self.place.folder, self.place.name):
             raise stale(self.place)
 
+    @property
+    def _keeps(self) -> bool:
+        """Whether what is displaced is kept as it is."""
+        return self._before is not None and self._before.held is not None
+
     def _undisturbed(self) -> bool:
         folder, _, temporary = self.place.parts
-        return self._old is not None and self._old.is_at(folder, temporary) and self._old.intact()
+        if self._old is None or not self._old.is_at(folder, temporary):
+            return False
+        return self._old.intact() and self._old.holds_tree_at(folder, temporary)
 
     def confirm(self) -> None:
         if self._before is None:
@@ -134,7 +146,9 @@ class Placing(Move):
 
     def settle(self) -> None:
         if self._displaced:
-            self.place.folder.unlink(self.place.temporary)
+            put_away(self.place, self._before)
+        if self._after is not None and self._after.held:
+            self.place.vault.drop(self._after.held.ref)  # left there only where it had to be copied
         if self._old is not None:
             self._mode = stat.S_IMODE(self._old.found.st_mode)
         self._state, self._displaced = "settled", False
@@ -158,8 +172,8 @@ class Placing(Move):
             if ours is None:
                 return recover(self.place)
             ours.close()
-        if self._state == "staged":
-            discard(self.place)
+        if self._state == "staged" and self.place.folder.find(self.place.temporary) is not None:
+            put_back(self.place, self._after)
         return None
 
     def _has_landed(self) -> bool:
@@ -177,6 +191,9 @@ class Placing(Move):
 
     def _make_again(self, before: Node) -> None:
         """Where nothing was displaced, or it is gone already: the old thing as far as it is known."""
+        if before.held:
+            self.place.fetch(before)
+            return
         mode = before.mode if before.mode is not None else self._mode
         old = Node(before.kind, before.data, mode)
         staging.stage(self.place.folder, self.place.temporary, old, self._old)
@@ -218,12 +235,12 @@ def give_back(place: Place, before: Node | None, after: Node | None) -> str | No
     try:
         if before is None:
             folder.move_new(name, temporary)
-        elif not change_places(place):
+        elif not change_places(place, keep=after.held is not None):
             return None
         untouched = ours.is_at(folder, temporary) and ours.intact()
     finally:
         ours.close()
-    if untouched and discard(place):
+    if untouched and put_back(place, after):
         return None
     return _put_back(place, None) if before is None else recover(place)
 
@@ -246,14 +263,33 @@ def discard(place: Place) -> bool:
     return True
 
 
-def change_places(place: Place) -> bool:
-    """Swap target and temporary; False where the old thing is simply replaced, for want of a swap."""
+def put_away(place: Place, node: Node | None) -> bool:
+    """Take what is at the temporary name out of the way: to where it is held, or for good."""
+    if node is None or node.held is None:
+        return discard(place)
+    place.put_away(node)
+    return True
+
+
+def put_back(place: Place, node: Node | None) -> bool:
+    """Take what was to come in out of the way again."""
+    if node is None or node.held is None:
+        return discard(place)
+    place.put_back(node)
+    return True
+
+
+def change_places(place: Place, *, keep: bool = False) -> bool:
+    """Swap target and temporary; False where the old thing is simply replaced, for want of a swap.
+
+    With `keep` it never is: where names can't be swapped it is moved, in three steps.
+    """
     folder, name, temporary = place.parts
     try:
         folder.exchange(name, temporary)
     except Unsupported:
         kinds = {kind_of(folder.stat(name).st_mode), kind_of(folder.stat(temporary).st_mode)}
-        if "folder" not in kinds:
+        if "folder" not in kinds and not keep:
             folder.replace(temporary, name)
             return False
         between = staging.temporary_name()
@@ -265,7 +301,7 @@ def change_places(place: Place) -> bool:
 
 def _watch_again(place: Place, name: str, node: Node) -> Watched | None:
     try:
-        return Watched.take(place.folder, name, Node(node.kind, node.data))
+        return Watched.take(place.folder, name, Node(node.kind, node.data, held=node.held))
     except (Busy, OSError):
         return None
 
@@ -287,7 +323,7 @@ def _keep_theirs(place: Place, before: Node | None) -> str:
         if not old:
             return recover(place)
         old.close()
-        discard(place)
+        put_away(place, before)
     return f"`{place.path}` was changed by another program meanwhile and stays as it is."
 
 

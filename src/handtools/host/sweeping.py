@@ -6,7 +6,7 @@ from handtools.core.changes import Node
 from handtools.core.errors import Busy
 from handtools.host.folders import kind_of
 from handtools.host.handles import Place
-from handtools.host.placing import discard, give_back, recover
+from handtools.host.placing import discard, give_back, put_back, recover
 from handtools.host.watching import Watched, holds
 
 
@@ -16,10 +16,14 @@ def sweep(place: Place, before: Node | None, after: Node | None) -> str | None:
     if folder.find(temporary) is None:
         return None
     note = None
-    # A recovery that was itself cut short leaves the beginning of the old bytes.
-    if any(_on_record(place, node) or _unfinished(place, node) for node in (before, after)):
+    known = next((node for node in (before, after) if _on_record(place, node)), None)
+    if known is not None and known.held:
+        put_back(place, known)
+    elif known is not None or _unfinished(place, before) or _unfinished(place, after):
         if not discard(place):
             note = recover(place)
+    elif place.is_copy(after) or place.is_copy(before):
+        place.remove_temporary()
     elif before is None:
         note = recover(place)
     else:
@@ -33,7 +37,9 @@ def _on_record(place: Place, node: Node | None) -> bool:
     if node is None:
         return False
     try:
-        same = Watched.take(place.folder, place.temporary, Node(node.kind, node.data))
+        # What is held keeps its mode, which may be all that tells the old from the new.
+        alike = node if node.held else Node(node.kind, node.data)
+        same = Watched.take(place.folder, place.temporary, alike)
     except Busy:
         return False
     if same is not None:
@@ -42,9 +48,9 @@ def _on_record(place: Place, node: Node | None) -> bool:
 
 
 def _unfinished(place: Place, node: Node | None) -> bool:
-    """Whether the temporary is what a cut-off write of the node leaves."""
+    """Whether the temporary is what a cut-off write of the node leaves; of the old bytes, a cut-off recovery."""
     found = place.folder.stat(place.temporary)
-    if node is None or node.kind != "file" or kind_of(found.st_mode) != "file":
+    if node is None or node.held or node.kind != "file" or kind_of(found.st_mode) != "file":
         return False
     fd = place.folder.open_file(place.temporary)
     try:

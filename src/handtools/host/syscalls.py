@@ -107,20 +107,20 @@ def openat2(folder: int, path: str, flags: int, resolve: int) -> int:
 
 def exchange(folder: int | None, one: str, other: str) -> None:
     """Swap what two names of a folder stand for, in one moment."""
-    _renameat2(folder, one, other, _EXCHANGE)
+    _renameat2(folder, one, folder, other, _EXCHANGE)
 
 
-def move_new(folder: int | None, old: str, new: str) -> None:
-    """Rename, refusing with EEXIST to replace anything."""
-    _renameat2(folder, old, new, _NO_REPLACE)
+def move_new(folder: int | None, old: str, new: str, *, into: int | None = None) -> None:
+    """Rename, also `into` another folder, refusing with EEXIST to replace anything."""
+    _renameat2(folder, old, folder if into is None else into, new, _NO_REPLACE)
 
 
-def _renameat2(folder: int | None, old: str, new: str, flags: int) -> None:
+def _renameat2(folder: int | None, old: str, other: int | None, new: str, flags: int) -> None:
     calls = _calls()
     if calls is None:
         raise Unsupported
-    at = _CWD if folder is None else folder
-    if calls[1](at, os.fsencode(old), at, os.fsencode(new), flags) == 0:
+    at, to = (_CWD if handle is None else handle for handle in (folder, other))
+    if calls[1](at, os.fsencode(old), to, os.fsencode(new), flags) == 0:
         return
     error = _failed()
     if error.errno in _ABSENT:

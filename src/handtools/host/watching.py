@@ -13,6 +13,7 @@ from handtools.core.changes import Node
 from handtools.core.errors import Busy
 from handtools.host import syscalls
 from handtools.host.folders import Folder, kind_of
+from handtools.host.marking import file_mark, look
 
 PATIENCE = 0.2
 """Seconds to wait for a writer that has the file open."""
@@ -23,10 +24,11 @@ _CHUNK_BYTES = 1 << 20
 class Watched:
     """A file or a link as it was found; `intact` says whether it is still so."""
 
-    __slots__ = ("_leased", "_name", "fd", "found", "held", "node")
+    __slots__ = ("_folder", "_leased", "_name", "fd", "found", "held", "node")
 
     def __init__(self, name: str, node: Node, found: os.stat_result, fd: int | None) -> None:
         self._name = name
+        self._folder: Folder | None = None
         self._leased = False
         self.held = False
         self.node = node
@@ -41,6 +43,8 @@ class Watched:
         except FileNotFoundError:
             return None
         watched = cls(name, node, found, fd)
+        if node.kind == "folder" and node.held:
+            watched._folder = folder
         alike = kind_of(found.st_mode) == node.kind and watched._fits(found)
         if alike and (node.kind != "link" or folder.link_target(name) == node.data):
             return watched
@@ -57,7 +61,7 @@ class Watched:
         """Hold writers back and compare; lets go and answers no when anything differs."""
         self.held = True
         if self.fd is None:
-            return True
+            return self._holds_tree()
         try:
             self._leased = _lease(self.fd, self._name)
             now = os.fstat(self.fd)
@@ -73,7 +77,7 @@ class Watched:
     def _fits(self, found: os.stat_result) -> bool:
         node = self.node
         return (node.mode is None or node.mode == stat.S_IMODE(found.st_mode)) and (
-            node.kind != "file" or found.st_size == len(node.data)
+            node.kind != "file" or found.st_size == node.bytes
         )
 
     def is_at(self, folder: Folder, name: str) -> bool:
@@ -84,7 +88,7 @@ class Watched:
     def intact(self) -> bool:
         """Whether nobody wrote, or waits to write."""
         if self.fd is None:
-            return True  # a link can't be changed in place, a folder is checked when it is removed
+            return True  # a link can't be changed in place, a folder is looked at where it went
         return syscalls.lease_holds(self.fd) if self._leased else self._holds_bytes()
 
     def close(self) -> None:
@@ -98,8 +102,20 @@ class Watched:
         finally:
             os.close(fd)
 
+    def holds_tree_at(self, folder: Folder, name: str) -> bool:
+        """Whether a folder still has all that it should have, and no more."""
+        return self._folder is None or self.node.same(look(folder, name, like=self.node))
+
+    def _holds_tree(self) -> bool:
+        return self._folder is None or self.holds_tree_at(self._folder, self._name)
+
     def _holds_bytes(self) -> bool:
-        return self.fd is not None and holds(self.fd, self.node.data)
+        if self.fd is None:
+            return False
+        held = self.node.held
+        if held is None:
+            return holds(self.fd, self.node.data)
+        return file_mark(self.fd, os.fstat(self.fd), like=held.mark) == held.mark
 
 
 class Veil:

@@ -1,0 +1,106 @@
+"""Marking: tell whether a thing is still the same without keeping its bytes."""
+
+import contextlib
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping
+
+from handtools.core.changes import Held, Node, digest
+from handtools.core.trees import Leaf, tree, unpack
+from handtools.host.folders import Folder, kind_of
+
+HASHED_BYTES = 256 << 10
+"""Files up to this size are told by their bytes, larger ones by size and time."""
+KNOWN_BYTES = 64 << 10
+"""Files up to this size are read along, so that they can be shown and merged."""
+_SEEN = "stat:"
+_CHUNK_BYTES = 1 << 20
+_LISTED = (
+    os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+)
+
+
+def seen_mark(found: os.stat_result) -> str:
+    """The mark of a file by what a look from outside shows."""
+    return f"{_SEEN}{found.st_size}-{found.st_mtime_ns}"
+
+
+def file_mark(fd: int, found: os.stat_result, *, like: str = "") -> str:
+    """The mark of an open file, made the same way as another mark was."""
+    if like.startswith(_SEEN) or (not like and found.st_size > HASHED_BYTES):
+        return seen_mark(found)
+    seen = hashlib.sha256()
+    start = 0
+    while part := os.pread(fd, _CHUNK_BYTES, start):
+        seen.update(part)
+        start += len(part)
+    return seen.hexdigest()
+
+
+def look(folder: Folder, name: str, *, like: Node) -> Node | None:
+    """What is at a name, seen as something held like `like`; None when nothing is."""
+    found = folder.find(name)
+    if found is None:
+        return None
+    kind, mode = kind_of(found.st_mode), stat.S_IMODE(found.st_mode)
+    if kind == "folder":
+        if like.kind != "folder" or like.held is None:
+            return Node("folder", mode=mode)
+        marks = {leaf.path: leaf.mark for leaf in unpack(like.data)}
+        return tree(list(leaves(folder, name, marks)), mode=mode, ref=like.held.ref)
+    if kind == "link":
+        return Node("link", folder.link_target(name))
+    return _file(folder, name, like) if kind == "file" else Node("folder")
+
+
+def _file(folder: Folder, name: str, like: Node) -> Node:
+    fd = folder.open_file(name)
+    try:
+        found = os.fstat(fd)
+        wanted = like.held.mark if like.held and like.kind == "file" else ""
+        data = os.pread(fd, KNOWN_BYTES, 0) if found.st_size <= KNOWN_BYTES else b""
+        mark = digest(data) if data and not wanted.startswith(_SEEN) else file_mark(fd, found, like=wanted)
+        ref = like.held.ref if like.held else ""
+        return Node("file", data, stat.S_IMODE(found.st_mode), Held(ref, mark, found.st_size))
+    finally:
+        os.close(fd)
+
+
+def leaves(folder: Folder, name: str, marks: Mapping[str, str]) -> Iterator[Leaf]:
+    """Everything below a folder; files are marked as `marks` has them, and new ones by a look."""
+    fd = os.open(folder.name(name), _LISTED, dir_fd=folder.fd)
+    yield from _leaves(fd, "", marks)
+
+
+def _leaves(fd: int, above: str, marks: Mapping[str, str]) -> Iterator[Leaf]:
+    try:
+        with os.scandir(fd) as entries:
+            found = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
+        for name, facts in found:
+            path, kind = above + name, kind_of(facts.st_mode)
+            mode = stat.S_IMODE(facts.st_mode)
+            if kind == "folder":
+                yield Leaf(path, "folder", mode, "", 0)
+                yield from _leaves(os.open(name, _LISTED, dir_fd=fd), f"{path}/", marks)
+            elif kind == "link":
+                yield Leaf(path, "link", 0, os.readlink(name, dir_fd=fd), 0)
+            elif kind == "file":
+                mark = marks.get(path, _SEEN)
+                yield Leaf(path, "file", mode, _marked(fd, name, facts, mark), facts.st_size)
+            else:
+                yield Leaf(path, "file", mode, "special", 0)
+    finally:
+        os.close(fd)
+
+
+def _marked(folder: int, name: str, found: os.stat_result, like: str) -> str:
+    if like.startswith(_SEEN):
+        return seen_mark(found)
+    with contextlib.suppress(OSError):
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=folder)
+        try:
+            return file_mark(fd, found, like=like)
+        finally:
+            os.close(fd)
+    return "unreadable"

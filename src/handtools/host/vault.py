@@ -1,0 +1,184 @@
+"""The vault: things that were moved out of a workspace, or wait to be moved in, kept as they are.
+
+It lies outside the workspace, on the same file system where there is a place for it: moving is then one rename,
+however large the thing is. Elsewhere things are copied, and the copy is complete before anything is removed.
+"""
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from handtools.core.errors import UsageError
+from handtools.host import syscalls
+from handtools.host.copying import copy, remove
+from handtools.host.folders import Folder
+from handtools.host.locks import try_lock, unlock
+
+OLD, NEW = "before", "upper"
+"""In an item: what was displaced, and what is to come in."""
+LOCK = "lock"
+
+
+@dataclass(slots=True)
+class Item:
+    """Room for what one command moves; ours as long as its lock is held."""
+
+    name: str
+    path: Path
+    _lock: int | None
+
+    def release(self) -> None:
+        """Leave it to whoever finds it: what the record names stays, the rest is cleared away."""
+        if self._lock is not None:
+            lock, self._lock = self._lock, None
+            unlock(lock)
+
+
+class Vault:
+    """A folder of items."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder)
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return self._folder
+
+    def item(self) -> Item:
+        """New room."""
+        self._folder.mkdir(0o700, parents=True, exist_ok=True)
+        name = secrets.token_hex(8)
+        path = self._folder / name
+        path.mkdir(0o700)
+        return Item(name, path, try_lock(path / LOCK))
+
+    def has(self, ref: str) -> bool:
+        """Whether the thing is here, and not at its path."""
+        return os.path.lexists(self._path(ref))
+
+    def size(self, ref: str) -> int | None:
+        """The size of a file that is here."""
+        try:
+            found = os.lstat(self._path(ref))
+        except OSError:
+            return None
+        return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+    def read(self, ref: str, most: int) -> bytes | None:
+        """The bytes of a file that is here, unless there are more than so many."""
+        size = self.size(ref)
+        if size is None or size > most:
+            return None
+        with contextlib.suppress(OSError):
+            return self._path(ref).read_bytes()
+        return None
+
+    def take_out(self, ref: str, folder: Folder, name: str) -> None:
+        """Move a thing to a new name in a folder of the workspace; across file systems it stays here too."""
+        with self._parent(ref) as (shelf, kept):
+            if not _move(shelf, kept, folder, name):
+                copy(shelf, kept, folder, name)
+
+    def put_in(self, ref: str, folder: Folder, name: str) -> None:
+        """Move a thing here from a folder of the workspace; what an interrupted copy left of it gives way."""
+        with self._parent(ref, make=True) as (shelf, kept):
+            remove(shelf, kept)
+            if not _move(folder, name, shelf, kept):
+                partial = f".{secrets.token_hex(8)}"
+                copy(folder, name, shelf, partial)
+                shelf.move_new(partial, kept)
+                remove(folder, name)
+
+    def put_back(self, ref: str, folder: Folder, name: str) -> None:
+        """Undo `take_out`."""
+        if self.has(ref):
+            remove(folder, name)
+        else:
+            self.put_in(ref, folder, name)
+
+    def drop(self, ref: str) -> None:
+        """Let go of a thing; no error when it is not here."""
+        with contextlib.suppress(FileNotFoundError), self._parent(ref) as (shelf, kept):
+            remove(shelf, kept)
+
+    def clear(self, name: str, *parts: str) -> None:
+        """Remove parts of an item, and the item when nothing is left in it but its lock."""
+        for part in parts:
+            self.drop(f"{name}/{part}")
+        with contextlib.suppress(OSError):
+            if not {*os.listdir(self._folder / name)} - {LOCK}:
+                self.drop(name)
+
+    def tidy(self, wanted: Collection[str]) -> int:
+        """Remove the items that nobody works on and the record does not name; gives back how many."""
+        gone = 0
+        with contextlib.suppress(FileNotFoundError):
+            for name in os.listdir(self._folder):
+                if name in wanted or not (self._folder / name).is_dir():
+                    continue
+                lock = try_lock(self._folder / name / LOCK)
+                if lock is not None:
+                    self.drop(name)
+                    unlock(lock)
+                    gone += 1
+        return gone
+
+    def _path(self, ref: str) -> Path:
+        if not ref or not {"", ".", ".."}.isdisjoint(ref.split("/")):
+            raise UsageError(f"{ref[:80]!r} is not a name in the vault.")
+        return self._folder / ref
+
+    @contextmanager
+    def _parent(self, ref: str, *, make: bool = False) -> Iterator[tuple[Folder, str]]:
+        """The folder that holds a thing; no link is followed on the way."""
+        *above, name = self._path(ref).relative_to(self._folder).parts
+        folder = Folder.at(os.fspath(self._folder))
+        try:
+            for part in above:
+                if make:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(folder.name(part), 0o700, dir_fd=folder.fd)
+                inner = folder.child(part)
+                folder.close()
+                folder = inner
+            yield folder, name
+        finally:
+            folder.close()
+
+
+def _move(source: Folder, old: str, target: Folder, new: str) -> bool:
+    """Rename between folders; False when they are on different file systems."""
+    try:
+        _rename(source, old, target, new)
+    except PermissionError:
+        # A folder's own entry for what is above it changes too: it has to be writable for that moment.
+        found = source.stat(old)
+        if not stat.S_ISDIR(found.st_mode):
+            raise
+        mode = stat.S_IMODE(found.st_mode)
+        source.set_mode(old, mode | 0o700)
+        _rename(source, old, target, new)
+        target.set_mode(new, mode)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        return False
+    return True
+
+
+def _rename(source: Folder, old: str, target: Folder, new: str) -> None:
+    old, new = source.name(old), target.name(new)
+    try:
+        syscalls.move_new(source.fd, old, new, into=target.fd)
+    except syscalls.Unsupported:
+        with contextlib.suppress(FileNotFoundError):
+            os.stat(new, dir_fd=target.fd, follow_symlinks=False)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new) from None
+        os.rename(old, new, src_dir_fd=source.fd, dst_dir_fd=target.fd)
