@@ -16,7 +16,7 @@ from handtools.core.errors import (
     WrongKind,
 )
 from handtools.core.ports import Files
-from handtools.text.diffing import first_changed_line, unified
+from handtools.text.diffing import Same, first_changed_line, unified
 from handtools.text.encoding import Source, Unencodable, decode, displayed, is_binary
 from handtools.text.matching import Applied, Code, Refused, render, replace
 
@@ -79,6 +79,8 @@ class Draft:
     """The permission bits to give it; None leaves them."""
     origin: str | None = None
     """The path that it is moved or copied from."""
+    same: Same = (0, 0)
+    """How much at both ends of the text is known to be as it was, so that a large file need not be compared."""
 
     @classmethod
     async def read(cls, files: Files, path: str, *, text_only: bool = True) -> Self:
@@ -106,8 +108,15 @@ class Draft:
             if seen is not None and seen != self.before and not is_binary(seen):
                 outcome = replace(self.body, old, new, seen=decode(seen).body)
         if isinstance(outcome, Applied):
+            head, tail = outcome.spans[0].start, len(self.body) - outcome.spans[-1].end
+            untouched = self.body is self.source.body
+            self.same = (head, tail) if untouched else (min(self.same[0], head), min(self.same[1], tail))
             self.body = outcome.text
         return outcome
+
+    def put(self, body: str) -> None:
+        """Make it another text, of which nothing is known."""
+        self.body, self.same = body, (0, 0)
 
     def bytes(self) -> bytes:
         """The file as it is to be written."""
@@ -128,12 +137,12 @@ class Draft:
     def diff(self) -> str:
         """What is written, as a unified diff that any transport can carry."""
         was = None if self.before is None and self.origin is None else self.source.body
-        return displayed(unified(self.path, was, self.body, before_path=self.origin))
+        return displayed(unified(self.path, was, self.body, before_path=self.origin, same=self.same))
 
     @property
     def first_changed_line(self) -> int | None:
         """The first line that differs from the file as it was."""
-        return first_changed_line(self.source.body, self.body)
+        return first_changed_line(self.source.body, self.body, same=self.same)
 
 
 @dataclass(slots=True)

@@ -16,6 +16,11 @@ _QUOTED = {"\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f"
 _QUOTED |= {"\r": "\\r", '"': '\\"', "\\": "\\\\"}
 # How far around a change its lines may be moved to a more readable place.
 _MARGIN_LINES = 100
+# Pieces of this size stay in the processor's cache; comparing whole texts at once does not.
+_LARGEST_STEP = 1 << 16
+
+Same = tuple[int, int]
+"""How many characters at the start and at the end of two texts are known to be equal."""
 
 
 class _Window(NamedTuple):
@@ -42,12 +47,13 @@ def unified(
     *,
     context: int = 3,
     before_path: str | None = None,
+    same: Same = (0, 0),
 ) -> str:
     """Render the unified diff of two texts; None stands for a file that does not exist."""
     header = _header(path, before, after, before_path)
     if before == after:
         return "" if before_path in (None, path) else header
-    hunks = "".join(_hunks(before or "", after or "", context))
+    hunks = "".join(_hunks(before or "", after or "", context, same))
     if not hunks:
         return header
     old = "/dev/null" if before is None else _quoted(f"a/{before_path or path}", tab=True)
@@ -64,15 +70,16 @@ def count(before: str, after: str) -> tuple[int, int]:
     return added, removed
 
 
-def first_changed_line(before: str, after: str) -> int | None:
+def first_changed_line(before: str, after: str, *, same: Same = (0, 0)) -> int | None:
     """Give the first line of `after` that differs; None when the texts are equal.
 
     Where the end was removed, that is the last line left.
     """
     if before == after:
         return None
-    line = lines.line_at(after, _common_prefix(before, after))
-    return max(1, min(line, lines.count(after)))
+    offset = _common_prefix(before, after, same[0])
+    line = lines.line_at(after, offset)
+    return line if offset < len(after) else max(1, min(line, lines.count(after)))
 
 
 def trim_indent(diff: str) -> str:
@@ -132,14 +139,14 @@ def _quoted(path: str, *, tab: bool = False) -> str:
     return f"{path}\t" if tab and " " in path else path
 
 
-def _hunks(before: str, after: str, context: int) -> Iterator[str]:
+def _hunks(before: str, after: str, context: int, same: Same) -> Iterator[str]:
     margin = context + _MARGIN_LINES
-    window = _window(before, after, margin)
+    window = _window(before, after, margin, same)
     edits = opcodes(window.old, window.new)
     # A change may have moved so far that its context lies outside; then look at more.
     while edits and not _has_context(window, edits, context):
         margin *= 8
-        window = _window(before, after, margin)
+        window = _window(before, after, margin, same)
         edits = opcodes(window.old, window.new)
     for group in _grouped(edits, context):
         yield _render(group, window, context)
@@ -189,18 +196,18 @@ def _range(start: int, size: int) -> str:
     return f"{start + 1 if size else start},{size}"
 
 
-def _window(before: str, after: str, margin: int) -> _Window:
+def _window(before: str, after: str, margin: int, same: Same = (0, 0)) -> _Window:
     """Cut out the rows around all changes.
 
     Comparing the texts before they are split keeps a small edit of a large file cheap.
     """
-    start = before.rfind("\n", 0, _common_prefix(before, after)) + 1
+    start = before.rfind("\n", 0, _common_prefix(before, after, same[0])) + 1
     for _ in range(margin):
         if not start:
             break
         start = before.rfind("\n", 0, start - 1) + 1
     room = min(len(before), len(after)) - start
-    end = before.find("\n", len(before) - min(_common_suffix(before, after), room)) + 1
+    end = before.find("\n", len(before) - min(_common_suffix(before, after, same[1]), room)) + 1
     for _ in range(margin):
         if not end:
             break
@@ -223,28 +230,37 @@ def _rows(text: str) -> list[str]:
     return rows
 
 
-def _common_prefix(a: str, b: str) -> int:
-    """Give the length of the common prefix, by bisection over fast comparisons."""
-    low, high = 0, min(len(a), len(b))
-    if a.startswith(b[:high]):
-        return high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if a.startswith(b[low:middle], low):
-            low = middle
-        else:
-            high = middle
-    return low
+def _common_prefix(a: str, b: str, known: int = 0) -> int:
+    """Give the length of the common prefix, of which `known` characters need no look."""
+    at, most = min(known, len(a), len(b)), min(len(a), len(b))
+    step = 64
+    while at < most:
+        end = min(at + step, most)
+        if a[at:end] != b[at:end]:
+            return at + _equal(a[at:end], b[at:end])
+        at, step = end, min(2 * step, _LARGEST_STEP)
+    return most
 
 
-def _common_suffix(a: str, b: str) -> int:
-    """Give the length of the common suffix, by bisection over fast comparisons."""
-    low, high = 0, min(len(a), len(b))
-    if a.endswith(b[len(b) - high :]):
-        return high
+def _common_suffix(a: str, b: str, known: int = 0) -> int:
+    """Give the length of the common suffix, of which `known` characters need no look."""
+    at, most = min(known, len(a), len(b)), min(len(a), len(b))
+    step = 64
+    while at < most:
+        end = min(at + step, most)
+        tail_a, tail_b = a[len(a) - end : len(a) - at], b[len(b) - end : len(b) - at]
+        if tail_a != tail_b:
+            return at + _equal(tail_a[::-1], tail_b[::-1])
+        at, step = end, min(2 * step, _LARGEST_STEP)
+    return most
+
+
+def _equal(a: str, b: str) -> int:
+    """Give the length of the common prefix of two texts that differ, by bisection."""
+    low, high = 0, len(a)
     while high - low > 1:
         middle = (low + high) // 2
-        if a.endswith(b[len(b) - middle : len(b) - low], 0, len(a) - low):
+        if a[low:middle] == b[low:middle]:
             low = middle
         else:
             high = middle

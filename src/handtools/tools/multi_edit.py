@@ -115,7 +115,7 @@ def _insert(draft: Draft, single: SingleEdit, where: str) -> None:
     total = lines.count(draft.body)
     if single.insert_line is None or single.insert_line > total + 1:
         raise InvalidInput(f"{where}the file has {total} lines; insert_line may be 1 to {total + 1}.")
-    draft.body = insert(draft.body, single.insert_line, single.new_string)
+    draft.put(insert(draft.body, single.insert_line, single.new_string))
 
 
 def _told(draft: Draft, edits: int) -> EditedFile:

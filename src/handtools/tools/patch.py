@@ -104,7 +104,7 @@ async def _done(desk: Desk, file: FilePatch) -> tuple[Draft, tuple[str, ...]]:
         raise refusal(patched.refused, where, old="the old text", new="the new text")
     if file.action == "delete" and file.hunks and patched.text:
         raise InvalidInput(f"{file.path} holds more than the patch deletes.", hint="Read it again.")
-    draft.body = "" if file.action == "delete" else patched.text
+    draft.put("" if file.action == "delete" else patched.text)
     if file.executable is not None:
         draft.mode = await _mode(desk, draft, executable=file.executable)
     return draft, patched.notes

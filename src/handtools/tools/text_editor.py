@@ -151,7 +151,7 @@ def _replace(draft: Draft, params: TextEditorParams) -> None:
     outcome = replace_verbatim(draft.body, params.old_str, params.new_str or "")
     if isinstance(outcome, Refused):
         raise refusal(outcome, "No replacement was performed. ", old="old_str", new="new_str")
-    draft.body = outcome.text
+    draft.put(outcome.text)
 
 
 def _insert(draft: Draft, params: TextEditorParams) -> None:
@@ -161,7 +161,7 @@ def _insert(draft: Draft, params: TextEditorParams) -> None:
     total = lines.count(draft.body)
     if not 0 <= params.insert_line <= total:
         raise InvalidInput(f"Invalid `insert_line` {params.insert_line}: it should be within [0, {total}].")
-    draft.body = insert(draft.body, params.insert_line + 1, text)
+    draft.put(insert(draft.body, params.insert_line + 1, text))
 
 
 async def _undo_edit(ctx: Context, params: TextEditorParams) -> Result[TextEditorDetails]:

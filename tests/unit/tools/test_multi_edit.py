@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from handtools import BlockingToolbox
 from handtools.testing.fakes import memory_toolbox
+from handtools.text.diffing import first_changed_line, unified
 
 
 async def multi_edit(files, edits, **args):
@@ -132,3 +133,27 @@ def test_the_edits_are_the_same_as_one_after_the_other(pairs):
     else:
         assert not together.ok
         assert many.workspace.files.files == {"a": body}
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("swap"), st.integers(0, 9), st.text("ab\n", max_size=4)),
+            st.tuples(st.just("insert"), st.integers(1, 8), st.text("ab\n", max_size=4)),
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_the_diff_is_what_was_written_whatever_the_order_of_edits(steps):
+    body = "".join(f"word_{n}\n" for n in range(10))
+    edits = [
+        swap(f"word_{at}", text) if kind == "swap" else {"insert_line": at, "new_string": text}
+        for kind, at, text in steps
+    ]
+    box = memory_toolbox({"a": body.encode()})
+    done = BlockingToolbox(box).call("multi_edit", {"path": "a", "edits": edits})
+    if done.ok:
+        after = box.workspace.files.files["a"].decode()
+        assert done.text.endswith(unified("a", body, after))
+        assert done.details.files[0].first_changed_line == first_changed_line(body, after)

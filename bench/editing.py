@@ -1,0 +1,85 @@
+"""Edits of large files through the whole tool, over a bare read + replace + atomic write of the same file."""
+
+import argparse
+import os
+import tempfile
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+
+from bench.figures import Figure, gathered, paired
+from handtools import Toolbox, local_workspace
+from handtools.toolbox import CODING
+
+LONG = "    value_{0:06d} = compute(alpha, beta={0}, gamma='text')  # a usual line of code, rather long\n"
+SHORT = "value_{0:06d} = {0}\n"
+SIZES = {
+    "10 MB in 109,000 lines": (LONG, 109_000),
+    "200,000 lines in 4.6 MB": (SHORT, 200_000),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rounds", type=int, help="edits of each kind (30; 6 with --quick)")
+
+
+def run(options: argparse.Namespace) -> Iterable[Figure]:
+    rounds = options.rounds or (6 if options.quick else 30)
+    with tempfile.TemporaryDirectory() as folder:
+        yield from gathered(lambda: _large(Path(folder), rounds))
+
+
+async def _large(folder: Path, rounds: int) -> AsyncIterator[Figure]:
+    for index, (name, (line, count)) in enumerate(SIZES.items()):
+        root = folder / str(index)
+        root.mkdir()
+        text = "".join(line.format(n) for n in range(count))
+        (root / "ours.txt").write_text(text)
+        (root / "bare.txt").write_text(text)
+        box = Toolbox(CODING, workspace=local_workspace(root, state=folder / f"{index}.state"))
+        ours, bare = _Counter(count // 2), _Counter(count // 2)
+        yield await paired(
+            f"edit of {name} over read + replace + write",
+            lambda: _ours(box, ours.next()),  # noqa: B023
+            lambda: bare_edit(root / "bare.txt", *bare.next()),  # noqa: B023
+            rounds=rounds,
+            goal=1.5,
+        )
+        yield await paired(
+            f"the same with lost indentation, {name}",
+            lambda: _ours(box, tuple(f"  {part}" for part in ours.next())),  # noqa: B023
+            lambda: bare_edit(root / "bare.txt", *bare.next()),  # noqa: B023
+            rounds=max(rounds // 3, 3),
+            goal=None,
+        )
+
+
+class _Counter:
+    """Edits that always apply: one word in the middle of the file goes up by one."""
+
+    def __init__(self, line: int) -> None:
+        self.word = f"value_{line:06d}"
+        self.at = 0
+
+    def next(self) -> tuple[str, ...]:
+        old = f"{self.word}_{self.at} =" if self.at else f"{self.word} ="
+        self.at += 1
+        return old, f"{self.word}_{self.at} ="
+
+
+async def _ours(box: Toolbox, pair: tuple[str, ...]) -> None:
+    result = await box.call("edit", {"path": "ours.txt", "old_string": pair[0], "new_string": pair[1]})
+    assert result.ok, result.text
+
+
+def bare_edit(path: Path, old: str, new: str) -> None:
+    """What a careful program does: read, replace, write beside it, make it last, rename."""
+    text = path.read_text()
+    temporary = path.with_suffix(".tmp")
+    with temporary.open("w") as file:
+        file.write(text.replace(old, new))
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    handle = os.open(path.parent, os.O_RDONLY)
+    os.fsync(handle)
+    os.close(handle)
