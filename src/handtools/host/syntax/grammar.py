@@ -42,6 +42,8 @@ class Define:
     """Kinds of children that make it something more exact, such as the keyword `interface`."""
     body: str = "body"
     """The field, or the kind of child, below the head."""
+    local: bool = True
+    """Whether it counts inside a function too; told from what is around it, cheaper than by a rule."""
     level: Callable[["SgNode"], int] | None = None
     """For headings: it goes on until one of the same or a lower level."""
 
@@ -94,9 +96,11 @@ def simple(field_name: str, kind: str) -> Namer:
 def named(*path: str) -> Namer:
     """The text of a field, or of a field of a field."""
 
+    first, *rest = path
+
     def name(node: "SgNode") -> Name | None:
-        found: SgNode | None = node
-        for step in path:
+        found = node.field(first)
+        for step in rest:
             found = found and found.field(step)
         return shown(found)
 

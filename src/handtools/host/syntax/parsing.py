@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ast_grep_py import Pos, Range, SgNode
 
 CONTAINERS: frozenset[SymbolKind] = frozenset({"class", "enum", "impl", "interface", "struct", "trait"})
+FUNCTIONS: frozenset[SymbolKind] = frozenset({"function", "method"})
 INSIDE: dict[SymbolKind, SymbolKind] = {"function": "method", "variable": "field"}
 """What these are called right inside a container."""
 OPENERS = frozenset("{([=")
@@ -36,69 +37,72 @@ class _Open:
     line: int
     body_line: int | None
     level: int
-    start: int
     end: int
     children: list[Symbol] = field(default_factory=list)
-
-    def ends_before(self, other: "_Open") -> bool:
-        """Whether another begins outside: a heading also ends where its equal begins."""
-        return self.end <= other.start or 0 < other.level <= self.level
 
 
 def outline(root: "SgNode", grammar: Grammar) -> Outline:
     """What the tree defines. Nodes come in the order they stand, outer ones first: nesting is a stack."""
-    whole = root.range().end
-    around = [_Open("", "namespace", 0, 0, 0, None, 0, 0, whole.index + 1)]
+    whole, definitions = root.range().end, grammar.definitions
+    around = [_Open("", "namespace", 0, 0, 0, None, 0, whole.index + 1)]
     broken: dict[int, None] = {}
     wrapper: Range | None = None
     for node in root.find_all(grammar.outline_rule):
         kind, span = node.kind(), node.range()
-        define = grammar.definitions.get(kind)
+        define = definitions.get(kind)
         if define is None:
             if kind == BROKEN:
                 broken[span.start.line + 1] = None
             else:
                 wrapper = span
             continue
-        opened = _opened(node, define, span, whole)
-        if opened is None:
+        start, level, outer = span.start, 0, around[-1]
+        at = start.index
+        if not define.local and at < outer.end and outer.kind in FUNCTIONS:
             continue
+        if define.level:
+            level = define.level(node)
+        while outer.end <= at or 0 < level <= outer.level:
+            outer = _closed(around, start.line)
+        opened = _opened(node, define, start, whole if level else span.end)
+        if opened is None or (not define.local and outer.kind in FUNCTIONS):
+            continue
+        opened.level = level
         if grammar.prefixes:
             opened.start_line = _after_prefixes(node, grammar, opened.start_line)
-        if wrapper is not None and wrapper.end.index >= span.end.index:
+        if wrapper is not None and wrapper.end.index >= opened.end:
             opened.start_line = wrapper.start.line + 1
         wrapper = None
-        while around[-1].ends_before(opened):
-            _close(around, opened.start_line)
-        if around[-1].kind in CONTAINERS:
+        if outer.kind in CONTAINERS:
             opened.kind = INSIDE.get(opened.kind, opened.kind)
         around.append(opened)
     while len(around) > 1:
-        _close(around, None)
+        _closed(around, None)
     return Outline(grammar.language, tuple(around[0].children), tuple(broken))
 
 
-def _close(around: list[_Open], next_line: int | None) -> None:
+def _closed(around: list[_Open], next_line: int | None) -> _Open:
+    """Put the innermost into the one around it, and give that; a heading ends before the next one's line."""
     done = around.pop()
-    end = next_line - 1 if done.level and next_line is not None else done.end_line
+    end = next_line if done.level and next_line is not None else done.end_line
     around[-1].children.append(
         Symbol(done.name, done.kind, done.start_line, end, done.line, done.body_line, tuple(done.children))
     )
+    return around[-1]
 
 
-def _opened(node: "SgNode", define: Define, span: "Range", whole: "Pos") -> _Open | None:
+def _opened(node: "SgNode", define: Define, start: "Pos", end: "Pos") -> _Open | None:
     name = define.name(node)
     if not name or not name.text:
         return None
-    level = define.level(node) if define.level else 0
-    first, end = span.start.line, whole if level else span.end
+    first = start.line
     last = end.line if end.column else max(end.line - 1, first)
     line, body = first, None
     if last > first:
         line = name.node.range().start.line
         body = _body_line(node, define, line, last) if last > line else None
     kind = _kind(node, define) if define.refine else define.kind
-    return _Open(name.text, kind, first + 1, last + 1, line + 1, body, level, span.start.index, end.index)
+    return _Open(name.text, kind, first + 1, last + 1, line + 1, body, 0, end.index)
 
 
 def _after_prefixes(node: "SgNode", grammar: Grammar, line: int) -> int:

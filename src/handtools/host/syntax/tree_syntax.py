@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from anyio.lowlevel import checkpoint
 
-from handtools.core.syntax import Match, Outline, Role, Spot, Symbol, enclosing, flattened
+from handtools.core.syntax import Match, Outline, Role, Spot, Symbol, enclosing
 from handtools.host.syntax import parsing
 from handtools.host.syntax.grammar import Grammar
 from handtools.host.syntax.grammars import grammar_of
@@ -94,4 +94,8 @@ def _text(data: bytes) -> str:
 
 
 def _weight(found: Outline) -> int:
-    return SYMBOL_BYTES * (1 + sum(1 for _ in flattened(found.symbols)))
+    return SYMBOL_BYTES * (1 + _count(found.symbols))
+
+
+def _count(symbols: Sequence[Symbol]) -> int:
+    return len(symbols) + sum(_count(one.children) for one in symbols if one.children)

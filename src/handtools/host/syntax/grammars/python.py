@@ -1,11 +1,27 @@
 """Python."""
 
-from handtools.host.syntax.grammar import Define, Grammar, named, simple
+from typing import TYPE_CHECKING
 
-_TOP = {
-    "kind": "expression_statement",
-    "inside": {"any": [{"kind": "module"}, {"kind": "block", "inside": {"kind": "class_definition"}}]},
-}
+from handtools.host.syntax.grammar import Define, Grammar, Name, named, shown
+
+if TYPE_CHECKING:
+    from ast_grep_py import SgNode
+
+
+_HOLDERS = {"module", "class_definition"}
+
+
+def _variable(node: "SgNode") -> Name | None:
+    """A plain name that is given a value right in a module or a class, not under an `if` there."""
+    left = node.field("left")
+    if left is None or left.kind() != "identifier":
+        return None
+    statement = node.parent()
+    outer = statement and statement.parent()
+    if outer is not None and outer.kind() == "block":
+        outer = outer.parent()
+    return shown(left) if outer is not None and outer.kind() in _HOLDERS else None
+
 
 PYTHON = Grammar(
     language="python",
@@ -13,9 +29,7 @@ PYTHON = Grammar(
         "class_definition": Define("class", named("name")),
         "function_definition": Define("function", named("name")),
         "type_alias_statement": Define("type", named("left")),
-        "assignment": Define(
-            "variable", simple("left", "identifier"), where={"inside": _TOP}, body="right"
-        ),
+        "assignment": Define("variable", _variable, body="right", local=False),
     },
     wrappers=frozenset({"decorated_definition"}),
     calls={"call": "function", "decorator": ""},
