@@ -87,7 +87,21 @@ class Shown:
     clipped: bool
 
 
-Show = Callable[[Shown], None]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """A connection that a confined command wanted to make."""
+
+    host: str
+    port: int
+    addresses: tuple[str, ...] = ()
+    """Where the host is, as far as it may be gone to."""
+    refused: str = ""
+    """Why it came to nothing, in a sentence."""
+    sent_bytes: int = 0
+    received_bytes: int = 0
+
+
+Show = Callable[[Shown | Visit], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from typing import Any
 from handtools.core.approval import Approval, Reply
 from handtools.core.call import Call
 from handtools.core.changes import Changes
+from handtools.core.command import Visit
 from handtools.core.result import Result
 
 
@@ -25,6 +26,14 @@ class Progressed:
     text: str
     bytes: int = 0
     clipped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Visited:
+    """A command connected to a host, or was refused."""
+
+    call_id: str
+    visit: Visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,5 +70,5 @@ class Settled:
     result: Result[Any]
 
 
-Event = Started | Progressed | Decided | Asked | Changed | Settled
+Event = Started | Progressed | Visited | Decided | Asked | Changed | Settled
 Listener = Callable[[Event], None]

@@ -7,10 +7,10 @@ from anyio import to_thread
 
 from handtools.core.call import Call
 from handtools.core.changes import ChangeSet
-from handtools.core.command import Command, Exit, Job, Output, Page, Ran, Shown
+from handtools.core.command import Command, Exit, Job, Output, Page, Ran, Shown, Visit
 from handtools.core.effects import Run
 from handtools.core.errors import WrongKind
-from handtools.core.events import Event, Progressed
+from handtools.core.events import Event, Progressed, Visited
 from handtools.runtime.guard import OUTPUT, GuardedFiles
 from handtools.runtime.policy import Policy
 from handtools.runtime.workspace import Workspace
@@ -98,8 +98,11 @@ class GuardedCommands:
         changes = await self.files.land(ChangeSet(ran.delta, note="by a command"))
         return replace(end, changes=changes)
 
-    def _show(self, shown: Shown) -> None:
-        self.announce(Progressed(self.call.id, shown.tail, shown.bytes, shown.clipped))
+    def _show(self, shown: Shown | Visit) -> None:
+        if isinstance(shown, Visit):
+            self.announce(Visited(self.call.id, shown))
+        else:
+            self.announce(Progressed(self.call.id, shown.tail, shown.bytes, shown.clipped))
 
 
 def hidden(policy: Policy) -> tuple[str, ...]:

@@ -58,6 +58,8 @@ class Launch:
     """CLONE_NEW* flags; with CLONE_NEWUSER the identity below is mapped first."""
     identity: tuple[int, int] | None = None
     """The user and group it appears as inside its user namespace."""
+    door: tuple[int, int] | None = None
+    """In its own network: a socket to hand a listening one out through, and the port to listen on."""
     mounts: tuple[Mount, ...] = ()
     user: tuple[int, int] | None = None
     """The user and group to become, for runners that start as root."""

@@ -16,6 +16,7 @@ from handtools.host.commands.capturing import Capture, NoCapture
 from handtools.host.commands.environment import environment
 from handtools.host.commands.exits import exit_of, notes_of, output_name
 from handtools.host.commands.launching import Launch, Runner
+from handtools.host.commands.network.egress import reaching
 from handtools.host.commands.processes.running import Ended, Running, run_process
 from handtools.host.commands.runners.choosing import choose, confining
 from handtools.host.commands.session import Left, Sessions, Slip
@@ -82,7 +83,10 @@ class LocalCommands:
             launch = self._launch(command, left, slip, private, read_only)
             capturing = self._capture.begin(launch, call.id)
             try:
-                with confining(self.runner, capturing.launch) as confined:
+                with (
+                    reaching(capturing.launch, show) as egress,
+                    confining(self.runner, egress.launch) as confined,
+                ):
                     ended = await run_process(confined, self._outputs.room(name), show)
                 delta = capturing.finish()
             except BaseException:
@@ -90,7 +94,7 @@ class LocalCommands:
                 raise
             _refuse_unstarted(ended)
             cwd = self._keep(call.session, slip, left)
-            notes = (*confined.notes, *notes_of(ended), *delta.notes)
+            notes = (*confined.notes, *notes_of(ended), *egress.notes(), *delta.notes)
             return Ran(
                 exit=exit_of(ended, name, cwd, notes),
                 delta=delta.changes,
@@ -116,7 +120,8 @@ class LocalCommands:
         with ExitStack() as held:
             slip = held.enter_context(closing(Slip(left, command.script)))
             launch = replace(self._launch(command, left, slip, private, read_only), input_open=True)
-            confined = held.enter_context(confining(self.runner, launch))
+            egress = held.enter_context(reaching(launch))
+            confined = held.enter_context(confining(self.runner, egress.launch))
             running = Running(confined, self._outputs.room(name), None)
             return self._jobs.add(call, command, description, running, held.pop_all())
 

@@ -9,6 +9,7 @@ import fcntl
 import os
 import resource
 import signal
+import socket
 import struct
 import termios
 from typing import Any
@@ -17,6 +18,7 @@ NEW_USER = 0x10000000
 _SET_PDEATHSIG, _SET_SECCOMP, _SET_SUBREAPER, _SET_NO_NEW_PRIVS = 1, 22, 36, 38
 _FILTER = 2
 _LANDLOCK_RESTRICT_SELF = 446
+_GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1  # of a network interface
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -41,6 +43,8 @@ def enter(order: dict[str, Any], fds: dict[int, int], entrances: list[int]) -> N
         _limit(name, value)
     if order["unshare"]:
         _unshare(order["unshare"], order["identity"])
+    if order["door"]:
+        _open_door(*order["door"])
     for source, target, kind, flags, options in order["mounts"]:
         mounting = (source.encode(), target.encode(), kind.encode() or None)
         _checked(_LIBC.mount(*mounting, ctypes.c_ulong(flags), options.encode() or None))
@@ -92,6 +96,18 @@ def _unshare(flags: int, identity: list[int] | None) -> None:
     _tell("/proc/self/setgroups", "deny")
     _tell("/proc/self/uid_map", f"{inside[0]} {user} 1")
     _tell("/proc/self/gid_map", f"{inside[1]} {group} 1")
+
+
+def _open_door(line: int, port: int) -> None:
+    """Listen in the network that is now ours, and hand the listening socket out; inside, nothing is left of it."""
+    with socket.socket(fileno=line) as outside, socket.socket() as listening:
+        request = bytearray(struct.pack("16sH22x", b"lo", 0))
+        fcntl.ioctl(listening, _GET_FLAGS, request)
+        (flags,) = struct.unpack_from("H", request, 16)
+        fcntl.ioctl(listening, _SET_FLAGS, struct.pack("16sH22x", b"lo", flags | _UP))
+        listening.bind(("127.0.0.1", port))
+        listening.listen(1024)
+        socket.send_fds(outside, [b"l"], [listening.fileno()])
 
 
 def _restrict(landlock: int | None, seccomp: bytes) -> None:

@@ -255,6 +255,7 @@ def _order(launch: Launch, mark: str) -> dict[str, Any]:
         "processes": allowance.processes,
         "unshare": launch.unshare,
         "identity": launch.identity,
+        "door": launch.door,
         "mounts": [(m.source, m.target, m.kind, m.flags, m.options) for m in launch.mounts],
         "user": launch.user,
         "landlock": launch.landlock,
@@ -263,4 +264,5 @@ def _order(launch: Launch, mark: str) -> dict[str, Any]:
 
 
 def _extra(launch: Launch) -> tuple[int, ...]:
-    return launch.pass_fds if launch.landlock is None else (*launch.pass_fds, launch.landlock)
+    more = (launch.landlock, launch.door[0] if launch.door else None)
+    return (*launch.pass_fds, *(fd for fd in more if fd is not None))

@@ -1,0 +1,1 @@
+"""The network of a command that may reach listed hosts and nothing else."""
