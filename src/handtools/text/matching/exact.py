@@ -40,6 +40,8 @@ def replace_exact(page: Page, old: str, new: str, hint: Hint | None) -> Applied 
     at = found[left[0]]
     if refusal := _cut_word(page, text, at, needle, wanted) or _lost_depth(page, text, at, needle, wanted):
         return refusal
+    if _frayed(text, at, needle, wanted):
+        return None
     if text is body:
         span = Span(at, at + len(needle))
         return Applied(text=body[:at] + wanted + body[span.end :], tier="exact", spans=(span,))
@@ -100,17 +102,52 @@ def _cut_word(page: Page, text: str, at: int, old: str, new: str) -> Refused | N
 
 
 def _lost_depth(page: Page, text: str, at: int, old: str, new: str) -> Refused | None:
-    """One line quoted without its indentation, lines added: their depth may be counted from either."""
+    """One line quoted without all of its indentation, lines added: their depth may be counted from either."""
     start = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
-    depth = text[start:at]
-    if not depth or depth.strip(" \t") or "\n" in old or "\n" not in new:
+    lost = text[start:at]
+    added = [indent(line) for line in lines.split(new)[1:] if line.strip()]
+    if not lost or lost.strip(" \t") or not added or len(lines.split(old)) > 1:
         return None
-    added = [indent(line.rstrip("\r")) for line in new.split("\n")[1:] if line.strip()]
-    shallowest = min(map(len, added), default=len(depth) + 1)
+    shallowest, depth = min(map(len, added)), len(lost) + len(indent(old))
     opens = old.rstrip().endswith(_OPENERS)
-    if shallowest > len(depth) or (shallowest == len(depth) and not opens):
+    if not indent(old) and (shallowest > depth or (shallowest == depth and not opens)):
         return None
     return refusing.lost_depth(page, lines.line_at(text, at), old)
+
+
+def _frayed(text: str, at: int, old: str, new: str) -> bool:
+    """Whether the blanks around the text make it unsafe to put letters for letters: whole lines must be replaced.
+
+    The text is there letter for letter, but its first line without all of its indentation, or its last without
+    its trailing blanks; and that line goes, or others come.
+    """
+    mine, theirs = lines.split(old), lines.split(new)
+    if len(mine) < 2 and len(theirs) < 2:
+        return False
+    return _frayed_at_start(text, at, mine, theirs) or _frayed_at_end(text, at + len(old), mine, theirs)
+
+
+def _frayed_at_start(text: str, at: int, mine: list[str], theirs: list[str]) -> bool:
+    start = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
+    lost = text[start:at]
+    if not lost or lost.strip(" \t"):
+        return False
+    first = theirs[0] if theirs else ""
+    if not first.strip() or indent(first) != indent(mine[0]):
+        return True
+    # Only the depths that the other old lines show are sure to be counted as the file counts them.
+    sure = {indent(line) for line in mine[1:] if line.strip()}
+    added = [indent(line) for line in theirs[1:] if line.strip() and line not in mine]
+    deep = lost + indent(mine[0])
+    return len(mine) > 1 and any(depth not in sure and not depth.startswith(deep) for depth in added)
+
+
+def _frayed_at_end(text: str, stop: int, mine: list[str], theirs: list[str]) -> bool:
+    end = text.find("\n", stop)
+    rest = text[stop : end if end >= 0 else len(text)].rstrip("\r")
+    if not rest or rest.strip(" \t"):
+        return False
+    return len(mine) != len(theirs) and (not theirs or theirs[-1] != mine[-1])
 
 
 def _replace_lines(page: Page, at: int, old: str, new: str) -> Applied:
