@@ -79,6 +79,9 @@ class LandlockRunner:
             argv=argv,
             env=env | {"TMPDIR": temporary},
             user=user,
+            # No network of its own, where there are no namespaces: so no door into it either.
+            unshare=0 if launch.door else launch.unshare,
+            door=None,
             landlock=_ruleset(self._grants(launch), network=launch.network == "on"),
             seccomp=seccomp.assemble(
                 seccomp.rules(sockets=sockets, ipc="host"), architecture=seccomp.machine()
