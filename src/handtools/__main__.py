@@ -1,6 +1,6 @@
 """`python -m handtools`: the command line."""
 
-from handtools.cli.main import main
+from handtools.cli.entry import main
 
 if __name__ == "__main__":
     main()

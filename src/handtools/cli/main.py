@@ -12,6 +12,7 @@ from handtools.cli.call import call
 from handtools.cli.diff import diff
 from handtools.cli.doctor import doctor
 from handtools.cli.log import log
+from handtools.cli.mcp import mcp
 from handtools.cli.outcome import FAILED
 from handtools.cli.screen import Stopped, tell_failure
 from handtools.cli.show import show
@@ -26,7 +27,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     *(undo, redo, forget),
     *(pending, approve, deny),
     *(call, tools, why),
-    doctor,
+    *(mcp, doctor),
 )
 UNSAID = {"help": False, "install_completion": False, "show_completion": False}
 """Typer loads pydantic to learn that an option without a value has none; these have one."""

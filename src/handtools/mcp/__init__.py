@@ -1,0 +1,1 @@
+"""The tools in every client that speaks MCP, over stdio and HTTP."""

@@ -1,0 +1,117 @@
+"""Methods of our own beside those of MCP: a toolbox as it is, for `RemoteToolbox`."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from handtools.core.approval import Reply
+from handtools.core.call import Call
+from handtools.core.errors import HandtoolsError
+from handtools.core.result import Result
+from handtools.core.wire import approval_to_json, result_to_json
+from handtools.mcp.desk import Desk
+from handtools.mcp.identity import SAFE, digest
+from handtools.mcp.translate import Json, carried
+
+PREFIX = "handtools/"
+REFUSED = -32600
+
+
+class Asked(BaseModel):
+    """Parameters of our methods: each reads what it needs."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    tool: str = ""
+    args: dict[str, Any] = Field(default_factory=dict)
+    id: str = ""
+    session: str = ""
+    turn: str = ""
+    parent: str = ""
+    deadline: float | None = None
+    allow: bool = False
+    remember: str = "once"
+    message: str = ""
+    dialect: str = "plain"
+
+
+Method = Callable[[Any, Asked], Awaitable[Json]]
+
+
+class Extension:
+    """The methods, over one desk."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def methods(self) -> dict[str, Method]:
+        """By the names they travel under."""
+        named: tuple[Method, ...] = (
+            self.call, self.resume, self.cancel, self.waiting, self.why, self.definitions,
+        )  # fmt: skip
+        return {f"{PREFIX}{method.__name__}": method for method in named}
+
+    async def call(self, _ctx: object, asked: Asked) -> Json:
+        """Run a call; a connection that is lost does not end it, and the same id asks for it again."""
+        call = Call(
+            tool=asked.tool,
+            args=asked.args,
+            id=self._id(asked),
+            session=asked.session or self._desk.session,
+            turn=asked.turn,
+            agent=self._desk.agent,
+            parent=asked.parent,
+            deadline=asked.deadline,
+        )
+        return _result(await _told(self._desk.run(call)))
+
+    async def resume(self, _ctx: object, asked: Asked) -> Json:
+        """Answer a pending call, where the token may do that."""
+        if self._desk.asks != "client":
+            raise _refused("This token may not answer: a person does, with `handtools approve`.")
+        remember: Any = asked.remember if asked.remember in {"once", "session", "project"} else "once"
+        reply = Reply(asked.allow, remember, asked.message)
+        return _result(await _told(self._desk.attended.resume(self._id(asked), reply)))
+
+    async def cancel(self, _ctx: object, asked: Asked) -> Json:
+        """Take a running call back."""
+        return {"cancelled": self._desk.attended.cancel(self._id(asked))}
+
+    async def waiting(self, _ctx: object, _asked: Asked) -> Json:
+        """The questions of this token's calls whose answers are out."""
+        agent = self._desk.agent
+        found = await self._desk.attended.waiting()
+        mine = [approval for approval in found if not agent or approval.agent == agent]
+        return {"waiting": [carried(approval_to_json(approval)) for approval in mine]}
+
+    async def why(self, _ctx: object, asked: Asked) -> Json:
+        """The deciding rule for a hypothetical call."""
+        return carried(asdict(await self._desk.toolbox.why(asked.tool, asked.args)))  # type: ignore[no-any-return]
+
+    async def definitions(self, _ctx: object, asked: Asked) -> Json:
+        """What is offered, in a provider's dialect."""
+        dialect: Any = asked.dialect if asked.dialect in {"plain", "strict", "gemini"} else "plain"
+        return {"definitions": [asdict(one) for one in self._desk.toolbox.definitions(dialect)]}
+
+    def _id(self, asked: Asked) -> str:
+        return self._desk.own(asked.id if SAFE.fullmatch(asked.id) else digest("named", asked.id))
+
+
+def _result(result: Result[Any]) -> Json:
+    value: Json = carried(result_to_json(result))
+    return {"result": value}
+
+
+async def _told(working: Awaitable[Result[Any]]) -> Result[Any]:
+    try:
+        return await working
+    except HandtoolsError as problem:
+        raise _refused(str(problem)) from problem
+
+
+def _refused(message: str) -> Exception:
+    from mcp.shared.exceptions import MCPError
+
+    return MCPError(code=REFUSED, message=message)

@@ -1,0 +1,86 @@
+"""Roots: the folders that a client says the work is about; tools keep to those inside the workspace."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import anyio
+
+from handtools.mcp.desk import Desk
+from handtools.mcp.translate import Json
+from handtools.runtime.policy import Rule
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+    from mcp_types import CallToolRequestParams
+
+ANSWER_SECONDS = 5.0
+SPECIAL = re.compile(r"([*?\[\]{}!\\])")
+
+
+class Roots:
+    """Asks for the roots before the first call, and again after they changed."""
+
+    def __init__(self, desk: Desk, root: Path) -> None:
+        self._desk = desk
+        self._root = root.resolve()
+        self._wide = desk.toolbox
+        self._asked = False
+        self._lock: anyio.Lock | None = None
+
+    async def call_tool(
+        self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams"
+    ) -> Json:
+        """Answer `tools/call` within the roots."""
+        if not self._asked:
+            await self._ask(ctx)
+        return await self._desk.call_tool(ctx, params)
+
+    async def changed(self, _ctx: object, _params: object) -> None:
+        """Ask again before the next call."""
+        self._asked = False
+
+    async def _ask(self, ctx: "ServerRequestContext[Any, Any]") -> None:
+        self._lock = self._lock or anyio.Lock()
+        async with self._lock:
+            capabilities = ctx.session.client_capabilities
+            able = getattr(capabilities, "roots", None) is not None and ctx.session.can_send_request
+            if not self._asked and able:
+                self._desk.narrow(self._wide, self._rules(await _listed(ctx)))
+            self._asked = True
+
+    def _rules(self, uris: list[str]) -> list[Rule]:
+        """Nothing where the workspace lies within a root, or apart from all: the command line named it."""
+        folders = [Path(unquote(urlsplit(uri).path)).resolve() for uri in uris if uri.startswith("file://")]
+        if any(self._root.is_relative_to(folder) for folder in folders):
+            return []
+        inside = [folder.relative_to(self._root) for folder in folders if folder.is_relative_to(self._root)]
+        return [within(inside)] if inside else []
+
+
+def within(folders: list[Path]) -> Rule:
+    """Deny everything outside of these folders of the workspace."""
+    names = [SPECIAL.sub(r"\\\1", folder.as_posix()) for folder in folders]
+    above = [SPECIAL.sub(r"\\\1", part.as_posix()) for folder in folders for part in folder.parents]
+    kept = [f"/{name}" for name in names] + [f"/{name}/**" for name in names]
+    return Rule(
+        "roots",
+        "deny",
+        f"The client works on {', '.join(str(folder) for folder in folders)} only.",
+        paths=("**",),
+        but=(*kept, *(f"/{name}" for name in above if name != ".")),
+    )
+
+
+async def _listed(ctx: "ServerRequestContext[Any, Any]") -> list[str]:
+    from mcp.shared.exceptions import MCPError
+    from mcp_types import ListRootsRequest, ListRootsResult
+
+    try:
+        found = await ctx.session.send_request(
+            ListRootsRequest(), ListRootsResult, request_read_timeout_seconds=ANSWER_SECONDS
+        )
+    except MCPError:
+        return []
+    return [str(root.uri) for root in found.roots]
