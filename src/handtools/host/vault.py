@@ -7,6 +7,7 @@ however large the thing is. Elsewhere things are copied, and the copy is complet
 import contextlib
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Collection, Iterator
@@ -23,6 +24,7 @@ from handtools.host.locks import try_lock, unlock
 OLD, NEW = "before", "upper"
 """In an item: what was displaced, and what is to come in."""
 LOCK = "lock"
+_ITEM = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(slots=True)
@@ -121,7 +123,7 @@ class Vault:
         gone = 0
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(self._folder):
-                if name in wanted or not (self._folder / name).is_dir():
+                if name in wanted or not _ITEM.fullmatch(name):
                     continue
                 lock = try_lock(self._folder / name / LOCK)
                 if lock is not None:

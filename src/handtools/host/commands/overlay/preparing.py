@@ -1,0 +1,216 @@
+"""Preparing: room for a layer, and what becomes of it when the command has ended."""
+
+import contextlib
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from handtools.core.changes import Change
+from handtools.host.commands.capturing import Delta
+from handtools.host.commands.launching import Launch, Overlay
+from handtools.host.commands.overlay.cleaning import Cleaner
+from handtools.host.commands.overlay.listing import Listing
+from handtools.host.commands.overlay.mounting import NEW_MOUNTS, NEW_USER, mounted, options
+from handtools.host.vault import NEW, OLD, Item, Vault
+
+WORK = "work"
+KEPT = "kept"
+"""In the vault: what commands wrote where another writer was first."""
+SHOWN = 5
+_PROBE_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """How much a layer may hold and still land."""
+
+    bytes: int = 8 << 30
+    files: int = 500_000
+
+
+class OverlayCapture:
+    """Every command gets a layer of its own over the workspace."""
+
+    def __init__(self, root: str | Path, vault: Vault, *, quota: Quota | None = None) -> None:
+        self._root = os.path.realpath(root)
+        self._vault = vault
+        self._quota = quota or Quota()
+
+    def begin(self, launch: Launch, name: str) -> "OverlayCapturing":  # noqa: ARG002
+        """Make the layer, and have the launch write into it."""
+        item = self._vault.item()
+        root = os.stat(self._root)
+        upper, work = item.path / NEW, item.path / WORK
+        for folder in (upper, work):
+            folder.mkdir(0o700)
+        if os.geteuid() == 0:
+            os.chown(upper, root.st_uid, root.st_gid)
+        upper.chmod(stat.S_IMODE(root.st_mode))  # the layer's own folder is what the workspace looks like
+        overlay = Overlay(self._root, os.fspath(upper), os.fspath(work), self._root)
+        return OverlayCapturing(mounted(launch, overlay), overlay, item, self._vault, self._quota)
+
+
+@dataclass(slots=True)
+class OverlayCapturing:
+    """One command's layer."""
+
+    launch: Launch
+    overlay: Overlay
+    item: Item
+    vault: Vault
+    quota: Quota
+    since: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.since = os.stat(self.overlay.upper).st_ctime_ns
+
+    @property
+    def name(self) -> str:
+        """The item of the vault that holds the layer."""
+        return self.item.name
+
+    def finish(self) -> Delta:
+        """What the command changed, ready to land."""
+        over = self._over_quota()
+        if over:
+            return Delta((), "overlay", notes=(over,))
+        owner = _owner(self.overlay.lower)
+        listing = Listing(
+            lambda path: f"{self.name}/{OLD}/{path}",
+            lambda path: f"{self.name}/{NEW}/{path}",
+            self.since,
+            Cleaner(owner),
+        )
+        changes = listing.of(self.overlay.upper, self.overlay.lower)
+        return Delta(tuple(changes), "overlay", notes=tuple(self._notes(listing)))
+
+    def discard(self) -> None:
+        """Remove what is left of the layer; what was displaced stays."""
+        self.vault.clear(self.name, NEW, WORK)
+        self.item.release()
+
+    def release(self) -> None:
+        """Leave the layer where it is, for someone who comes later."""
+        self.item.release()
+
+    def _over_quota(self) -> str:
+        files = size = 0
+        for folder, names, others in os.walk(self.overlay.upper):
+            files += len(names) + len(others)
+            for name in others:
+                with contextlib.suppress(OSError):
+                    found = os.lstat(os.path.join(folder, name))
+                    size += found.st_blocks * 512
+            limit = self.launch.allowance.written_bytes or self.quota.bytes
+            if size > limit:
+                return f"It wrote more than {limit >> 20:,} MiB to the workspace; nothing of it was kept."
+            if files > self.quota.files:
+                return f"It made more than {self.quota.files:,} files; nothing of it was kept."
+        return ""
+
+    def _notes(self, listing: Listing) -> list[str]:
+        cleaner = listing.cleaner
+        notes: list[str] = []
+        if cleaner.refused:
+            refused = [f"`{path}` ({kind})" for path, kind in cleaner.refused.items()]
+            notes.append(f"Not kept, being no files: {_few(refused)}.")
+        if cleaner.stripped:
+            notes.append(f"Privileges were taken from {_few([f'`{path}`' for path in cleaner.stripped])}.")
+        if listing.stuck:
+            notes.append(
+                f"Pipes, sockets or devices stay: {_few([f'`{path}`' for path in listing.stuck])}."
+            )
+        if listing.conflicts:
+            kept = self._keep(listing)
+            told = _few([f"`{path}`" for path in listing.conflicts])
+            where = f" What the command wrote there is kept in {kept}." if kept else ""
+            notes.append(
+                f"Changed by someone else while the command ran, and left as they are: {told}.{where}"
+            )
+        return notes
+
+    def _keep(self, listing: Listing) -> str:
+        """Put the command's versions of what others changed where a person can find them."""
+        shelf = self.vault.folder / KEPT / self.name
+        theirs = set(listing.conflicts)
+        kept = [change for change in listing.changes if change.path in theirs and _held(change)]
+        for change in kept:
+            target = shelf / change.path
+            target.parent.mkdir(0o700, parents=True, exist_ok=True)
+            os.rename(os.path.join(self.overlay.upper, change.path), target)
+        return os.fspath(shelf) if kept else ""
+
+
+def _held(change: Change) -> bool:
+    return change.after is not None and change.after.held is not None
+
+
+def _owner(root: str) -> tuple[int, int] | None:
+    if os.geteuid() != 0:
+        return None
+    found = os.stat(root)
+    return found.st_uid, found.st_gid
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def vault_folder(root: str | Path, state: Path) -> Path:
+    """Where held things go: on the workspace's file system, in the state folder or else beside the workspace."""
+    real = Path(os.path.realpath(root))
+    device = real.stat().st_dev
+    if not state.exists() or state.stat().st_dev == device:
+        return state / "vault"
+    beside = real.parent
+    with contextlib.suppress(OSError):
+        found = beside.stat()
+        if found.st_dev == device and os.access(beside, os.W_OK) and found.st_uid == os.geteuid():
+            return beside / f".handtools-vault-{state.name}"
+    return state / "vault"
+
+
+_PROBE = """
+import ctypes, os, sys
+flags, user, group, target, words = int(sys.argv[1]), os.geteuid(), os.getegid(), *sys.argv[2:]
+libc = ctypes.CDLL(None, use_errno=True)
+def check(answer):
+    if answer: sys.exit(os.strerror(ctypes.get_errno()))
+check(libc.unshare(flags))
+if user:
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        open(f"/proc/self/{name}", "w").write(text)
+check(libc.mount(b"none", b"/", None, ctypes.c_ulong(0x44000), None))
+check(libc.mount(b"overlay", target.encode(), b"overlay", ctypes.c_ulong(0), words.encode()))
+"""
+
+
+def problem(root: str | Path, vault: Vault) -> str:
+    """Why a layer can't be put over the workspace here; empty when it can."""
+    if not sys.platform.startswith("linux"):
+        return "Layers need Linux."
+    real = os.path.realpath(root)
+    try:
+        vault.folder.mkdir(0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=vault.folder, prefix=".probe-") as folder:
+            upper, work = Path(folder, "upper"), Path(folder, "work")
+            upper.mkdir()
+            work.mkdir()
+            words = options(
+                Overlay(real, os.fspath(upper), os.fspath(work), real), as_root=os.geteuid() == 0
+            )
+            flags = NEW_MOUNTS | (NEW_USER if os.geteuid() else 0)
+            argv = [sys.executable, "-SEc", _PROBE, str(flags), real, words]
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False)
+            for inner in work.iterdir():
+                inner.chmod(0o700)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"A layer can't be made: {error}"
+    return (
+        f"A layer can't be mounted here: {done.stderr.strip().splitlines()[-1]}." if done.returncode else ""
+    )
