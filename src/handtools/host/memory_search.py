@@ -133,7 +133,7 @@ class MemorySearch:
         for depth in range(len(parts)):
             path = "/".join(parts[:depth])
             ignores = ignores.into(path, self._ignore_texts(path))
-        return ignores.entered(scope.root)
+        return ignores
 
     def _ignore_texts(self, folder: str) -> dict[str, str]:
         files = self._files.files

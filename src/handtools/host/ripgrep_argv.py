@@ -14,7 +14,7 @@ from handtools.text.selecting import suffixed
 NAME = "rg.exe" if os.name == "nt" else "rg"
 TYPE = "handtools"
 """What the wanted globs are called as a file type: types narrow a search, `-g` would undo the ignore rules."""
-VERSION_CONTROL = ("!.git", "!.hg", "!.svn", "!.jj")
+VERSION_CONTROL = (".git", ".hg", ".svn", ".jj")
 _SYSTEM = ("SYSTEMROOT", "TMPDIR", "TEMP", "TMP")
 
 
@@ -61,10 +61,10 @@ def walk(scope: Scope, root: Path) -> list[str]:
     if scope.hidden:
         options.append("--hidden")
     options += _ignoring(scope, root)
-    for glob in VERSION_CONTROL:
-        options += ["--glob", glob]
-    for glob in scope.exclude:
-        options += ["--iglob", f"!{glob}"]
+    # Each glob is tried on every path: a tenth of rg's time for names that it passes by as hidden anyway.
+    for glob in (*VERSION_CONTROL, *scope.exclude):
+        if scope.hidden or not glob.startswith("."):
+            options += ["--iglob", f"!{glob}"]
     if narrowing := narrowed(scope):
         for glob in narrowing:
             options += ["--type-add", f"{TYPE}:{glob}"]

@@ -99,7 +99,7 @@ class Walker:
         )
 
     def _above(self, scope: Scope) -> Ignores:
-        """The ignore files between the workspace's folder and the root of the walk, which itself was named."""
+        """The ignore files between the workspace's folder and the root of the walk."""
         ignores = Ignores()
         if scope.ignored or scope.root == ".":
             return ignores
@@ -108,7 +108,7 @@ class Walker:
             path = "/".join(parts[:depth])
             with self._root.folder(path) as folder:
                 ignores = ignores.into(path, _ignore_texts(folder, set(folder.names()), path))
-        return ignores.entered(scope.root)
+        return ignores
 
     def _look(
         self, path: str, ignores: Ignores, scope: Scope, admit: Admit, *, most: int | None, watch: "_Watch"

@@ -17,15 +17,25 @@ from handtools.text.screening import Screen
 IGNORE_FILES = (".rgignore", ".ignore", ".gitignore", ".git/info/exclude")
 """Names of ignore files, the stronger first."""
 Verdict = Literal["ignore", "keep"]
+_MARK = "\x01"
 _TRAILING_SPACE = re.compile(r"(?<!\\)[ \t]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
+    pattern: str
     glob: Glob
+    """Matches a path with the mark after it: a glob alone would also match what is below a folder."""
     verdict: Verdict
     by_name: bool
     """A rule without a slash speaks about the name alone, at any depth."""
+    for_folders: bool
+
+    def speaks(self, path: str, name: str, *, folder: bool) -> bool:
+        """Tell whether the rule is about this path itself."""
+        if self.for_folders and not folder:
+            return False
+        return self.glob.matches(f"{name if self.by_name else path}/{_MARK}")
 
 
 class IgnoreFile:
@@ -43,24 +53,9 @@ class IgnoreFile:
         below = path[len(self.folder) + 1 :] if self.folder else path
         name = below.rpartition("/")[2]
         for rule in self._rules:
-            if rule.glob.matches(name if rule.by_name else below, folder=folder):
+            if rule.speaks(below, name, folder=folder):
                 return rule.verdict
         return None
-
-    def without(self, path: str) -> "IgnoreFile":
-        """This file for someone who has entered `path` on purpose: rules against the way in are off."""
-        parts = path.split("/")
-        ways = ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
-        below = [way[len(self.folder) + 1 :] if self.folder else way for way in ways]
-        inside = [way for way in below if way]
-        entered = IgnoreFile("", self.folder)
-        entered.screen = self.screen
-        entered._rules = tuple(
-            rule
-            for rule in self._rules
-            if rule.by_name or not any(rule.glob.matches(way, folder=True) for way in inside)
-        )
-        return entered
 
 
 class Ignores:
@@ -80,10 +75,6 @@ class Ignores:
             for name, rank in zip(IGNORE_FILES, self._ranks, strict=True)
         )
         return Ignores(ranks)
-
-    def entered(self, path: str) -> "Ignores":
-        """Give these ignores for a walk that starts at `path` because someone named it."""
-        return Ignores(tuple(tuple(file.without(path) for file in rank) for rank in self._ranks))
 
     def suspects(self, paths: Sequence[str]) -> set[str]:
         """Give the paths about which some rule may have something to say."""
@@ -109,7 +100,7 @@ def leaves_out(ignores: Ignores, path: str, *, folder: bool, hidden: bool) -> bo
 
 @lru_cache(maxsize=1024)
 def _screen(text: str) -> Screen:
-    return Screen(rule.glob.pattern for rule in _rules(text))
+    return Screen(rule.pattern for rule in _rules(text))
 
 
 @lru_cache(maxsize=1024)
@@ -130,7 +121,11 @@ def _rule(line: str) -> _Rule | None:
     verdict: Verdict = "ignore"
     if line.startswith("!"):
         verdict, line = "keep", line[1:]
+    bare = line.rstrip("/")
+    # `a/**` is all that is in `a`, not `a` itself.
+    inner = f"{bare}/*" if bare.endswith("/**") else bare
     try:
-        return _Rule(Glob(line), verdict, by_name="/" not in line.rstrip("/"))
+        glob = Glob(f"{inner}/{_MARK}")
     except BadGlob:
         return None
+    return _Rule(bare, glob, verdict, by_name="/" not in bare, for_folders=line.endswith("/"))
