@@ -1,0 +1,256 @@
+"""Commands that may reach listed hosts and nothing else, in a real sandbox."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import urllib.request
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+import pytest
+
+from handtools.core.call import Call
+from handtools.core.command import Allowance, Command, Ran, Visit
+from handtools.host.commands.local_commands import LocalCommands
+from handtools.host.commands.network.egress import PORT
+from handtools.host.commands.runners.bubblewrap import BubblewrapRunner
+from handtools.host.store import FolderStore
+
+pytestmark = pytest.mark.skipif(
+    bool(BubblewrapRunner().available()), reason="bubblewrap does not work here"
+)
+
+PACKAGE = "iniconfig"
+ASK_PIP = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
+"""pip's own default, where nothing else is configured."""
+
+CLIENT = f"""
+import socket, sys
+def through(first, then=b""):
+    with socket.create_connection(("127.0.0.1", {PORT}), timeout=20) as s:
+        s.sendall(first)
+        if then:
+            s.recv(65536)
+            s.sendall(then)
+        heard = b""
+        while piece := s.recv(65536):
+            heard += piece
+        return heard.decode("latin-1")
+def attempt(action):
+    try:
+        return action()
+    except OSError as error:
+        return f"{{type(error).__name__}}"
+"""
+
+
+class Hello(BaseHTTPRequestHandler):
+    """Says hello."""
+
+    def do_GET(self) -> None:
+        body = b"hello from outside"
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def outside():
+    """A server on this machine, outside every sandbox."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hello)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_address[1]
+    server.shutdown()
+    server.server_close()
+
+
+class Confined:
+    """Commands in a sandbox, and every connection that was announced."""
+
+    def __init__(self, folder, runner=None) -> None:
+        self.root = folder / "work"
+        self.root.mkdir()
+        self.told: list[Visit] = []
+        self.commands = LocalCommands(
+            self.root,
+            state=folder / "state",
+            outputs=FolderStore(folder / "outputs"),
+            runner=runner or BubblewrapRunner(),
+        )
+
+    async def run(self, script: str, *hosts: str, seconds: float = 60.0) -> tuple[Ran, str]:
+        command = Command(
+            script=script, network="listed", hosts=hosts, allowance=Allowance(seconds=seconds)
+        )
+        ran = await self.commands.run(
+            command, call=Call(tool="bash", args={}), show=self._show, private=(), read_only=()
+        )
+        output = ran.exit.output
+        return ran, (output.head + output.tail).decode()
+
+    async def python(self, program: str, *hosts: str) -> tuple[Ran, str]:
+        (self.root / "client.py").write_text(CLIENT + program)
+        return await self.run(f"{interpreter()} client.py", *hosts)
+
+    def _show(self, shown: object) -> None:
+        if isinstance(shown, Visit):
+            self.told.append(shown)
+
+
+def interpreter() -> str:
+    """One that is visible inside."""
+    return "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3"
+
+
+@pytest.fixture
+def confined(tmp_path):
+    made = Confined(tmp_path)
+    yield made
+    made.commands.close()
+
+
+pytestmark = [pytestmark, pytest.mark.anyio]
+
+
+async def test_a_listed_host_answers_over_http_and_through_a_tunnel_and_socks(confined, outside):
+    ran, said = await confined.python(
+        f"""
+plain = b"GET http://127.0.0.1:{outside}/ HTTP/1.1\\r\\n\\r\\n"
+print(through(plain).splitlines()[0], through(plain).splitlines()[-1])
+tunnel = b"CONNECT 127.0.0.1:{outside} HTTP/1.1\\r\\n\\r\\n"
+print(through(tunnel, b"GET / HTTP/1.0\\r\\n\\r\\n").splitlines()[-1])
+import struct
+with socket.create_connection(("127.0.0.1", {PORT})) as s:
+    s.sendall(b"\\x05\\x01\\x00"); s.recv(2)
+    s.sendall(b"\\x05\\x01\\x00\\x01\\x7f\\x00\\x00\\x01" + struct.pack("!H", {outside})); s.recv(10)
+    s.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n")
+    print(s.makefile().read().splitlines()[-1])
+""",
+        f"127.0.0.1:{outside}",
+    )
+    hello = "hello from outside"
+    assert said.splitlines() == [f"HTTP/1.0 200 OK {hello}", hello, hello]
+    assert not [note for note in ran.exit.notes if note.startswith("Network: ")]
+    assert [(visit.host, visit.port, visit.refused) for visit in confined.told] == [
+        ("127.0.0.1", outside, "")
+    ] * 4
+
+
+async def test_every_other_way_out_is_shut(confined, outside):
+    ran, said = await confined.python(
+        f"""
+addresses = ["127.0.0.1:{outside + 1}", "[::1]:{outside}", "169.254.169.254:80", "2130706434:{outside}"]
+for wish in ["other.example:443", *addresses]:
+    print(through(f"CONNECT {{wish}} HTTP/1.1\\r\\n\\r\\n".encode()).split()[1])
+print(through(b"GET http://other.example/ HTTP/1.1\\r\\n\\r\\n").split()[1])
+print(attempt(lambda: socket.create_connection(("127.0.0.1", {outside}), timeout=5)))
+print(attempt(lambda: socket.create_connection(("198.51.100.1", 443), timeout=5)))
+print(attempt(lambda: socket.create_connection(("2001:db8::1", 443), timeout=5)))
+print(attempt(lambda: socket.getaddrinfo("localhost.example", 443)))
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+print(attempt(lambda: udp.sendto(b"x", ("198.51.100.1", 53))))
+""",
+        f"127.0.0.1:{outside}",
+    )
+    answers = said.splitlines()
+    assert answers[:6] == ["403"] * 6
+    assert answers[6] == "ConnectionRefusedError"
+    assert answers[7:9] == ["OSError", "OSError"]
+    assert answers[9] == "gaierror"
+    assert answers[10] == "OSError"
+    assert len(confined.told) == 6
+    assert all(visit.refused for visit in confined.told)
+    assert len([note for note in ran.exit.notes if note.startswith("Network: ")]) == 6
+
+
+async def test_a_command_without_a_list_has_no_proxy(confined):
+    command = Command(script=f"exec 3<>/dev/tcp/127.0.0.1/{PORT}; env | grep -ci proxy")
+    ran = await confined.commands.run(
+        command, call=Call(tool="bash", args={}), show=lambda _: None, private=(), read_only=()
+    )
+    assert b"refused" in ran.exit.output.head
+    assert ran.exit.output.head.endswith(b"\n0\n")
+
+
+async def test_nothing_of_the_proxy_is_left_inside_or_after(confined, outside):
+    before = {thread.name for thread in threading.enumerate()}
+    count = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        _, said = await confined.run("ls -l /proc/self/fd | grep -c socket; true", f"127.0.0.1:{outside}")
+        assert said.strip() == "0"
+    assert "handtools-proxy" not in {thread.name for thread in threading.enumerate()} - before
+    assert len(os.listdir("/proc/self/fd")) <= count + 4  # the line to an idle supervisor
+
+
+async def test_a_job_in_the_background_keeps_its_way_out(confined, outside):
+    (confined.root / "client.py").write_text(
+        CLIENT + f'print(through(b"GET http://127.0.0.1:{outside}/ HTTP/1.1\\r\\n\\r\\n").splitlines()[-1])'
+    )
+    call = Call(tool="bash", args={})
+    command = Command(
+        script=f"{interpreter()} client.py", network="listed", hosts=(f"127.0.0.1:{outside}",)
+    )
+    job = await confined.commands.start(command, call=call, description="", private=(), read_only=())
+    ended = await confined.commands.job(job.id, call.session, timeout=30)
+    assert ended.output.head == b"hello from outside\n"
+
+
+def index_hosts() -> tuple[str, ...]:
+    """The host of pip's index, and those that its page of the package sends pip to."""
+    configured = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
+        capture_output=True, text=True, check=False,
+    ).stdout.strip()  # fmt: skip
+    for program in (sys.executable, "python3"):
+        asked = subprocess.run([program, "-c", ASK_PIP], capture_output=True, text=True, check=False)
+        if configured or asked.returncode == 0:
+            break
+    index = configured or asked.stdout.strip() or pytest.skip("machine: pip has no index")
+    try:
+        with urllib.request.urlopen(f"{index.rstrip('/')}/{PACKAGE}/", timeout=30) as page:
+            links = re.findall(r'href="(https?://[^"]+)"', page.read().decode())
+    except OSError as error:
+        pytest.skip(f"machine: pip's index can't be reached: {error}")
+    return tuple(dict.fromkeys(urlsplit(url).hostname or "" for url in (index, *links)))
+
+
+def resolvable(host: str) -> bool:
+    with suppress(OSError):
+        return bool(socket.getaddrinfo(host, 443))
+    return False
+
+
+INSTALL = (
+    f"{interpreter()} -m venv v && PIP_RETRIES=0 v/bin/pip install -q --no-cache-dir {PACKAGE} "
+    f"&& v/bin/python -c 'import {PACKAGE}; print({PACKAGE}.__name__)'"
+)
+
+
+async def test_pip_installs_from_its_index_when_that_is_listed(confined):
+    hosts = index_hosts()
+    assert resolvable(hosts[0])
+    ran, said = await confined.run(INSTALL, *hosts, seconds=240)
+    assert ran.exit.code == 0, said
+    assert said.splitlines()[-1] == PACKAGE
+    reached = {visit.host for visit in confined.told if not visit.refused}
+    assert reached == set(hosts)
+    assert not [visit for visit in confined.told if visit.refused]
+
+
+async def test_pip_installs_nothing_when_another_host_is_listed(confined):
+    hosts = index_hosts()
+    ran, said = await confined.run(INSTALL, "other.example", seconds=240)
+    assert ran.exit.code != 0
+    assert "No matching distribution" in said or "403" in said
+    assert {visit.host for visit in confined.told} <= set(hosts)
+    assert confined.told
+    assert all(visit.refused for visit in confined.told)
+    assert any(hosts[0] in note for note in ran.exit.notes)

@@ -1,0 +1,222 @@
+"""The proxy on a loopback port: what it lets through, what it refuses, and that it notes both."""
+
+import contextlib
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from typing import Self
+
+import pytest
+
+from handtools.core.command import Visit
+from handtools.host.commands.network.proxy import Patience, Proxy
+from handtools.text.hosts import read_hosts
+
+SHORT = 0.2
+
+
+class Server:
+    """Answers every connection with what it was sent, once."""
+
+    def __init__(self) -> None:
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        self.heard: list[bytes] = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                there, _ = self.socket.accept()
+                with there:
+                    heard = there.recv(65536)
+                    self.heard.append(heard)
+                    there.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi")
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    made.socket.close()
+
+
+class Through:
+    """A proxy that listens, and what clients say to it."""
+
+    def __init__(self, *hosts: str, patience: Patience | None = None) -> None:
+        self.told: list[Visit] = []
+        self.proxy = Proxy(read_hosts(hosts), self.told.append, patience or Patience())
+        self.line, self.far = socket.socketpair()
+        listening = socket.create_server(("127.0.0.1", 0))
+        self.address = listening.getsockname()
+        self.proxy.start(self.line)
+        socket.send_fds(self.far, [b"l"], [listening.fileno()])
+        listening.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self.line.fileno() < 0:
+            return
+        self.line.shutdown(socket.SHUT_RDWR)
+        self.proxy.stop()
+        self.line.close()
+        self.far.close()
+
+    def says(self, *parts: bytes) -> bytes:
+        """Send the parts, each after an answer to the one before; everything that came back."""
+        with socket.create_connection(self.address, timeout=10) as client:
+            heard = b""
+            for number, part in enumerate(parts):
+                client.sendall(part)
+                if number < len(parts) - 1:
+                    heard += client.recv(65536)
+            while piece := client.recv(65536):
+                heard += piece
+            return heard
+
+    @property
+    def visits(self) -> list[Visit]:
+        """The log, once everything has ended."""
+        self.close()
+        return self.proxy.visits
+
+
+def test_a_tunnel_to_a_listed_address_carries_both_ways(server):
+    with Through(f"127.0.0.1:{server.port}") as through:
+        heard = through.says(
+            f"CONNECT 127.0.0.1:{server.port} HTTP/1.1\r\n\r\n".encode(), b"GET / HTTP/1.1\r\n\r\n"
+        )
+    assert heard.startswith(b"HTTP/1.1 200 Connected\r\n\r\nHTTP/1.1 200 OK")
+    assert server.heard == [b"GET / HTTP/1.1\r\n\r\n"]
+    [visit] = through.proxy.visits
+    assert (visit.host, visit.port, visit.addresses) == ("127.0.0.1", server.port, ("127.0.0.1",))
+    assert (visit.refused, visit.sent_bytes, visit.received_bytes) == ("", 18, 59)
+
+
+def test_a_plain_request_goes_to_the_host_that_was_judged_whatever_it_names(server):
+    with Through(f"127.0.0.1:{server.port}") as through:
+        request = (
+            f"GET http://127.0.0.1:{server.port}/a?b=c HTTP/1.1\r\nHost: evil.example\r\n"
+            "Proxy-Authorization: secret\r\nProxy-Connection: keep-alive\r\nAccept: */*\r\n\r\n"
+        )
+        assert through.says(request.encode()).endswith(b"hi")
+    [heard] = server.heard
+    assert heard.startswith(f"GET /a?b=c HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n".encode())
+    assert b"Accept: */*" in heard
+    assert b"evil" not in heard
+    assert b"secret" not in heard
+
+
+def test_a_second_request_on_the_same_connection_is_not_passed_on(server):
+    with Through(f"127.0.0.1:{server.port}") as through:
+        one = f"POST http://127.0.0.1:{server.port}/ HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc"
+        two = "GET http://evil.example/ HTTP/1.1\r\n\r\n"
+        through.says((one + two).encode())
+    assert b"".join(server.heard).endswith((b"\r\n\r\nabc", b"\r\n\r\n"))
+    assert b"evil" not in b"".join(server.heard)
+
+
+def test_socks_carries_both_ways(server):
+    with Through(f"127.0.0.1:{server.port}") as through:
+        port = struct.pack("!H", server.port)
+        heard = through.says(b"\x05\x01\x00", b"\x05\x01\x00\x01\x7f\x00\x00\x01" + port, b"hello")
+    assert heard.startswith(b"\x05\x00\x05\x00\x00\x01")
+    assert server.heard == [b"hello"]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "evil.example:443",
+        "127.0.0.1:1",
+        "[::1]:443",
+        "2130706433:443",
+        "169.254.169.254:80",
+        "localhost:443",
+    ],
+)
+def test_what_is_not_listed_is_refused_with_words_and_noted(server, target):
+    with Through("example.com", f"127.0.0.1:{server.port}") as through:
+        heard = through.says(f"CONNECT {target} HTTP/1.1\r\n\r\n".encode())
+        assert heard.startswith(b"HTTP/1.1 403 Forbidden\r\n")
+        assert b"is not on the list" in heard
+        [visit] = through.visits
+    assert "is not on the list" in visit.refused
+    assert through.told == [visit]
+    assert server.heard == []
+
+
+def test_socks_is_refused_by_the_same_list(server):
+    with Through("example.com") as through:
+        name = b"evil.example"
+        wish = b"\x05\x01\x00\x03" + bytes([len(name)]) + name + b"\x01\xbb"
+        assert through.says(b"\x05\x01\x00", wish)[2:4] == b"\x05\x02"
+        port = struct.pack("!H", server.port)
+        assert through.says(b"\x05\x01\x00", b"\x05\x01\x00\x01\x7f\x00\x00\x01" + port)[2:4] == b"\x05\x02"
+        assert through.says(b"\x05\x01\x00", b"\x05\x02\x00\x01\x7f\x00\x00\x01" + port)[2:4] == b"\x05\x07"
+    assert server.heard == []
+
+
+def test_a_listed_name_that_leads_to_this_machine_is_refused(server):
+    with Through(f"localhost:{server.port}") as through:
+        heard = through.says(f"CONNECT localhost:{server.port} HTTP/1.1\r\n\r\n".encode())
+        assert b"leads where no command may go" in heard
+    assert server.heard == []
+
+
+def test_a_listed_name_may_lead_to_an_address_that_is_listed_too(server):
+    with Through(f"localhost:{server.port}", "127.0.0.1") as through:
+        heard = through.says(f"CONNECT localhost:{server.port} HTTP/1.1\r\n\r\n".encode(), b"x")
+    assert heard.startswith(b"HTTP/1.1 200")
+
+
+def test_a_host_that_does_not_answer_is_told_from_one_that_is_refused():
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    with Through(f"127.0.0.1:{port}") as through:
+        heard = through.says(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n".encode())
+        assert heard.startswith(b"HTTP/1.1 502 ")
+        assert "can't be reached" in through.visits[0].refused
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET https://example.com/ HTTP/1.1\r\n\r\n",
+        b"CONNECT example.com HTTP/1.1\r\n\r\n",
+        b"CONNECT example.com:99999 HTTP/1.1\r\n\r\n",
+        b"CONNECT :443 HTTP/1.1\r\n\r\n",
+        b"nonsense\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\n",
+        b"POST http://example.com/ HTTP/1.1\r\nContent-Length: many\r\n\r\n",
+        b"GET http://example.com/ HTTP/1.1\r\nX: " + b"x" * 70_000 + b"\r\n\r\n",
+    ],
+)
+def test_what_is_no_wish_is_answered_and_goes_nowhere(said):
+    with Through("example.com") as through:
+        assert through.says(said).startswith(b"HTTP/1.1 400 ")
+        assert through.visits == []
+
+
+def test_a_client_that_says_nothing_is_not_waited_for():
+    with Through("example.com", patience=Patience(wish=SHORT)) as through:
+        assert through.says(b"CONN") == b""
+
+
+def test_closing_ends_connections_that_are_open(server):
+    with Through(f"127.0.0.1:{server.port}") as through:
+        client = socket.create_connection(through.address, timeout=10)
+        client.sendall(f"CONNECT 127.0.0.1:{server.port} HTTP/1.1\r\n\r\n".encode())
+        assert client.recv(100).startswith(b"HTTP/1.1 200")
+        assert len(through.told) == 1
+        assert len(through.visits) == 1
+        assert client.recv(100) == b""
+        client.close()
