@@ -23,7 +23,7 @@ import anyio.lowlevel
 
 from bench.figures import Figure
 from handtools.core.call import Call
-from handtools.core.command import Allowance, Command, Shown
+from handtools.core.command import Allowance, Command, Shown, Visit
 from handtools.host.commands.launching import Runner
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.commands.runners.plain import PlainRunner
@@ -75,8 +75,19 @@ class Tally:
 
     runs: int = 0
     hung: int = 0
+    seen: int = 0
+    """Processes that were alive when a tree was cancelled: there must be some to kill."""
     survivors: list[str] = field(default_factory=list)
     returns: dict[str, list[float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How one run went."""
+
+    milliseconds: float
+    """From what ended the tree to the return of the call."""
+    trees: int
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,6 +109,9 @@ def run(options: argparse.Namespace) -> Iterable[Figure]:
     for line in tally.survivors[:20]:
         print(line, file=sys.stderr)
     yield Figure(name=f"survivors of {tally.runs} runs", value=len(tally.survivors), unit="runs", goal=0)
+    yield Figure(
+        name="processes alive at cancel", value=tally.seen, unit="processes", goal=1, better="higher"
+    )
     yield Figure(name="hung calls", value=tally.hung, unit="calls", goal=0)
     for ending, goal in (("cancel", 300.0), ("timeout", None), ("exit", None)):
         taken = sorted(tally.returns.get(ending, ()))
@@ -124,8 +138,9 @@ async def _all(commands: LocalCommands, runs: int, tally: Tally) -> None:
         token = f"7{secrets.randbelow(10**8):08d}"
         try:
             with anyio.fail_after(HUNG_SECONDS):
-                milliseconds = await _one(commands, TREES[tree], ending, token)
-            tally.returns.setdefault(ending, []).append(milliseconds)
+                ended = await one(commands, TREES[tree], ending, token)
+            tally.returns.setdefault(ending, []).append(ended.milliseconds)
+            tally.seen += ended.trees
         except TimeoutError:
             tally.hung += 1
         left = alive(token)
@@ -139,17 +154,17 @@ async def _all(commands: LocalCommands, runs: int, tally: Tally) -> None:
             print(f"{tally.runs} of {runs}, {len(tally.survivors)} with survivors", file=sys.stderr)
 
 
-async def _one(commands: LocalCommands, tree: str, ending: Ending, token: str) -> float:
-    """Run a tree to its end; gives back the milliseconds from what ended it to the return of the call."""
+async def one(commands: LocalCommands, tree: str, ending: Ending, token: str) -> Ended:
+    """Run a tree to its end."""
     script = tree.format(t=token, python=sys.executable, daemons=DAEMONS, chaser=CHASER)
     script += f"\necho {READY}\n" + ("exit 0" if ending == "exit" else f"sleep {token}")
     seconds = 0.4 if ending == "timeout" else 60.0
     command = Command(script=script, allowance=Allowance(seconds=seconds))
     ready = anyio.Event()
-    moment = time.perf_counter()
+    moment, trees = time.perf_counter(), 0
 
-    def show(shown: Shown) -> None:
-        if READY in shown.tail:
+    def show(shown: Shown | Visit) -> None:
+        if isinstance(shown, Shown) and READY in shown.tail:
             anyio.from_thread.run_sync(ready.set, token=loop)
 
     loop = anyio.lowlevel.current_token()
@@ -157,8 +172,9 @@ async def _one(commands: LocalCommands, tree: str, ending: Ending, token: str) -
         async with anyio.create_task_group() as group:
 
             async def cancel() -> None:
-                nonlocal moment
+                nonlocal moment, trees
                 await ready.wait()
+                trees = len(alive(token))
                 moment = time.perf_counter()
                 scope.cancel()
 
@@ -170,7 +186,7 @@ async def _one(commands: LocalCommands, tree: str, ending: Ending, token: str) -
             group.cancel_scope.cancel()
     if ending == "timeout":
         moment = started + seconds
-    return (time.perf_counter() - (moment if ending != "exit" else started)) * 1000
+    return Ended((time.perf_counter() - (moment if ending != "exit" else started)) * 1000, trees)
 
 
 def alive(token: str) -> list[int]:

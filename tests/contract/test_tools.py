@@ -1,9 +1,12 @@
 """The contract of any tool, held by ours."""
 
+from handtools.testing.commands import Answer, MemoryCommands
 from handtools.testing.contract import ToolContract
+from handtools.tools.bash import bash as bash_tool
 from handtools.tools.edit import edit as edit_tool
 from handtools.tools.find import find as find_tool
 from handtools.tools.grep import grep as grep_tool
+from handtools.tools.jobs import jobs as jobs_tool
 from handtools.tools.list import list_ as list_tool
 from handtools.tools.multi_edit import multi_edit as multi_edit_tool
 from handtools.tools.now import now as now_tool
@@ -77,6 +80,22 @@ class TestTextEditor(ToolContract):
 class TestTextEditorOfTheFirstEdition(TestTextEditor):
     tool = text_editor("text_editor_20250124")
     args = {"command": "insert", "path": "a.txt", "insert_line": 0, "new_str": "zero"}
+
+
+class TestBash(ToolContract):
+    tool = bash_tool
+    args = {"command": "echo one"}
+
+    def commands(self):
+        return MemoryCommands({"echo one": Answer(b"one\n")})
+
+
+class TestJobs(ToolContract):
+    tool = jobs_tool
+    args = {}
+
+    def commands(self):
+        return MemoryCommands()
 
 
 class TestWrite(ToolContract):

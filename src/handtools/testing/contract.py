@@ -8,10 +8,12 @@ import anyio
 
 from handtools.core.call import Call
 from handtools.core.cancel import CancelToken
+from handtools.core.ports import HostCommands
 from handtools.core.result import Result
 from handtools.core.schema import schema
 from handtools.core.tool import AnyTool
 from handtools.core.wire import result_from_json, result_to_json
+from handtools.host.commands.no_commands import NoCommands
 from handtools.runtime.overflow import OUTPUT_BYTES
 from handtools.runtime.policy import Policy, Rule
 from handtools.testing.fakes import memory_toolbox
@@ -33,6 +35,10 @@ class ToolContract:
     """Arguments of a call that succeeds."""
     files: ClassVar[Mapping[str, bytes]] = {}
     """The workspace that the call needs."""
+
+    def commands(self) -> HostCommands:
+        """The commands that the call needs."""
+        return NoCommands()
 
     def test_a_good_call_succeeds_with_details_that_survive_json(self) -> None:
         result = self._call(self._box())
@@ -98,7 +104,7 @@ class ToolContract:
 
     def _box(self, **options: Any) -> Toolbox:
         tools = [self.tool] if self.tool.name == undo.name else [self.tool, undo]
-        return memory_toolbox(self.files, tools=tools, **options)
+        return memory_toolbox(self.files, tools=tools, commands=self.commands(), **options)
 
     def _call(self, box: Toolbox, cancel: CancelToken | None = None) -> Result[Any]:
         return anyio.run(lambda: box.call(self.tool.name, self.args, cancel=cancel))

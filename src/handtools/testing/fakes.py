@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 
+from handtools.core.ports import HostCommands
 from handtools.core.tool import AnyTool
 from handtools.host.commands.no_commands import NoCommands
 from handtools.host.media.file_media import FileMedia
@@ -71,7 +72,9 @@ class MemoryLocks:
             await turn.__aexit__(None, None, None)
 
 
-def memory_workspace(files: Mapping[str, bytes] | None = None) -> Workspace:
+def memory_workspace(
+    files: Mapping[str, bytes] | None = None, *, commands: HostCommands | None = None
+) -> Workspace:
     """A workspace that lives and dies with the test."""
     held = MemoryFiles(dict(files or {}))
     return Workspace(
@@ -82,12 +85,16 @@ def memory_workspace(files: Mapping[str, bytes] | None = None) -> Workspace:
         search=MemorySearch(held),
         syntax=TreeSyntax(),
         media=FileMedia(),
-        commands=NoCommands(),
+        commands=commands or NoCommands(),
     )
 
 
 def memory_toolbox(
-    files: Mapping[str, bytes] | None = None, *, tools: Sequence[AnyTool] = CODING, **options: Any
+    files: Mapping[str, bytes] | None = None,
+    *,
+    tools: Sequence[AnyTool] = CODING,
+    commands: HostCommands | None = None,
+    **options: Any,
 ) -> Toolbox:
     """A toolbox over files in memory; options as for `Toolbox`."""
-    return Toolbox(tools, workspace=memory_workspace(files), **options)
+    return Toolbox(tools, workspace=memory_workspace(files, commands=commands), **options)

@@ -3,12 +3,13 @@
 import codecs
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 _SEQUENCE = re.compile(
     r"""\x1b\[ (?P<csi> [0-?]* [ -/]* [@-~])                     # cursor, colour, erase
       | (?:\x1b[\]PX^_] | [\x90\x98\x9d-\x9f]) .*? (?:\x1b\\|\x07|\x9c|\Z)  # titles, clipboards, links
       | \x1b [ -/]* [0-~] | \x9b [0-?]* [ -/]* [@-~]             # the others
-      | \x1b""",
+      | [\x1b\x9b]""",
     re.VERBOSE | re.DOTALL,
 )
 _CONTROL = re.compile("[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9a\x9c-\x9f]")
@@ -29,7 +30,8 @@ def plain(text: str) -> str:
 def decoded(data: bytes, *, starts: bool = True, ends: bool = True) -> str:
     """Any bytes as text; where a piece was cut out of more, half a character at the cut is left out."""
     if not starts:
-        data = data[next((at for at, byte in enumerate(data[:4]) if byte & 0xC0 != 0x80), 0) :]
+        inside = sum(1 for _ in takewhile(lambda byte: byte & 0xC0 == 0x80, data[:4]))
+        data = data[inside:] if inside < 4 else data
     return codecs.getincrementaldecoder("utf-8")("replace").decode(data, final=ends)
 
 
