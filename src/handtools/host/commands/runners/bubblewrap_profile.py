@@ -100,8 +100,12 @@ def masking(masks: Masks, empties: Iterable[int]) -> Iterator[str]:
 
 
 def sealing(cwd: str) -> Iterator[str]:
-    """What is left of the root and of /dev can't be written."""
-    yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", cwd)
+    """What is left of the root, of /dev and of /proc can't be written.
+
+    Of /proc this matters to root's own workspaces: the kernel lets root's number change its settings, and does not
+    ask for a capability.
+    """
+    yield from ("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", cwd)
 
 
 def toolchains(home: str) -> list[str]:

@@ -1,0 +1,132 @@
+"""Escapes: scripts that try to get out of a sandbox, judged from outside, and ordinary work that must still go.
+
+Every file below `attempts/` and `heldout/` is an attempt; `--script FILE` runs one from anywhere.
+The held-out ones were written after the profile was frozen, and never used to tune it.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from bench.escapes import terminals
+from bench.escapes.scene import Scene, scene
+from bench.escapes.scripts import Script, below, load
+from bench.escapes.stages import BARE, Stage, stages
+from bench.figures import Figure
+
+GOALS = {"bubblewrap": 0.85, "transaction": 1.0, "container": 0.9}
+"""The share of attempts that must be stopped. What is planted in the workspace itself is for the transaction."""
+MOST_BARE = 0.2
+"""Without protection at most so few may fail, or the attempts prove nothing."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--runner", action="append", help="only this one (may be repeated)")
+    parser.add_argument("--script", type=Path, help="one attempt from a file")
+    parser.add_argument("--family", action="append", help="only this family")
+    parser.add_argument("--terminal", help=argparse.SUPPRESS)
+    parser.add_argument("--told", action="store_true", help="say what every attempt came to")
+
+
+def run(options: argparse.Namespace) -> Iterable[Figure]:
+    if options.terminal:
+        terminals.take(options.terminal)
+    known = stages()
+    wanted = options.runner or (list(known) if not options.quick else [BARE, list(known)[-1]])
+    for name in wanted:
+        if name not in known:
+            raise SystemExit(f"{name} is not here; there are: {', '.join(known)}")
+    for name in wanted:
+        if options.script:
+            yield from _one(name, known[name], load(options.script.resolve()), options)
+        else:
+            yield from _all(name, known[name], options)
+
+
+def _one(name: str, stage: Stage, script: Script, options: argparse.Namespace) -> Iterator[Figure]:
+    """One attempt, with all that it said and did."""
+    with scene() as place:
+        output, verdicts = attempt(name, stage, script, place)
+    if not options.json:
+        sys.stdout.write(output.decode("utf-8", "replace"))
+    for verdict in verdicts:
+        print(f"{name}: {verdict}", file=sys.stderr)
+    yield Figure(name=f"{name}: {script.title} stopped", value=float(not verdicts), unit="of 1")
+
+
+def _all(name: str, stage: Stage, options: argparse.Namespace) -> Iterator[Figure]:
+    families = set(options.family or ())
+    if not families:
+        yield from _benign(name, stage, options)
+    for title, folder in (("attempts", "attempts"), ("held-out attempts", "heldout")):
+        scripts = [each for each in below(folder) if not families or each.family in families]
+        if scripts:
+            yield from _attempts(name, stage, title, scripts, options)
+
+
+def _attempts(
+    name: str, stage: Stage, title: str, scripts: list[Script], options: argparse.Namespace
+) -> Iterator[Figure]:
+    escaped: Counter[str] = Counter()
+    with scene() as place:
+        for script in scripts:
+            output, verdicts = attempt(name, stage, script, place)
+            if verdicts:
+                escaped[script.family] += 1
+            if options.told:
+                said = output.decode("utf-8", "replace").strip().splitlines()
+                told = "; ".join(verdicts) or f"stopped: {said[-1][:100] if said else ''}"
+                print(f"{name:<11} {script.title:<36} {told}", file=sys.stderr)
+    stopped = len(scripts) - escaped.total()
+    bare = name == BARE
+    goal = MOST_BARE if bare else GOALS.get(name) if title == "attempts" else None
+    yield Figure(
+        name=f"{name}: {title} stopped, of {len(scripts)}",
+        value=stopped,
+        unit="attempts",
+        goal=None if goal is None else round(goal * len(scripts)),
+        better="lower" if bare else "higher",
+    )
+    if escaped and not bare:
+        told = ", ".join(f"{family} {count}" for family, count in sorted(escaped.items()))
+        print(f"{name}: got out: {told}", file=sys.stderr)
+
+
+def attempt(name: str, stage: Stage, script: Script, place: Scene) -> tuple[bytes, list[str]]:
+    """Run one attempt on a scene made new; gives what it printed and everything that shows it succeeded."""
+    place.renew()
+    if script.terminal and not os.environ.get(terminals.INSIDE):
+        return terminals.attempt(name, script, place)
+    with place.watched() as seen:
+        _, output = stage(script, place.workspace, place.environment())
+    return output, place.verdicts(output, seen)
+
+
+def _benign(name: str, stage: Stage, options: argparse.Namespace) -> Iterator[Figure]:
+    """Ordinary work: it must end well and say so."""
+    scripts = below("benign")
+    failed = []
+    for script in scripts:
+        with tempfile.TemporaryDirectory(prefix="benign-") as folder:
+            code, output = stage(script, Path(os.path.realpath(folder)), {})
+        if code != 0 or not output.decode("utf-8", "replace").rstrip().endswith("fine"):
+            failed.append(script.name)
+            if options.told:
+                print(
+                    f"{name}: {script.name} failed ({code}): {output[-600:].decode('utf-8', 'replace')}",
+                    file=sys.stderr,
+                )
+    if failed:
+        print(f"{name}: did not work: {', '.join(failed)}", file=sys.stderr)
+    goal = len(scripts) if name in {BARE, "plain", "bubblewrap", "transaction"} else None
+    yield Figure(
+        name=f"{name}: ordinary work that goes, of {len(scripts)}",
+        value=len(scripts) - len(failed),
+        unit="workloads",
+        goal=goal,
+        better="higher",
+    )

@@ -1,0 +1,94 @@
+"""Stages: the ways to run a script, from no protection at all to the strongest there is."""
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+
+from bench.escapes.scripts import Script
+from handtools.core.command import Allowance
+from handtools.host.commands.launching import Launch, Runner
+from handtools.host.commands.processes.running import run_process
+from handtools.host.commands.runners.choosing import confining, ladder
+
+BARE = "none"
+PASSED_ON = (200, 201, 202)
+
+Stage = Callable[[Script, Path, dict[str, str]], tuple[int | None, bytes]]
+"""Runs a script in a workspace; gives back its code and what it printed."""
+
+
+def stages() -> dict[str, Stage]:
+    """Every way that works on this machine, by name."""
+    found: dict[str, Stage] = {BARE: _bare}
+    for runner in reversed(ladder()):
+        if not runner.available():
+            found[runner.name] = _under(runner)
+    return found
+
+
+def _argv(script: Script, environment: dict[str, str]) -> tuple[str, ...]:
+    """The script by its text: the last argument marks its processes for those who look from outside."""
+    mark = environment.get("NONCE", "")
+    return (*script.interpreter.split(), "-c", script.text, mark)
+
+
+def _bare(script: Script, workspace: Path, environment: dict[str, str]) -> tuple[int | None, bytes]:
+    """As a careless program does it: everything is inherited, the process group is killed."""
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            _argv(script, environment),
+            cwd=workspace,
+            env=os.environ | environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            pass_fds=PASSED_ON if environment.get("NONCE") else (),
+            process_group=0,
+        )
+        try:
+            code: int | None = process.wait(script.seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGTERM)
+            code = None
+        output.seek(0)
+        found = output.read()
+    return code, found
+
+
+def _under(runner: Runner) -> Stage:
+    def run(script: Script, workspace: Path, environment: dict[str, str]) -> tuple[int | None, bytes]:
+        launch = Launch(
+            argv=_argv(script, environment),
+            env={"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": _home(environment)}
+            | environment,
+            cwd=str(workspace),
+            root=str(workspace),
+            private=(str(workspace / ".env"),),
+            read_only=() if script.open_git else (str(workspace / ".git"),),
+            allowance=_ALLOWED if environment.get("NONCE") else Allowance(seconds=script.seconds),
+        )
+        return anyio.run(_run, runner, launch, script.seconds)
+
+    return run
+
+
+_ALLOWED = Allowance(memory_bytes=1 << 30, processes=256, written_bytes=1 << 30)
+
+
+def _home(environment: dict[str, str]) -> str:
+    return environment.get("HOST_HOME") or os.environ.get("HOME", "/root")
+
+
+async def _run(runner: Runner, launch: Launch, seconds: float) -> tuple[int | None, bytes]:
+    from dataclasses import replace
+
+    with tempfile.TemporaryDirectory() as folder, confining(runner, launch) as ready:
+        bounded = replace(ready, allowance=replace(ready.allowance, seconds=seconds))
+        ended = await run_process(bounded, Path(folder, "output"))
+        head, tail = ended.output.ends()
+        return ended.code, ended.fault.encode() + head + tail
