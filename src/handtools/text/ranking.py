@@ -28,7 +28,7 @@ _WORDS = (
 )
 # What may stand between the word and the name: a receiver in Go, generics in Rust, a type in C.
 _INTRODUCES = re.compile(
-    rf"(?:^|[\s(#@;{{}}])(?:{_WORDS})\s+(?:\([^)]*\)\s*|<[^>]*>\s*|mut\s+|\w+[\s*&]+)?\Z"
+    rf"(?:^|[\s(#@;{{}}])(?:{_WORDS})(?:<[^>]*>)?\s+(?:\([^)]*\)\s*|<[^>]*>\s*|mut\s+|\w+[\s*&]+)?\Z"
 )
 _BEGINS_WITH_WORD = re.compile(rf"\s*(?:\w+\s+)*(?:{_WORDS})\s")
 _ASSIGNS = re.compile(r"\s*(?::[^=]*)?(?::=|=(?!=))")

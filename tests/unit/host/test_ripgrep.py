@@ -270,3 +270,10 @@ async def test_a_link_that_leads_out_is_not_followed(tmp_path):
         ("file", None),
         ("out", None),
     ]
+
+
+async def test_no_character_is_cut_in_two(tmp_path):
+    (tmp_path / "a").write_text("x" + "é" * RECORD_BYTES + "needle\n")
+    (tmp_path / "b").write_text("é" * 100_000 + "needle" + "é" * 100_000 + "\n")
+    for hit in (await hits(RipgrepSearch(tmp_path), "needle")).hits:
+        assert set(hit.text) <= set("xéneedle")

@@ -1,0 +1,54 @@
+"""Ignoring: which names ignore files leave out."""
+
+import pytest
+
+from handtools.text.ignoring import Ignores, leaves_out
+
+
+def ignores(**texts: str) -> Ignores:
+    return Ignores().into("", {".gitignore": texts.get("git", ""), ".ignore": texts.get("plain", "")})
+
+
+@pytest.mark.parametrize(
+    ("rules", "path", "folder", "expected"),
+    [
+        ("*.log", "a/b.log", False, "ignore"),
+        ("*.log\n!keep.log", "a/keep.log", False, "keep"),
+        ("!keep.log\n*.log", "a/keep.log", False, "ignore"),
+        ("build/", "build", True, "ignore"),
+        ("build/", "build", False, None),
+        ("/a", "a", True, "ignore"),
+        ("/a", "b/a", True, None),
+        ("a/b", "a/b", False, "ignore"),
+        ("a/b", "x/a/b", False, None),
+        ("a/**", "a", True, None),
+        ("a/**", "a/x", False, "ignore"),
+        ("**/x", "a/b/x", False, "ignore"),
+        ("# x", "# x", False, None),
+        (r"\#x", "#x", False, "ignore"),
+        ("x  ", "x", False, "ignore"),
+        ("x\r\ny\r", "y", False, "ignore"),
+        ("{a", "{a", False, None),
+        ("**/x\n!*/", "x/y", False, None),
+    ],
+)
+def test_the_last_rule_about_a_path_decides(rules, path, folder, expected):
+    assert ignores(git=rules).verdict(path, folder=folder) == expected
+
+
+def test_plain_ignore_files_are_stronger_than_those_of_git():
+    assert ignores(git="*.log", plain="!a.log").verdict("a.log", folder=False) == "keep"
+
+
+def test_a_deeper_file_is_stronger_and_speaks_about_its_folder():
+    deep = ignores(git="*.log").into("sub", {".gitignore": "!keep.log\n/x"})
+    assert deep.verdict("sub/keep.log", folder=False) == "keep"
+    assert deep.verdict("sub/x", folder=False) == "ignore"
+    assert deep.verdict("sub/y/x", folder=False) is None
+    assert deep.verdict("sub/b.log", folder=False) == "ignore"
+
+
+def test_hidden_names_are_left_out_unless_a_rule_keeps_them():
+    assert leaves_out(Ignores(), ".a", folder=False, hidden=False)
+    assert not leaves_out(Ignores(), ".a", folder=False, hidden=True)
+    assert not leaves_out(ignores(git="!.a"), ".a", folder=False, hidden=False)
