@@ -62,5 +62,7 @@ def test_a_breach_of_the_contract_is_reported(
     text = path.read_text("utf-8") if path.exists() else ""
     path.write_text(f"{text}\n{breach}\n", "utf-8")
     broken, output = checked(copy)
-    assert broken == {contract}, output
+    # What imports a layer above it closes a cycle as well, where that layer imports it.
+    assert contract in broken
+    assert broken <= {contract, CYCLES}, output
     assert said in output
