@@ -36,7 +36,7 @@ async def _large(folder: Path, rounds: int) -> AsyncIterator[Figure]:
         (root / "ours.txt").write_text(text)
         (root / "bare.txt").write_text(text)
         box = Toolbox(CODING, workspace=local_workspace(root, state=folder / f"{index}.state"))
-        ours, bare = _Counter(count // 2), _Counter(count // 2)
+        ours, bare = _Counter(line, count // 2), _Counter(line, count // 2)
         yield await paired(
             f"edit of {name} over read + replace + write",
             lambda: _ours(box, ours.next()),  # noqa: B023
@@ -45,8 +45,8 @@ async def _large(folder: Path, rounds: int) -> AsyncIterator[Figure]:
             goal=1.5,
         )
         yield await paired(
-            f"the same with lost indentation, {name}",
-            lambda: _ours(box, tuple(f"  {part}" for part in ours.next())),  # noqa: B023
+            f"the same with wrong indentation, {name}",
+            lambda: _ours(box, tuple(f"  {row}" for row in ours.next())),  # noqa: B023
             lambda: bare_edit(root / "bare.txt", *bare.next()),  # noqa: B023
             rounds=max(rounds // 3, 3),
             goal=None,
@@ -54,16 +54,20 @@ async def _large(folder: Path, rounds: int) -> AsyncIterator[Figure]:
 
 
 class _Counter:
-    """Edits that always apply: one word in the middle of the file goes up by one."""
+    """Edits that always apply: one line in the middle of the file goes up by one."""
 
-    def __init__(self, line: int) -> None:
-        self.word = f"value_{line:06d}"
+    def __init__(self, line: str, number: int) -> None:
+        self.row = line.format(number).rstrip("\n")
+        self.word = f"value_{number:06d}"
         self.at = 0
 
     def next(self) -> tuple[str, ...]:
-        old = f"{self.word}_{self.at} =" if self.at else f"{self.word} ="
+        """The line as it is, and as it is to be."""
         self.at += 1
-        return old, f"{self.word}_{self.at} ="
+        return self._version(self.at - 1), self._version(self.at)
+
+    def _version(self, at: int) -> str:
+        return self.row.replace(self.word, f"{self.word}_{at}") if at else self.row
 
 
 async def _ours(box: Toolbox, pair: tuple[str, ...]) -> None:

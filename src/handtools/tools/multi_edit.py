@@ -83,7 +83,7 @@ async def multi_edit(ctx: Context, params: MultiEditParams) -> Result[MultiEditD
 
     drafts = desk.drafts.values()
     details = MultiEditDetails(files=[_told(draft, edited[draft.path]) for draft in drafts], notes=notes)
-    head = f"Made {len(params.edits)} edits in {', '.join(draft.path for draft in drafts)}."
+    head = f"Edits made: {len(params.edits)}, in {', '.join(draft.path for draft in drafts)}."
     return Result("\n".join([head, *notes, desk.diff()]), details)
 
 

@@ -68,7 +68,7 @@ async def patch(ctx: Context, params: PatchParams) -> Result[PatchDetails]:
     await ctx.files.apply(desk.changes(params.description))
 
     rows = [f"{_SIGNS[file.action]} {file.path} (+{file.added} -{file.removed})" for file in files]
-    text = "\n".join([f"Patched {len(files)} files.", *rows, *notes])
+    text = "\n".join([f"Files patched: {len(files)}.", *rows, *notes])
     return Result(text, PatchDetails(files=files, notes=notes, diff=trim_indent(desk.diff())))
 
 
