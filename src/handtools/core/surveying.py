@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from handtools.core.ports import Search, Syntax
 from handtools.core.searching import Gaps, Scope
-from handtools.core.syntax import SymbolKind, flattened, qualified
+from handtools.core.syntax import Symbol, SymbolKind, flattened, qualified
 from handtools.text.clipping import clip_line
 from handtools.text.encoding import decode
 from handtools.text.lines import bare, split
@@ -48,9 +48,15 @@ async def survey(search: Search, syntax: Syntax, root: str) -> Survey:
             definitions += [
                 Definition(path, qualified(way), way[-1].line, _head(lines, way[-1].line))
                 for way in flattened(outline.symbols)
-                if way[-1].kind in _DEFINING and len(way) <= 2
+                if _is_defined(way)
             ]
     return Survey(tuple(definitions), mentions, found.total, found.gaps)
+
+
+def _is_defined(way: tuple[Symbol, ...]) -> bool:
+    """Whether others can name it: what a function defines for itself is its own affair."""
+    local = any(outer.kind in {"function", "method"} for outer in way[:-1])
+    return way[-1].kind in _DEFINING and len(way) <= 2 and not local
 
 
 def _head(lines: list[str], line: int) -> str:

@@ -11,7 +11,14 @@ from handtools.text.tokens import estimate
 
 ROUNDS = 20
 DAMPING = 0.85
+# What looks like a use: a call, a name of a type, or anything on a line that imports.
+_USE = re.compile(r"\b(?:[^\W\d]\w{2,}(?=\s?[(!<])|[A-Z]\w{2,})")
+_IMPORT = re.compile(
+    r"^[ \t]*(?:import|from|use|using|require|#include|export|local .*require)\b.*", re.MULTILINE
+)
 _WORD = re.compile(r"[^\W\d]\w{2,}")
+_MEMBER = 0.3
+"""What a method is worth of a function: its name alone seldom says whose it is."""
 _COMMON_HOMES = 5
 """A name that more files define says little about any of them."""
 
@@ -28,8 +35,11 @@ class Definition:
 
 
 def words(text: str) -> Counter[str]:
-    """How often each identifier occurs."""
-    return Counter(_WORD.findall(text))
+    """How often each name is used, as far as its looks tell: prose and parameters are no votes."""
+    found = Counter(_USE.findall(text))
+    for line in _IMPORT.findall(text):
+        found.update(_WORD.findall(line))
+    return found
 
 
 def ranked(definitions: Sequence[Definition], mentions: Mapping[str, Counter[str]]) -> list[Definition]:
@@ -45,8 +55,13 @@ def ranked(definitions: Sequence[Definition], mentions: Mapping[str, Counter[str
             scores[home, name] = scores.get((home, name), 0.0) + weights[path] * strength
     return sorted(
         definitions,
-        key=lambda one: (-scores.get((one.path, _last(one.name)), 0.0), one.path, one.line, one.name, one.head),
+        key=lambda one: (-_score(one, scores), one.path, one.line, one.name, one.head),
     )
+
+
+def _score(one: Definition, scores: Mapping[tuple[str, str], float]) -> float:
+    score = scores.get((one.path, _last(one.name)), 0.0)
+    return score if _last(one.name) == one.name else score * _MEMBER
 
 
 def fitted(definitions: Sequence[Definition], tokens: int) -> tuple[str, int]:

@@ -18,22 +18,35 @@ def define(path, name, line=1):
 
 def test_what_many_files_mention_comes_before_what_none_does():
     every = [define("a", "lonely_thing"), define("b", "central_thing"), define("c", "local_thing")]
-    mentions = {name: words("central_thing") for name in "cdef"} | {"a": Counter(), "b": Counter()}
+    mentions = {name: words("central_thing()") for name in "cdef"} | {"a": Counter(), "b": Counter()}
     assert ranked(every, mentions)[0].name == "central_thing"
 
 
 def test_a_mention_by_a_file_that_matters_weighs_more():
     every = [define("core", "from_core"), define("edge", "from_edge"), define("hub", "hub_thing")]
-    mentions = {name: words("hub_thing") for name in ("u1", "u2", "u3", "u4")}
-    mentions |= {"hub": words("from_core"), "u5": words("from_edge"), "core": Counter(), "edge": Counter()}
+    mentions = {name: words("hub_thing()") for name in ("u1", "u2", "u3", "u4")}
+    mentions |= {
+        "hub": words("from_core()"),
+        "u5": words("from_edge()"),
+        "core": Counter(),
+        "edge": Counter(),
+    }
     order = [one.name for one in ranked(every, mentions)]
     assert order.index("from_core") < order.index("from_edge")
 
 
 def test_a_name_that_a_file_only_mentions_itself_is_no_vote():
     every = [define("a", "busy_thing"), define("b", "other_thing")]
-    mentions = {"a": Counter({"busy_thing": 99}), "b": Counter(), "c": words("other_thing")}
+    mentions = {"a": Counter({"busy_thing": 99}), "b": Counter(), "c": words("import other_thing")}
     assert ranked(every, mentions)[0].name == "other_thing"
+
+
+def test_prose_and_parameters_are_no_votes_but_calls_types_and_imports_are():
+    text = "from core import alpha_one\n# a path and some text\ndef f(name): Store.load(name)\nuse other::thing;\n"
+    assert words(text) == Counter(
+        {"from": 1, "core": 1, "import": 1, "alpha_one": 1, "Store": 1, "load": 1}
+        | {"use": 1, "other": 1, "thing": 1}
+    )
 
 
 def test_the_map_groups_by_file_in_the_order_of_lines():
@@ -72,7 +85,7 @@ PROGRAM = """
 from collections import Counter
 from handtools.text.mapping import Definition, ranked, words
 every = [Definition(f"f{n}", f"name_{n % 7}", 1, "") for n in range(30)]
-mentions = {f"f{n}": words(" ".join(f"name_{k}" for k in range(n % 5))) for n in range(30)}
+mentions = {f"f{n}": words(" ".join(f"name_{k}()" for k in range(n % 5))) for n in range(30)}
 print(ranked(every, mentions))
 """
 
