@@ -177,6 +177,7 @@ def local_workspace(
         locks=FileLocks(folder / "locks"),
         journal=Journal(str(folder / "journal.sqlite"), blobs),
         outputs=outputs,
+        kept=RipgrepSearch(folder / "outputs"),
         search=RipgrepSearch(root),
         syntax=TreeSyntax(),
         media=FileMedia(),

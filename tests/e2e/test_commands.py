@@ -149,6 +149,20 @@ async def test_a_million_lines_can_be_read_by_page_and_searched(box):
     )
     assert "777777" in page.text
     assert "777779" in page.text
+    found = await box.call("grep", {"path": result.details.output_path, "pattern": "^65432[12]$"})
+    assert "654321:654321" in found.text
+    assert result.details.output_path in found.text
+    counted = await box.call(
+        "grep", {"path": result.details.output_path, "pattern": "7$", "mode": "counts"}
+    )
+    assert "100000" in counted.text.replace(",", "")
+
+
+async def test_an_output_that_is_gone_is_said_to_be(box):
+    for tool, args in (("read", {}), ("grep", {"pattern": "x"})):
+        result = await box.call(tool, {"path": "output:nothing.log", **args})
+        assert result.fault.code == "not_found"
+        assert "no longer kept" in result.text
 
 
 async def test_a_slow_listener_does_not_slow_the_command(root, tmp_path, commands):

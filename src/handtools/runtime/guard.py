@@ -3,18 +3,19 @@
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 
 from anyio import to_thread
 
 from handtools.core.call import Call
-from handtools.core.changes import Change, Changes, ChangeSet, Node
+from handtools.core.changes import Change, Changes, ChangeSet, Coverage, Node
 from handtools.core.effects import Read
 from handtools.core.errors import NotFound, WrongKind
 from handtools.core.events import Changed, Event
 from handtools.core.ports import FileFacts
 from handtools.runtime.approval import Gate
 from handtools.runtime.journal.entries import EntryKind
-from handtools.runtime.landing import land, recover
+from handtools.runtime.landing import land, lock_keys, recover
 from handtools.runtime.workspace import Workspace
 
 OUTPUT = "output:"
@@ -82,18 +83,25 @@ class GuardedFiles:
         return self._announced(done)
 
     async def land(
-        self, changes: ChangeSet, *, kind: EntryKind = "change", reverts: tuple[int, ...] = ()
+        self,
+        changes: ChangeSet,
+        *,
+        kind: EntryKind = "change",
+        reverts: tuple[int, ...] = (),
+        coverage: Coverage = "declared",
+        omitted: tuple[str, ...] = (),
     ) -> Changes:
         """Land changes whose paths are located already."""
         await self.gate.admit(changes)
         async with AsyncExitStack() as stack:
-            missing = sorted(set(changes.paths).difference(self.held))
+            missing = [key for key in lock_keys(changes.paths) if key not in self.held]
             if missing:
                 await stack.enter_async_context(self.workspace.locks.hold(missing, timeout=LOCK_SECONDS))
             if self.workspace.journal.entries.open():
                 await recover(self.workspace, held={*self.held, *changes.paths}, only_held=True)
             # A thread that has begun is never abandoned: a cancelled call still ends with the entry closed.
-            done = await to_thread.run_sync(self._land, changes, kind, reverts)
+            landing = partial(self._land, changes, kind, reverts, coverage, omitted)
+            done = await to_thread.run_sync(landing)
         return self._announced(done)
 
     def _announced(self, done: Changes) -> Changes:
@@ -110,13 +118,28 @@ class GuardedFiles:
         )
         return self._land(full, "change", ()) if plain else full
 
-    def _land(self, changes: ChangeSet, kind: EntryKind, reverts: tuple[int, ...]) -> Changes:
+    def _land(
+        self,
+        changes: ChangeSet,
+        kind: EntryKind,
+        reverts: tuple[int, ...],
+        coverage: Coverage = "declared",
+        omitted: tuple[str, ...] = (),
+    ) -> Changes:
         done = land(
-            self.workspace, self.call, changes, ordinal=len(self.landed), kind=kind, reverts=reverts
+            self.workspace,
+            self.call,
+            changes,
+            ordinal=len(self.landed),
+            kind=kind,
+            reverts=reverts,
+            coverage=coverage,
+            omitted=omitted,
         )
         self.landed.append(done)
         for change in changes:
-            if change.after is not None and change.after.kind == "file":
+            # What a command wrote was not seen by the agent.
+            if change.after is not None and change.after.kind == "file" and not change.after.held:
                 self.sights[change.path] = change.after
         return done
 
@@ -147,13 +170,13 @@ class GuardedFiles:
         try:
             return self.workspace.outputs.part(path.removeprefix(OUTPUT), start, size)
         except KeyError:
-            raise _no_longer_kept(path) from None
+            raise no_longer_kept(path) from None
 
     def _kept_bytes(self, path: str) -> int:
         try:
             return self.workspace.outputs.size(path.removeprefix(OUTPUT))
         except KeyError:
-            raise _no_longer_kept(path) from None
+            raise no_longer_kept(path) from None
 
     def _complete(self, changes: ChangeSet) -> ChangeSet:
         """Locate the paths and add the folders that must be made, so that they are judged and recorded too."""
@@ -184,6 +207,7 @@ class GuardedFiles:
         return Node(change.before.kind, change.before.data, facts.mode if facts else None)
 
 
-def _no_longer_kept(path: str) -> NotFound:
+def no_longer_kept(path: str) -> NotFound:
+    """Outputs go by age and size."""
     hint = "Run the command again, or read another output."
     return NotFound(f"The output `{path}` is no longer kept.", hint=hint)

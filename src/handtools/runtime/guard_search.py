@@ -12,6 +12,7 @@ from handtools.core.errors import InvalidInput, NotFound, ToolError, WrongKind
 from handtools.core.ports import FileFacts
 from handtools.core.searching import Gaps, Hits, Paths, Patterns, Scope, Tallies, Tree, Wanted
 from handtools.runtime.approval import Gate
+from handtools.runtime.guard import OUTPUT, no_longer_kept
 from handtools.runtime.policy import Policy, Rule
 from handtools.runtime.workspace import Workspace
 from handtools.text.globbing import AnyGlob, BadGlob
@@ -34,12 +35,21 @@ class GuardedSearch:
 
     async def hits(self, patterns: Patterns, scope: Scope, *, most: int) -> Hits:
         """The first hits in the order of their paths."""
+        if scope.root.startswith(OUTPUT):
+            kept = await self.workspace.kept.hits(patterns, self._kept(scope), most=most, admit=_everything)
+            return replace(kept, hits=tuple(replace(hit, path=f"{OUTPUT}{hit.path}") for hit in kept.hits))
         inside, sieve = await self._enter(scope)
         found = await self.workspace.search.hits(patterns, inside, most=most, admit=sieve.admit)
         return replace(found, gaps=sieve.gaps(found.gaps))
 
     async def tallies(self, patterns: Patterns, scope: Scope, *, most: int) -> Tallies:
         """The first files that hold it, and how often."""
+        if scope.root.startswith(OUTPUT):
+            kept = await self.workspace.kept.tallies(
+                patterns, self._kept(scope), most=most, admit=_everything
+            )
+            named = (replace(tally, path=f"{OUTPUT}{tally.path}") for tally in kept.tallies)
+            return replace(kept, tallies=tuple(named))
         inside, sieve = await self._enter(scope)
         found = await self.workspace.search.tallies(patterns, inside, most=most, admit=sieve.admit)
         return replace(found, gaps=sieve.gaps(found.gaps))
@@ -59,6 +69,13 @@ class GuardedSearch:
     async def read(self, paths: Sequence[str]) -> dict[str, bytes]:
         """The bytes behind hits; a file that is gone, changed its nature or is very large is not among them."""
         return await to_thread.run_sync(self._read, paths)
+
+    def _kept(self, scope: Scope) -> Scope:
+        """A search of one kept output."""
+        name = scope.root.removeprefix(OUTPUT)
+        if name not in self.workspace.outputs.names():
+            raise no_longer_kept(scope.root)
+        return replace(scope, root=name, include=(), exclude=(), hidden=True, ignored=True)
 
     async def _enter(self, scope: Scope, *, folder: bool = False) -> tuple[Scope, "Sieve"]:
         """The scope with its root located and allowed."""
@@ -85,8 +102,11 @@ class GuardedSearch:
         found = {}
         for path in allowed:
             try:
-                data = self.workspace.files.read(path, size=READ_BYTES + 1)
-            except ToolError:
+                if path.startswith(OUTPUT):
+                    data = self.workspace.outputs.part(path.removeprefix(OUTPUT), 0, READ_BYTES + 1)
+                else:
+                    data = self.workspace.files.read(path, size=READ_BYTES + 1)
+            except (ToolError, KeyError):
                 continue
             if len(data) <= READ_BYTES:
                 found[path] = data
@@ -139,6 +159,11 @@ class Sieve:
         if self.policy.defaults["read"] != "allow" or any(not rule.paths for rule in self._rules):
             return Screen([""])
         return Screen([glob for rule in self._rules for glob in rule.paths] + list(self.policy.excluded))
+
+
+def _everything(paths: Sequence[str]) -> Sequence[str]:
+    """Outputs of our own tools: no rule speaks about them."""
+    return paths
 
 
 def _check_globs(globs: Sequence[str]) -> None:

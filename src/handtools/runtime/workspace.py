@@ -15,6 +15,8 @@ class Workspace:
     locks: Locks
     journal: Journal
     outputs: Store
+    kept: HostSearch
+    """Searches the outputs, by their names."""
     search: HostSearch
     syntax: Syntax
     media: Media

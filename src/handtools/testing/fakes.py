@@ -82,6 +82,7 @@ def memory_workspace(
         locks=MemoryLocks(),
         journal=Journal(":memory:", MemoryStore()),
         outputs=MemoryStore(),
+        kept=MemorySearch(MemoryFiles()),
         search=MemorySearch(held),
         syntax=TreeSyntax(),
         media=FileMedia(),

@@ -44,12 +44,13 @@ def output_of(collected: Collected, name: str) -> Output:
     )
 
 
-def notes_of(ended: Ended) -> tuple[str, ...]:
-    """What is worth a word about an end."""
+def notes_of(ended: Ended, running: int = 0) -> tuple[str, ...]:
+    """What is worth a word about an end; `running` counts what the shell itself left behind."""
     notes = []
-    if ended.left and ended.how == "exited":
-        many = "1 process" if ended.left == 1 else f"{ended.left} processes"
-        notes.append(f"{many} it left running were ended; use background=true for what is to go on.")
+    left = max(ended.left, running)
+    if left and ended.how == "exited":
+        many = "1 process was" if left == 1 else f"{left} processes were"
+        notes.append(f"{many} still running and ended with it; background=true keeps what is to go on.")
     if ended.survivors:
         notes.append(f"{ended.survivors} of its processes could not be ended: another user's, or stuck.")
     if ended.starved:

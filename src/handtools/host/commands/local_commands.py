@@ -19,7 +19,7 @@ from handtools.host.commands.launching import Launch, Runner
 from handtools.host.commands.network.egress import reaching
 from handtools.host.commands.processes.running import Ended, Running, run_process
 from handtools.host.commands.runners.choosing import choose, confining
-from handtools.host.commands.session import Left, Sessions, Slip
+from handtools.host.commands.session import Left, Notes, Sessions, Slip
 from handtools.host.store import FolderStore
 
 PROCESSES = 4096
@@ -93,8 +93,10 @@ class LocalCommands:
                 capturing.discard()
                 raise
             _refuse_unstarted(ended)
-            cwd = self._keep(call.session, slip, left)
-            notes = (*confined.notes, *notes_of(ended), *egress.notes(), *delta.notes)
+            kept = slip.notes()
+            cwd = self._keep(call.session, kept, left)
+            running = kept.jobs if kept else 0
+            notes = (*confined.notes, *notes_of(ended, running), *egress.notes(), *delta.notes)
             return Ran(
                 exit=exit_of(ended, name, cwd, notes),
                 delta=delta.changes,
@@ -187,9 +189,8 @@ class LocalCommands:
             raise InvalidInput(f"`{path}` is not a folder of the workspace.", hint="Use a folder in it.")
         return self._root
 
-    def _keep(self, session: str, slip: Slip, left: Left) -> str:
+    def _keep(self, session: str, notes: Notes | None, left: Left) -> str:
         """Note what the command left for the session; gives back where the next one begins."""
-        notes = slip.notes()
         if notes is None:
             return left.cwd
         cwd = os.path.relpath(notes.cwd, self._root) if os.path.isabs(notes.cwd) else "."

@@ -89,6 +89,8 @@ class Notes:
     exports: dict[str, str | None]
     functions: str
     aliases: str
+    jobs: int = 0
+    """Commands that it left running behind it."""
 
 
 class Slip:
@@ -99,7 +101,7 @@ class Slip:
         dump = f"declare -px >&{self.fd}"
         notes = (
             f'{{ printf "\\0"; pwd -P; printf "\\0"; declare -px; printf "\\0"; declare -f; printf "\\0"; '
-            f'alias -p; printf "\\0"; }} >&{self.fd} 2>/dev/null'
+            f'alias -p; printf "\\0"; jobs -pr; printf "\\0"; }} >&{self.fd} 2>/dev/null'
         )
         prelude = f"{left.prelude()}\n{dump}\ntrap {shlex.quote(notes)} EXIT"
         self._file.write(f"{prelude}\0{script}\0".encode("utf-8", "surrogateescape"))
@@ -123,10 +125,12 @@ class Slip:
         self._file.seek(self._start)
         text = self._file.read(STATE_BYTES + 1).decode("utf-8", "surrogateescape")
         parts = text.split("\0")
-        if len(parts) != 6 or len(text) > STATE_BYTES:
+        if len(parts) != 7 or len(text) > STATE_BYTES:
             return None
-        before, cwd, after, functions, aliases, _ = parts
-        return Notes(cwd.removesuffix("\n"), _difference(before, after), functions, aliases)
+        before, cwd, after, functions, aliases, jobs, _ = parts
+        return Notes(
+            cwd.removesuffix("\n"), _difference(before, after), functions, aliases, len(jobs.split())
+        )
 
     def close(self) -> None:
         """Let go of it."""

@@ -13,13 +13,17 @@ import select
 import signal
 import socket
 import sys
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
 from handtools.host.commands.processes import entering, groups
-from handtools.host.commands.processes.ending import end
+from handtools.host.commands.processes.ending import descendants, end
 from handtools.host.commands.processes.groups import Group
 from handtools.host.commands.processes.orders import Gone, receive, send
+
+GOING = 0.02
+"""Seconds that processes get to follow the command's own end."""
 
 
 @dataclass(slots=True)
@@ -95,9 +99,7 @@ class Supervisor:
         """End all that is left of the command, then say how it went."""
         child = self.child
         assert child is not None
-        left = len(set(self.group.pids() if self.group else ()) - {child.pid})
-        if not left:
-            left = self._others()
+        left = 0 if gently else self._left_behind()
         survivors = end(self.group, self.reap, gently=gently)
         self.child = None
         starved = self.group.starved() > child.starved
@@ -117,11 +119,12 @@ class Supervisor:
                     self.child.status, self.child.peak = status, usage.ru_maxrss * 1024
         return False
 
-    def _others(self) -> int:
-        """How many of our children are not the command itself; zombies do not count."""
-        self.reap()
-        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
-            return len({int(pid) for pid in file.read().split()} - {self.child.pid if self.child else 0})
+    def _left_behind(self) -> int:
+        """How many processes outlive the command; those that are just going do not count."""
+        deadline = time.monotonic() + GOING
+        while self.reap() and time.monotonic() < deadline:
+            time.sleep(0.001)
+        return len(set(descendants(os.getpid())))
 
 
 def _become(order: dict[str, Any], fds: dict[int, int], entrances: list[int], report: int) -> None:
