@@ -54,6 +54,10 @@ def apply(text: str, hunks: tuple[Hunk, ...]) -> Patched | Misfit:
 def _lay(sheet: _Sheet, hunk: Hunk, number: int) -> Refused | None:
     if not hunk.old:
         return _add(sheet, hunk)
+    if _stands_as_said(sheet, hunk):
+        # What git wrote fits where it says: no need to look at the rest of the file.
+        _write(sheet, (hunk.line or 0) + sheet.shift - 1, hunk, own_ends=True)
+        return None
     start = _below_scopes(sheet, hunk)
     if isinstance(start, Refused):
         return start
@@ -68,6 +72,13 @@ def _lay(sheet: _Sheet, hunk: Hunk, number: int) -> Refused | None:
         sheet.notes.append(f"hunk {number} stood at line {at + 1}, not {hunk.line + sheet.shift}")
     _write(sheet, at, hunk, own_ends=key is _whole)
     return None
+
+
+def _stands_as_said(sheet: _Sheet, hunk: Hunk) -> bool:
+    if hunk.line is None or hunk.scopes or hunk.at_end:
+        return False
+    at, wanted = hunk.line + sheet.shift - 1, [row.full for row in hunk.old]
+    return at >= sheet.cursor and sheet.rows[at : at + len(wanted)] == wanted
 
 
 def _whole(row: str) -> str:

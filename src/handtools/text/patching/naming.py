@@ -6,6 +6,7 @@ _ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
 _LETTERS = {b"a": 7, b"b": 8, b"t": 9, b"n": 10, b"v": 11, b"f": 12, b"r": 13}
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 NOWHERE = "/dev/null"
+_LONGEST_TITLE = 10_000
 
 
 def unquoted(name: str) -> str:
@@ -38,6 +39,8 @@ def titled(rest: str) -> tuple[str, str] | None:
     """The two names after `diff --git`; None where they can't be told apart."""
     if match := re.fullmatch(rf"({_QUOTED.pattern}|\S+) ({_QUOTED.pattern}|\S+)", rest):
         return stripped(unquoted(match[1]), unquoted(match[2]))
+    if len(rest) > _LONGEST_TITLE:
+        return None
     # Names with spaces: the line is cut where both halves name the same file.
     for cut in (at for at, character in enumerate(rest) if character == " "):
         old, new = stripped(unquoted(rest[:cut]), unquoted(rest[cut + 1 :]))

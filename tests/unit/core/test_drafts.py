@@ -1,0 +1,98 @@
+"""Drafts: text files as a call means to leave them."""
+
+import pytest
+
+from handtools.core.drafts import Desk, Draft, refusal
+from handtools.core.errors import AlreadyExists, InvalidInput, NoMatch, NotFound, WrongKind
+from handtools.core.ports import FileFacts
+from handtools.text.matching import Refused
+
+
+class Shelf:
+    """The part of the Files port that drafts need, over a dict."""
+
+    def __init__(self, **files: bytes) -> None:
+        self.files = files
+        self.asked = 0
+
+    async def read(self, path, *, start=0, size=None):
+        if path not in self.files:
+            raise NotFound(f"There is nothing at `{path}`.")
+        return self.files[path]
+
+    async def facts(self, path):
+        name = path.removeprefix("./").removeprefix("/root/")
+        return FileFacts(name, "file", 1, 0o750, 0.0) if name in self.files else None
+
+    async def seen(self, path):
+        self.asked += 1
+
+
+async def test_what_the_agent_saw_is_asked_for_only_when_the_text_does_not_match():
+    shelf = Shelf(a=b"one\n")
+    draft = await Draft.read(shelf, "a")
+    await draft.replace(shelf, "one", "two")
+    assert shelf.asked == 0
+    await draft.replace(shelf, "nowhere", "x")
+    assert shelf.asked == 1
+
+
+async def test_a_binary_file_is_no_draft():
+    with pytest.raises(WrongKind):
+        await Draft.read(Shelf(a=b"\0\1"), "a")
+
+
+async def test_one_file_under_two_names_is_one_draft():
+    desk = Desk(Shelf(a=b"one\n"))
+    assert await desk.open("a") is await desk.open("./a") is await desk.open("/root/a")
+    await desk.create("new", "x")
+    with pytest.raises(AlreadyExists):
+        await desk.create("./new", "y")
+
+
+async def test_what_an_earlier_step_removed_is_gone_and_can_be_made_anew():
+    desk = Desk(Shelf(a=b"one\n"))
+    await desk.remove("a")
+    with pytest.raises(NotFound):
+        await desk.open("a")
+    with pytest.raises(NotFound):
+        await desk.remove("a")
+    await desk.create("a", "two\n")
+    [change] = desk.changes("")
+    assert (change.before.data, change.after.data) == (b"one\n", b"two\n")
+
+
+async def test_what_is_made_and_removed_again_is_refused():
+    desk = Desk(Shelf())
+    await desk.create("a", "x")
+    with pytest.raises(InvalidInput):
+        await desk.remove("a")
+
+
+async def test_a_move_keeps_encoding_and_mode_and_is_two_changes():
+    desk = Desk(Shelf(a="grün\n".encode("utf-16")))
+    draft = await desk.move("a", "b")
+    draft.put("rot\n")
+    gone, made = desk.changes("")
+    assert (gone.path, gone.after) == ("a", None)
+    assert (made.path, made.before) == ("b", None)
+    assert made.after.data == "rot\n".encode("utf-16")
+    assert made.after.mode == 0o750
+    assert "rename from a\nrename to b\n" in desk.diff()
+
+
+async def test_nothing_to_land_is_refused():
+    desk = Desk(Shelf(a=b"one\n"))
+    await desk.open("a")
+    with pytest.raises(InvalidInput):
+        desk.changes("")
+
+
+def test_a_refusal_speaks_of_the_arguments_of_the_tool_but_leaves_the_file_alone():
+    refused = Refused(
+        code="not_found", message="old_string is not there.", suggestion="old_string = 1\n```\nold_string"
+    )
+    fault = refusal(refused, "a: ", old="old_str", new="new_str")
+    assert isinstance(fault, NoMatch)
+    assert fault.message.startswith("a: old_str is not there.")
+    assert "old_string = 1\n```\nold_string\n" in fault.message
