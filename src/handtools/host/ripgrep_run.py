@@ -10,7 +10,7 @@ from typing import IO, TypeVar
 import anyio
 from anyio import to_thread
 
-from handtools.core.errors import InvalidInput
+from handtools.core.errors import HostError, InvalidInput
 from handtools.core.searching import Gaps
 
 T = TypeVar("T")
@@ -25,6 +25,10 @@ _ABOUT_THE_PATTERN = (
     "is not allowed in a regex",
     "error parsing",
 )
+
+
+class SearchFailed(HostError):
+    """The machine would not run it."""
 
 
 @dataclass(slots=True)
@@ -54,13 +58,15 @@ class Run:
         """Start the process and collect what it says; returns when it is gone."""
         with TemporaryFile() as errors:
             process = self._start(errors)
+            ended = False
             try:
                 assert process.stdout is not None
                 with process.stdout as stream:
                     found = collect(self, stream)
+                ended = not self.capped
             finally:
                 # Closing the pipe alone would let rg walk on until it has something to say.
-                if self.capped or self.over:
+                if not ended or self.over:
                     process.kill()
                 process.wait()
             errors.seek(0)
@@ -104,9 +110,16 @@ async def run(
 ) -> tuple[T, Gaps]:
     """Run to the end, the deadline or the cancellation, whichever is first; no process outlives it."""
     started = Run(argv, cwd, environment)
+    outcome: list[T] = []
+    refusal: OSError | None = None
     async with anyio.create_task_group() as group:
         group.start_soon(started.watch, seconds)
-        # The thread is never abandoned: a cancelled watch kills the process, and the thread then ends.
-        found = await to_thread.run_sync(started.read, collect)
+        try:
+            # The thread is never abandoned: a cancelled watch kills the process, and the thread then ends.
+            outcome.append(await to_thread.run_sync(started.read, collect))
+        except OSError as error:
+            refusal = error
         group.cancel_scope.cancel()
-    return found, started.gaps()
+    if refusal is not None:
+        raise SearchFailed(f"ripgrep could not be run ({argv[0]}): {refusal.strerror}.") from refusal
+    return outcome[0], started.gaps()

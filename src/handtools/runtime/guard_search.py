@@ -20,6 +20,8 @@ from handtools.text.screening import Screen
 
 READ_BYTES = 4 << 20
 """Larger files are not read for what is around a hit."""
+TOGETHER_BYTES = 64 << 20
+"""Nor are more files than this at a time."""
 _NAME = re.compile(r"[\w.-]+")
 """A glob that names one file: an exception of its rule can't be a part of it."""
 _SIMPLE = re.compile(r"[\w.*?/ -]+")
@@ -100,6 +102,7 @@ class GuardedSearch:
     def _read(self, paths: Sequence[str]) -> dict[str, bytes]:
         allowed = Sieve(self.gate.policy, self.gate.call.tool).admit(paths)
         found = {}
+        room = TOGETHER_BYTES
         for path in allowed:
             try:
                 if path.startswith(OUTPUT):
@@ -108,6 +111,9 @@ class GuardedSearch:
                     data = self.workspace.files.read(path, size=READ_BYTES + 1)
             except (ToolError, KeyError):
                 continue
+            room -= len(data)
+            if room < 0:
+                break
             if len(data) <= READ_BYTES:
                 found[path] = data
         return found

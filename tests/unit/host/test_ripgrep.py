@@ -15,6 +15,7 @@ from handtools.host import ripgrep_argv
 from handtools.host.ripgrep import RipgrepSearch
 from handtools.host.ripgrep_argv import RipgrepMissing
 from handtools.host.ripgrep_records import RECORD_BYTES
+from handtools.host.ripgrep_run import SearchFailed
 
 
 def everything(paths):
@@ -277,3 +278,21 @@ async def test_no_character_is_cut_in_two(tmp_path):
     (tmp_path / "b").write_text("é" * 100_000 + "needle" + "é" * 100_000 + "\n")
     for hit in (await hits(RipgrepSearch(tmp_path), "needle")).hits:
         assert set(hit.text) <= set("xéneedle")
+
+
+async def test_a_program_that_cannot_be_run_is_a_matter_for_a_person(tmp_path):
+    (tmp_path / "rg").write_text("not a program")
+    with pytest.raises(SearchFailed, match="could not be run"):
+        await hits(RipgrepSearch(tmp_path, program=tmp_path / "rg"), "needle")
+
+
+async def test_a_failure_of_ours_while_reading_leaves_no_process(tmp_path):
+    script = f"import time\nprint({record('a', 1, 'needle')!r}, flush=True)\ntime.sleep(60)"
+    search = RipgrepSearch(tmp_path, program=fake(tmp_path, script))
+
+    def fail(paths):
+        raise ZeroDivisionError
+
+    with anyio.fail_after(10), pytest.raises(ExceptionGroup):
+        await search.hits(Patterns(patterns=("needle",)), Scope(), most=9, admit=fail)
+    assert not children()
