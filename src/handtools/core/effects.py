@@ -6,6 +6,7 @@ from typing import Literal
 
 from handtools.core.changes import ChangeSet
 from handtools.core.command import Command
+from handtools.core.trees import inside
 
 EffectKind = Literal["read", "change", "run", "visit"]
 
@@ -42,7 +43,9 @@ Effect = Read | ChangeSet | Run
 
 
 def targets(effect: Effect) -> tuple[str, ...]:
-    """What rules match against: paths, or the parts of a command."""
+    """What rules match against: paths, also those that a folder is moved with; or the parts of a command."""
+    if isinstance(effect, ChangeSet):
+        return (*effect.paths, *(path for change in effect for path in inside(change)))
     return effect.parts if isinstance(effect, Run) else effect.paths
 
 

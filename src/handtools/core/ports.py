@@ -117,8 +117,8 @@ class Vault(Protocol):
         """The bytes of a file that is here, unless there are more than so many."""
         ...
 
-    def drop(self, ref: str) -> None:
-        """Let go of a thing; no error when it is not here."""
+    def drop(self, ref: str, *, erase: bool = False) -> None:
+        """Let go of a thing; no error when it is not here. With `erase`, a file's bytes are overwritten first."""
         ...
 
     def tidy(self, wanted: Collection[str]) -> int:

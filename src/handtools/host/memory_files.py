@@ -42,7 +42,7 @@ class MemoryVault:
         node = self.things.get(ref, {}).get("")
         return node.data if node and node.kind == "file" and len(node.data) <= most else None
 
-    def drop(self, ref: str) -> None:
+    def drop(self, ref: str, *, erase: bool = False) -> None:  # noqa: ARG002
         """Let go of a thing."""
         self.things.pop(ref, None)
 

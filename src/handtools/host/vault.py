@@ -105,9 +105,11 @@ class Vault:
         else:
             self.put_in(ref, folder, name)
 
-    def drop(self, ref: str) -> None:
-        """Let go of a thing; no error when it is not here."""
-        with contextlib.suppress(FileNotFoundError), self._parent(ref) as (shelf, kept):
+    def drop(self, ref: str, *, erase: bool = False) -> None:
+        """Let go of a thing; no error when it is not here. With `erase`, a file's bytes are overwritten first."""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), self._parent(ref) as (shelf, kept):
+            if erase:
+                _overwrite(self._path(ref))
             remove(shelf, kept)
 
     def clear(self, name: str, *parts: str) -> None:
@@ -184,3 +186,15 @@ def _rename(source: Folder, old: str, target: Folder, new: str) -> None:
             os.stat(new, dir_fd=target.fd, follow_symlinks=False)
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new) from None
         os.rename(old, new, src_dir_fd=source.fd, dst_dir_fd=target.fd)
+
+
+def _overwrite(path: Path) -> None:
+    """Write over a file that has no other name."""
+    with contextlib.suppress(OSError):
+        found = os.lstat(path)
+        if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+            with path.open("r+b") as file:
+                for start in range(0, found.st_size, 1 << 20):
+                    file.write(bytes(min(1 << 20, found.st_size - start)))
+                file.flush()
+                os.fsync(file.fileno())

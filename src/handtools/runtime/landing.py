@@ -3,13 +3,15 @@
 from collections.abc import Collection, Iterable
 
 from handtools.core.call import Call
-from handtools.core.changes import Changes, ChangeSet, Touched
+from handtools.core.changes import Changes, ChangeSet, Coverage, Touched
 from handtools.core.effects import fingerprint
 from handtools.core.errors import Busy, Stale
 from handtools.core.ports import Step
 from handtools.runtime.journal import Entry
 from handtools.runtime.journal.entries import EntryKind, action_of
 from handtools.runtime.workspace import Workspace
+
+LOCKED_PATHS = 256
 
 
 def land(
@@ -20,6 +22,8 @@ def land(
     ordinal: int = 0,
     kind: EntryKind = "change",
     reverts: Iterable[int] = (),
+    coverage: Coverage = "declared",
+    omitted: tuple[str, ...] = (),
 ) -> Changes:
     """Do it, recorded; blocking. The caller holds the locks of every path.
 
@@ -30,7 +34,14 @@ def land(
     steps = workspace.files.plan(changes)
     mark = fingerprint(changes)
     entry = entries.intend(
-        call, steps, ordinal=ordinal, kind=kind, fingerprint=mark, note=changes.note, reverts=reverts
+        call,
+        steps,
+        ordinal=ordinal,
+        kind=kind,
+        coverage=coverage,
+        fingerprint=mark,
+        note=changes.note,
+        reverts=reverts,
     )
     if entry is None:
         raise Stale(
@@ -44,7 +55,15 @@ def land(
         raise
     entries.finish(entry)
     touched = tuple(Touched(c.path, action_of(c.before, c.after)) for c in changes)
-    return Changes(entry, touched)
+    return Changes(entry, touched, coverage, omitted)
+
+
+def lock_keys(paths: Iterable[str]) -> list[str]:
+    """The keys to hold for a change of these paths: of very many, only some, and always the same.
+
+    The rest is compared before it is replaced, as everything is; the locks only save a second try.
+    """
+    return sorted(paths)[:LOCKED_PATHS]
 
 
 async def recover(
@@ -60,7 +79,8 @@ async def recover(
         if only_held and paths.isdisjoint(held):
             continue
         try:
-            async with workspace.locks.hold(sorted(paths.difference(held)), timeout=0):
+            keys = [key for key in lock_keys(paths) if key not in held]
+            async with workspace.locks.hold(keys, timeout=0):
                 told.append(_settle(workspace, entry))
         except Busy:
             continue
@@ -95,5 +115,6 @@ def _told(entry: Entry, outcome: str, notes: list[str]) -> str:
 
 
 def _landed(workspace: Workspace, step: Step) -> bool:
-    now, after = workspace.files.node(step.change.path), step.change.after
+    after = step.change.after
+    now = workspace.files.node(step.change.path, like=after)
     return now is None if after is None else after.same(now)

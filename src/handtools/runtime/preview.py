@@ -2,6 +2,7 @@
 
 from handtools.core.changes import Change, ChangeSet, Node
 from handtools.core.effects import Effect, Run
+from handtools.core.trees import is_tree, unpack
 from handtools.text.clipping import clip
 from handtools.text.diffing import unified
 from handtools.text.encoding import decode, is_binary
@@ -27,8 +28,10 @@ def diff(changes: ChangeSet) -> str:
 def _one(change: Change) -> str:
     before, after = change.before, change.after
     nodes = [node for node in (before, after) if node is not None]
-    if any(node.kind != "file" or is_binary(node.data) for node in nodes):
+    if any(node.kind != "file" or not node.known or is_binary(node.data) for node in nodes):
         return f"{change.path}: {_words(before)} -> {_words(after)}\n"
+    if len(nodes) == 2 and nodes[0].data == nodes[1].data and nodes[0].mode != nodes[1].mode:
+        return f"{change.path}: mode {_mode(before)} -> {_mode(after)}\n"
     was = None if before is None else decode(before.data).body
     return unified(change.path, was, None if after is None else decode(after.data).body)
 
@@ -38,4 +41,10 @@ def _words(node: Node | None) -> str:
         return "nothing"
     if node.kind == "link":
         return f"a link to {node.data.decode(errors='replace')}"
-    return "a folder" if node.kind == "folder" else f"{len(node.data):,} bytes"
+    if is_tree(node):
+        return f"a folder with {len(unpack(node.data)):,} things in it, {node.bytes:,} bytes"
+    return "a folder" if node.kind == "folder" else f"{node.bytes:,} bytes"
+
+
+def _mode(node: Node | None) -> str:
+    return "as it is" if node is None or node.mode is None else f"{node.mode:04o}"

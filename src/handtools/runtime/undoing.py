@@ -1,6 +1,6 @@
 """Undo: a path goes back only if it is still as the call left it; anything else is a conflict, kept as it is."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from anyio import to_thread
@@ -8,11 +8,15 @@ from anyio import to_thread
 from handtools.core.changes import Change, ChangeSet, Node
 from handtools.core.errors import NotFound, NothingToUndo
 from handtools.core.ports import Conflict, Undone, UndoScope, Version
+from handtools.core.trees import is_tree, order, unfolded
 from handtools.runtime.guard import GuardedFiles
 from handtools.runtime.journal import Touch
 from handtools.runtime.workspace import Workspace
 from handtools.text.encoding import decode, is_binary
 from handtools.text.merging import merge as merge_texts
+
+RESTORED_BYTES = 64 << 20
+"""The largest held file that an old version is copied from."""
 
 
 @dataclass(slots=True)
@@ -62,7 +66,7 @@ class GuardedHistory:
         if not plan.reverts:
             return Undone(None, (), conflicts)
         changes = ChangeSet(tuple(plan.changes), note)
-        reverts = tuple(touch for touches in plan.reverts.values() for touch in touches)
+        reverts = tuple(dict.fromkeys(touch for touches in plan.reverts.values() for touch in touches))
         done = await self.files.land(changes, kind="undo", reverts=reverts)
         return Undone(done.entry, changes.paths, conflicts)
 
@@ -96,58 +100,106 @@ class GuardedHistory:
         if touch is None or touch.path != located:
             known = ", ".join(str(v.number) for v in entries.versions(located)[:10]) or "none"
             raise NotFound(f"`{path}` has no recorded version {number}.", hint=f"Recorded: {known}.")
-        wanted = _kept(self.workspace, touch, before=not number)
+        wanted = self._readable(path, _kept(self.workspace, touch, before=not number))
         now = self.workspace.files.node(located)
         same = wanted is now if wanted is None or now is None else wanted.same(now)
         return None if same else Change(located, now, wanted)
 
+    def _readable(self, path: str, node: Node | None) -> Node | None:
+        """A version as bytes: what is held is moved by an undo, and only copied here."""
+        if node is None or node.held is None:
+            return node
+        vault = self.workspace.files.vault
+        data: bytes | None = node.data
+        if not node.known:
+            data = None if vault is None else vault.read(node.held.ref, RESTORED_BYTES)
+        if node.kind == "folder" or data is None:
+            raise NotFound(
+                f"This version of `{path}` can't be copied.", hint="Undo the call that changed it."
+            )
+        return Node(node.kind, data, node.mode)
+
 
 def reversal(workspace: Workspace, touches: Iterable[Touch], *, merge: bool) -> Reversal:
     """Work out the changes that take touches back, newest first, path by path; touches nothing."""
-    by_path: dict[str, list[Touch]] = {}
-    for touch in touches:
-        by_path.setdefault(touch.path, []).append(touch)
     plan = Reversal()
+    by_path: dict[str, list[Part]] = {}
+    for part in parts(workspace, list(touches), plan.conflicts):
+        by_path.setdefault(part.change.path, []).append(part)
     for path, group in by_path.items():
-        now = workspace.files.node(path)
+        now = workspace.files.node(path, like=group[0].change.after)
         node = now
-        for touch in group:
-            found = _step_back(workspace, touch, node, merge=merge)
+        for part in group:
+            found = _step_back(part.change, node, merge=merge)
             if isinstance(found, Conflict):
                 plan.conflicts.append(found)
                 break
+            now = found.before if part is group[0] else now
             node = found.after
-            plan.reverts.setdefault(path, []).append(touch.id)
+            plan.reverts.setdefault(path, []).append(part.touch)
         if not _same(now, node):
             plan.changes.append(Change(path, now, node))
-    plan.changes.sort(key=_order)
+    plan.changes.sort(key=order)
     _keep_used_folders(workspace, plan)
     return plan
 
 
-def _step_back(workspace: Workspace, touch: Touch, node: Node | None, *, merge: bool) -> Change | Conflict:
-    """From what is there to what was before the touch."""
-    try:
-        before, after = _kept(workspace, touch, before=True), _kept(workspace, touch, before=False)
-    except NotFound as gone:
-        return Conflict(touch.path, str(gone), None)
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A change to be taken back, and the touch it belongs to."""
+
+    change: Change
+    touch: int
+
+
+def parts(workspace: Workspace, touches: Sequence[Touch], gone: list[Conflict]) -> list[Part]:
+    """What touches changed. A folder that was moved as one is in pieces where others changed something in it."""
+    found = []
+    paths = {touch.path for touch in touches}
+    for touch in touches:
+        try:
+            before, after = _kept(workspace, touch, before=True), _kept(workspace, touch, before=False)
+        except NotFound as lost:
+            gone.append(Conflict(touch.path, str(lost), None))
+            continue
+        change = Change(touch.path, before, after)
+        if (is_tree(before) or is_tree(after)) and not _whole(workspace, change, paths):
+            found += [Part(piece, touch.id) for piece in unfolded(change)]
+        else:
+            found.append(Part(change, touch.id))
+    return found
+
+
+def _whole(workspace: Workspace, change: Change, paths: Collection[str]) -> bool:
+    """Whether a folder can go back in one piece."""
+    if any(path.startswith(f"{change.path}/") for path in paths):
+        return False
+    return _same(change.after, workspace.files.node(change.path, like=change.after))
+
+
+def _step_back(change: Change, node: Node | None, *, merge: bool) -> Change | Conflict:
+    """From what is there to what was before the change."""
+    before, after = change.before, change.after
     if _same(after, node):
-        return Change(touch.path, node, before)
+        return Change(change.path, node, before)
     merged = _merged(base=after, ours=node, theirs=before)
     if merged is None:
-        return Conflict(touch.path, "It changed since, in the same place.", None)
+        return Conflict(change.path, "It changed since, in the same place.", None)
     if not merge:
-        return Conflict(touch.path, "It changed since; the changes can be merged.", merged)
+        return Conflict(change.path, "It changed since; the changes can be merged.", merged)
     assert node is not None
     source = decode(node.data)
-    return Change(touch.path, node, Node("file", source.encode(merged), node.mode))
+    plain = Node(
+        "file", node.data, node.mode
+    )  # what is there now is nobody's to move: its bytes are recorded
+    return Change(change.path, plain, Node("file", source.encode(merged), node.mode))
 
 
 def _merged(*, base: Node | None, ours: Node | None, theirs: Node | None) -> str | None:
     """A clean three-way merge of texts, or None."""
     texts = []
     for node in (base, ours, theirs):
-        if node is None or node.kind != "file" or is_binary(node.data):
+        if node is None or node.kind != "file" or not node.known or is_binary(node.data):
             return None
         texts.append(decode(node.data).body)
     merged = merge_texts(*texts)
@@ -160,6 +212,8 @@ def _keep_used_folders(workspace: Workspace, plan: Reversal) -> None:
     for change in list(plan.changes):
         if change.before is None or change.before.kind != "folder" or change.after is not None:
             continue
+        if change.before.held:
+            continue
         if any(facts.path not in going for facts in workspace.files.names(change.path)):
             plan.changes.remove(change)
             del plan.reverts[change.path]
@@ -167,12 +221,6 @@ def _keep_used_folders(workspace: Workspace, plan: Reversal) -> None:
             plan.conflicts.append(
                 Conflict(change.path, "The folder is not empty any more; it is kept.", None)
             )
-
-
-def _order(change: Change) -> tuple[int, int]:
-    """Removals first and deepest first, then what comes back, shallowest first."""
-    depth = change.path.count("/")
-    return (0, -depth) if change.after is None else (1, depth)
 
 
 def _same(one: Node | None, other: Node | None) -> bool:

@@ -2,11 +2,13 @@
 
 from contextlib import AbstractContextManager
 
-from handtools.core.ports import Store
+from handtools.core.ports import Store, Vault
 from handtools.runtime.journal.blobs import Blobs
 from handtools.runtime.journal.calls import Calls, LoggedCall
 from handtools.runtime.journal.database import Database, Occupied
 from handtools.runtime.journal.entries import Entries, Entry, Touch
+from handtools.runtime.journal.holds import Holds
+from handtools.runtime.journal.refs import Refs
 from handtools.runtime.journal.retention import Limits, Retention
 
 __all__ = ["Entry", "Journal", "Limits", "LoggedCall", "Occupied", "Touch"]
@@ -15,12 +17,14 @@ __all__ = ["Entry", "Journal", "Limits", "LoggedCall", "Occupied", "Touch"]
 class Journal:
     """The parts of the record, over one database."""
 
-    def __init__(self, path: str, store: Store) -> None:
+    def __init__(self, path: str, store: Store, vault: Vault | None = None) -> None:
         self._database = Database(path)
         blobs = Blobs(store)
+        self.refs = Refs(self._database, vault)
         self.calls = Calls(self._database)
-        self.entries = Entries(self._database, blobs)
-        self.retention = Retention(self._database, blobs)
+        self.holds = Holds(self._database)
+        self.entries = Entries(self._database, blobs, self.refs)
+        self.retention = Retention(self._database, blobs, self.refs)
 
     @property
     def path(self) -> str:

@@ -24,7 +24,7 @@ class Blobs:
     def put(self, connection: sqlite3.Connection, nodes: Iterable[Node | None]) -> None:
         """Keep the bytes of every node; each keeping is one use."""
         for node in nodes:
-            if node is None or node.kind == "folder":
+            if node is None or not kept_in_record(node):
                 continue
             used = connection.execute("UPDATE blobs SET uses = uses + 1 WHERE digest = ?", (node.digest,))
             if not used.rowcount:
@@ -65,6 +65,13 @@ class Blobs:
             inline = None
         row = (digest, 1, len(data), len(packed), inline)
         connection.execute("INSERT INTO blobs VALUES (?, ?, ?, ?, ?)", row)
+
+
+def kept_in_record(node: Node) -> bool:
+    """Whether a node's bytes are the record's to keep, and not only the vault's; a plain folder has none."""
+    if node.held is None:
+        return node.kind != "folder"
+    return node.known and not node.held.mark.startswith("stat:")
 
 
 _local = threading.local()

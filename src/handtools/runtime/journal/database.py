@@ -30,8 +30,8 @@ CREATE INDEX entries_by_session ON entries (session, turn, id);
 CREATE INDEX entries_open ON entries (id) WHERE state = 'intent';
 CREATE TABLE touches (
   id INTEGER PRIMARY KEY, entry INTEGER NOT NULL, path TEXT NOT NULL, temporary TEXT NOT NULL,
-  before_kind TEXT, before_digest TEXT, before_mode INTEGER,
-  after_kind TEXT, after_digest TEXT, after_mode INTEGER, reverted_by INTEGER
+  before_kind TEXT, before_digest TEXT, before_mode INTEGER, before_ref TEXT, before_bytes INTEGER,
+  after_kind TEXT, after_digest TEXT, after_mode INTEGER, after_ref TEXT, after_bytes INTEGER, reverted_by INTEGER
 );
 CREATE INDEX touches_by_entry ON touches (entry);
 CREATE INDEX touches_by_path ON touches (path, id);
@@ -39,6 +39,10 @@ CREATE TABLE reversals (entry INTEGER NOT NULL, touch INTEGER NOT NULL, PRIMARY 
 CREATE TABLE blobs (
   digest TEXT PRIMARY KEY, uses INTEGER NOT NULL, bytes INTEGER NOT NULL, kept INTEGER NOT NULL, data BLOB
 );
+CREATE TABLE refs (
+  ref TEXT PRIMARY KEY, uses INTEGER NOT NULL, bytes INTEGER NOT NULL, present INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE holds (call_id TEXT PRIMARY KEY, ran TEXT NOT NULL, items TEXT NOT NULL, at REAL NOT NULL);
 CREATE TABLE seen (
   session TEXT, agent TEXT, path TEXT, digest TEXT NOT NULL, at REAL NOT NULL,
   PRIMARY KEY (session, agent, path)

@@ -6,17 +6,21 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from handtools.core.call import Call
-from handtools.core.changes import Change, Coverage, Node
+from handtools.core.changes import Change, Coverage, Held, Kind, Node
 from handtools.core.ports import Step, UndoScope, Version
-from handtools.runtime.journal.blobs import Blobs
+from handtools.runtime.journal.blobs import Blobs, kept_in_record
 from handtools.runtime.journal.database import Database
+from handtools.runtime.journal.refs import Refs
 
 EntryKind = Literal["change", "undo"]
 TOUCH = (
-    "t.id, t.entry, t.path, t.temporary, t.before_kind, t.before_digest, t.before_mode, "
-    "t.after_kind, t.after_digest, t.after_mode, t.reverted_by, e.kind"
+    "t.id, t.entry, t.path, t.temporary, "
+    "t.before_kind, t.before_digest, t.before_mode, t.before_ref, t.before_bytes, "
+    "t.after_kind, t.after_digest, t.after_mode, t.after_ref, t.after_bytes, t.reverted_by, e.kind"
 )
 
+_UNKEPT = "~"
+"""Before the digest of bytes that only the vault has: it uses nothing of the record's."""
 SEEN_KEY = "session = ? AND agent = ? AND path = ?"
 
 
@@ -27,6 +31,9 @@ class Trace:
     kind: str
     digest: str
     mode: int | None
+    ref: str | None = None
+    """Where the vault has it, if it is held."""
+    bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +65,10 @@ class Entry:
 class Entries:
     """The record of changes: intent, done, and who took what back."""
 
-    def __init__(self, database: Database, blobs: Blobs) -> None:
+    def __init__(self, database: Database, blobs: Blobs, refs: Refs) -> None:
         self._database = database
         self._blobs = blobs
+        self._refs = refs
 
     def intend(
         self,
@@ -82,7 +90,9 @@ class Entries:
             counted = connection.execute("SELECT count(*) FROM entries WHERE call_id = ?", (call.id,))
             if counted.fetchone()[0] > ordinal:
                 return None
-            self._blobs.put(connection, (n for s in steps for n in (s.change.before, s.change.after)))
+            nodes = [node for step in steps for node in (step.change.before, step.change.after) if node]
+            self._blobs.put(connection, nodes)
+            self._refs.put(connection, [node.held for node in nodes if node.held])
             row = (
                 call.id,
                 ordinal,
@@ -102,8 +112,10 @@ class Entries:
             ).lastrowid
             assert entry is not None
             connection.executemany(
-                "INSERT INTO touches (entry, path, temporary, before_kind, before_digest, before_mode, "
-                "after_kind, after_digest, after_mode) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO touches (entry, path, temporary, "
+                "before_kind, before_digest, before_mode, before_ref, before_bytes, "
+                "after_kind, after_digest, after_mode, after_ref, after_bytes) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [_touch_row(entry, step) for step in steps],
             )
             connection.executemany(
@@ -115,6 +127,7 @@ class Entries:
         """Mark an entry done. What it took back is reverted; what those had taken back stands again."""
         with self._database.writing() as connection:
             connection.execute("UPDATE entries SET state = 'done' WHERE id = ?", (entry,))
+            self._refs.landed(connection, entry)
             if not connection.execute("SELECT 1 FROM reversals WHERE entry = ?", (entry,)).fetchone():
                 return
             taken = "SELECT touch FROM reversals WHERE entry = ?1"
@@ -170,13 +183,18 @@ class Entries:
         """What was at the path, bytes and all; `KeyError` when the bytes were let go."""
         if trace is None:
             return None
-        if trace.kind == "folder":
+        kind: Kind = "folder" if trace.kind == "folder" else "link" if trace.kind == "link" else "file"
+        if kind == "folder" and trace.ref is None:
             return Node("folder", b"", trace.mode)
         with self._database.reading() as connection:
             data = self._blobs.get(connection, trace.digest)
-        if data is None:
+        if trace.ref is None:
+            if data is None:
+                raise KeyError(trace.digest)
+            return Node(kind, data, trace.mode)
+        if data is None and kind == "folder":
             raise KeyError(trace.digest)
-        return Node("link" if trace.kind == "link" else "file", data, trace.mode)
+        return Node(kind, data or b"", trace.mode, Held(trace.ref, trace.digest, trace.bytes or 0))
 
     def step(self, touch: Touch) -> Step:
         """The step as it was planned, for recovery."""
@@ -187,7 +205,8 @@ class Entries:
         """Recorded versions of a path, newest first; a version is what a call left there."""
         with self._database.reading() as connection:
             rows = connection.execute(
-                "SELECT t.id, e.call_id, coalesce(c.tool, ''), e.at, t.before_kind, t.after_kind, b.bytes "
+                "SELECT t.id, e.call_id, coalesce(c.tool, ''), e.at, t.before_kind, t.after_kind, "
+                "coalesce(t.after_bytes, b.bytes) "
                 "FROM touches t JOIN entries e ON e.id = t.entry LEFT JOIN calls c ON c.id = e.call_id "
                 "LEFT JOIN blobs b ON b.digest = t.after_digest "
                 "WHERE t.path = ? AND e.state = 'done' ORDER BY t.id DESC LIMIT ?",
@@ -242,7 +261,7 @@ class Entries:
         with self._database.reading() as connection:
             rows = connection.execute(query, values).fetchall()
         return [
-            Touch(r[0], r[1], r[2], r[3], _trace(*r[4:7]), _trace(*r[7:10]), r[10], r[11]) for r in rows
+            Touch(r[0], r[1], r[2], r[3], _trace(*r[4:9]), _trace(*r[9:14]), r[14], r[15]) for r in rows
         ]
 
 
@@ -253,12 +272,19 @@ def action_of(before: object, after: object) -> Literal["created", "changed", "d
     return "deleted" if after is None else "changed"
 
 
-def _trace(kind: str | None, digest: str | None, mode: int | None) -> Trace | None:
-    return None if kind is None else Trace(kind, digest or "", mode)
+def _trace(
+    kind: str | None, digest: str, mode: int | None, ref: str | None, size: int | None
+) -> Trace | None:
+    return None if kind is None else Trace(kind, digest.removeprefix(_UNKEPT), mode, ref, size)
 
 
 def _touch_row(entry: int, step: Step) -> tuple[Any, ...]:
     facts: list[Any] = []
     for node in (step.change.before, step.change.after):
-        facts += [None, None, None] if node is None else [node.kind, node.digest, node.mode]
+        if node is None:
+            facts += [None] * 5
+        else:
+            held = (node.held.ref, node.held.bytes) if node.held else (None, None)
+            name = node.digest if kept_in_record(node) or not node.held else _UNKEPT + node.digest
+            facts += [node.kind, name, node.mode, *held]
     return (entry, step.change.path, step.temporary, *facts)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from handtools.runtime.journal.blobs import Blobs
 from handtools.runtime.journal.database import Database
+from handtools.runtime.journal.refs import Refs
 
 BATCH = 500
 
@@ -21,14 +22,19 @@ class Limits:
 class Retention:
     """What is let go is gone for undo; the log says what happened all the same."""
 
-    def __init__(self, database: Database, blobs: Blobs) -> None:
+    def __init__(self, database: Database, blobs: Blobs, refs: Refs) -> None:
         self._database = database
         self._blobs = blobs
+        self._refs = refs
 
     def kept_bytes(self) -> int:
-        """Bytes kept for undo, after compression."""
+        """Bytes kept for undo, after compression, with those in the vault."""
+        sums = (
+            "SELECT coalesce(sum(kept), 0) + "
+            "(SELECT coalesce(sum(bytes), 0) FROM refs WHERE present) FROM blobs"
+        )
         with self._database.reading() as connection:
-            return int(connection.execute("SELECT coalesce(sum(kept), 0) FROM blobs").fetchone()[0])
+            return int(connection.execute(sums).fetchone()[0])
 
     def prune(self, limits: Limits) -> int:
         """Drop the oldest entries until both limits hold; gives back the bytes that were freed."""
@@ -56,6 +62,7 @@ class Retention:
 
     def _drop(self, connection: sqlite3.Connection, entry: int) -> int:
         freed = self._blobs.release(connection, _digests(connection, "entry = ?", entry))
+        freed += self._refs.release(connection, _refs(connection, "entry = ?", entry))
         connection.execute("DELETE FROM touches WHERE entry = ?", (entry,))
         connection.execute("DELETE FROM reversals WHERE entry = ?", (entry,))
         connection.execute("DELETE FROM entries WHERE id = ?", (entry,))
@@ -68,6 +75,9 @@ class Retention:
             digests = _digests(connection, "path = ?", path)
             digests += [r[0] for r in connection.execute("SELECT digest FROM seen WHERE path = ?", (path,))]
             self._blobs.release(connection, digests)
+            for ref in _refs_to(connection, path):
+                self._refs.drop(ref, erase=True)
+            self._refs.release(connection, _refs(connection, "path = ?", path))
             connection.execute("DELETE FROM touches WHERE path = ?", (path,))
             connection.execute("DELETE FROM seen WHERE path = ?", (path,))
             connection.execute(
@@ -80,5 +90,21 @@ class Retention:
 
 
 def _digests(connection: sqlite3.Connection, where: str, *values: str | int) -> list[str | None]:
+    """The bytes that touches keep; what only the vault has is not among them."""
     rows = connection.execute(f"SELECT before_digest, after_digest FROM touches WHERE {where}", values)
     return [digest for row in rows.fetchall() for digest in row]
+
+
+def _refs(connection: sqlite3.Connection, where: str, *values: str | int) -> list[str | None]:
+    rows = connection.execute(f"SELECT before_ref, after_ref FROM touches WHERE {where}", values)
+    return [ref for row in rows.fetchall() for ref in row]
+
+
+def _refs_to(connection: sqlite3.Connection, path: str) -> list[str]:
+    """Where the vault has a path: by itself, or in a folder that was moved as one."""
+    found = [ref for ref in _refs(connection, "path = ?", path) if ref]
+    parts = path.split("/")
+    for depth in range(1, len(parts)):
+        above, below = "/".join(parts[:depth]), "/".join(parts[depth:])
+        found += [f"{ref}/{below}" for ref in _refs(connection, "path = ?", above) if ref]
+    return found
