@@ -1,7 +1,7 @@
 """Viewing: a file, or a part of one, as a model can use it. What `read` shows, other tools may show too."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel
 
@@ -111,16 +111,11 @@ class Viewing:
     def _whole(self) -> bool:
         return self.target.whole and self.span.whole
 
-    def _page(self, facts: dict[str, Any], lines: list[str], note: str = "") -> Piece:
+    def _page(self, facts: Part, lines: list[str], note: str = "") -> Piece:
         first, last = self._within(len(lines))
         shown = page(lines[first - 1 :], (first, last), len(lines), self.budget, max_chars=MAX_LINE_CHARS)
-        part = Part(
-            **facts,
-            start_line=first,
-            end_line=shown.end,
-            clipped=shown.clipped,
-            left_out=_around(first, shown.end, len(lines)),
-        )
+        left_out = _around(first, shown.end, len(lines))
+        part = _but(facts, start_line=first, end_line=shown.end, clipped=shown.clipped, left_out=left_out)
         return Piece(note + shown.text, part)
 
     def _within(self, total: int) -> tuple[int, int]:
@@ -130,14 +125,14 @@ class Viewing:
             raise InvalidInput(f"`{self.target.path}`: {problem}.") from None
         return first, min(last, first + MAX_LINES - 1)
 
-    def _symbol(self, facts: dict[str, Any], lines: list[str], outline: Outline) -> Piece:
+    def _symbol(self, facts: Part, lines: list[str], outline: Outline) -> Piece:
         """The lines of a symbol; of several that bear the name, all."""
         ways = named(outline.symbols, self.target.symbol)
         if not ways:
             names = [qualified(way) for way in flattened(outline.symbols)]
             close = near(self.target.symbol, names)
             hint = f"Near it: {', '.join(close)}." if close else "Use view=outline to see what it defines."
-            raise NotFound(f"`{facts['path']}` defines no `{self.target.symbol}`.", hint=hint)
+            raise NotFound(f"`{facts.path}` defines no `{self.target.symbol}`.", hint=hint)
         shown, room = [], self.budget
         for way in ways:
             rows = lines[way[-1].start_line - 1 : way[-1].end_line]
@@ -151,47 +146,45 @@ class Viewing:
             room = room.less(shown[-1])
             if room.spent:
                 break
-        facts |= {"view": "symbol", "start_line": ways[0][-1].start_line, "end_line": ways[0][-1].end_line}
-        return Piece(
-            "\n".join(shown), Part(**facts, left_out="everything but the symbol", clipped=room.spent)
-        )
+        first = ways[0][-1]
+        part = _but(facts, view="symbol", start_line=first.start_line, end_line=first.end_line)
+        part = _but(part, left_out="everything but the symbol", clipped=room.spent)
+        return Piece("\n".join(shown), part)
 
-    def _outline(self, facts: dict[str, Any], lines: list[str], outline: Outline) -> Piece:
+    def _outline(self, facts: Part, lines: list[str], outline: Outline) -> Piece:
         shown = outlined(lines, _heads(outline), self.budget)
         note = f"(Outline of {len(lines)} lines of {outline.language}, each with its line range"
         note += f"; {shown.left_out} deeper or later symbols left out" if shown.left_out else ""
-        note += f'. Read a part with start_line and end_line, or a symbol as "{facts["path"]}::Name".'
+        note += f'. Read a part with start_line and end_line, or a symbol as "{facts.path}::Name".'
         if outline.broken_lines:
             note += f" The syntax is broken near line {outline.broken_lines[0]}."
-        part = Part(
-            **facts | {"view": "outline"}, left_out="the lines themselves", clipped=bool(shown.left_out)
-        )
+        part = _but(facts, view="outline", left_out="the lines themselves", clipped=bool(shown.left_out))
         return Piece(f"{shown.text}\n{note})", part)
 
-    def _fold(self, facts: dict[str, Any], lines: list[str], outline: Outline) -> Piece:
+    def _fold(self, facts: Part, lines: list[str], outline: Outline) -> Piece:
         rows = folded(lines, _heads(outline))
         kept = fitting([f"{row}\n" for row in rows], self.budget)
         clipped = len(kept) < len(rows)
         note = f"(Folded: {len(lines)} lines in {len(rows)} rows"
         note += f", of which the first {len(kept)} fit; view=outline is shorter.)" if clipped else ".)"
-        part = Part(**facts | {"view": "fold"}, left_out="folded bodies", clipped=clipped)
+        part = _but(facts, view="fold", left_out="folded bodies", clipped=clipped)
         return Piece(f"{''.join(kept)}{note}", part)
 
-    async def _changes(self, facts: dict[str, Any], lines: list[str], source: Source) -> Piece:
+    async def _changes(self, facts: Part, lines: list[str], source: Source) -> Piece:
         """Only what is different from what this agent last saw, because it asked for that."""
         seen = await self.ctx.files.seen(self.target.path)
         if seen is None:
             return self._page(facts, lines, "(You have not read this file before, so here it is.)\n")
-        facts |= {"view": "changes"}
+        facts = _but(facts, view="changes")
         before = decode(seen).body
         if before == source.body:
-            part = Part(**facts, left_out="everything: it is unchanged")
+            part = _but(facts, left_out="everything: it is unchanged")
             return Piece(f"(Unchanged since you last saw it: {len(lines)} lines.)", part)
         rows = split(unified(self.target.path, before, source.body))
         kept = fitting(rows, self.budget)
         clipped = len(kept) < len(rows)
         note = f"\n({len(rows) - len(kept)} more rows of the diff left out.)" if clipped else ""
-        part = Part(**facts, left_out="lines that did not change", clipped=clipped)
+        part = _but(facts, left_out="lines that did not change", clipped=clipped)
         return Piece("".join(kept).rstrip("\n") + note, part)
 
     async def _media(self, data: bytes) -> Piece:
@@ -203,19 +196,14 @@ class Viewing:
             hint = "Use a tool that understands its format."
             raise WrongKind(f"`{path}` is {what} of {len(data):,} bytes.", hint=hint)
         lines = split(found.text)
-        facts: dict[str, Any] = {
-            "path": path,
-            "view": found.kind,
-            "bytes": len(data),
-            "sha256": digest(data),
-        }
+        facts = Part(path=path, view=found.kind, bytes=len(data), sha256=digest(data))
         rest = f" Left out: {found.left_out}." if found.left_out else ""
         title = f"({found.title}.{rest})"
         if not lines:
-            return Piece(title, Part(**facts, left_out=found.left_out), found.images)
-        shown = self._page(facts | {"total_lines": len(lines)}, lines, f"{title}\n")
+            return Piece(title, _but(facts, left_out=found.left_out), found.images)
+        shown = self._page(_but(facts, total_lines=len(lines)), lines, f"{title}\n")
         left_out = "; ".join(filter(None, (shown.part.left_out, found.left_out)))
-        return Piece(shown.text, shown.part.model_copy(update={"left_out": left_out}), found.images)
+        return Piece(shown.text, _but(shown.part, left_out=left_out), found.images)
 
     async def _large_media(self) -> Piece:
         data = await self.ctx.files.read(self.target.path, size=MEDIA_BYTES + 1)
@@ -269,15 +257,20 @@ class Viewing:
             raise WrongKind(folder.message, hint=hint) from None
 
 
-def _facts(path: str, data: bytes, source: Source, total: int) -> dict[str, Any]:
-    return {
-        "path": path,
-        "total_lines": total,
-        "encoding": source.encoding,
-        "line_end": _ENDS[dominant_ending(source.body)],
-        "bytes": len(data),
-        "sha256": digest(data),
-    }
+def _facts(path: str, data: bytes, source: Source, total: int) -> Part:
+    return Part(
+        path=path,
+        total_lines=total,
+        encoding=source.encoding,
+        line_end=_ENDS[dominant_ending(source.body)],
+        bytes=len(data),
+        sha256=digest(data),
+    )
+
+
+def _but(part: Part, **facts: str | int) -> Part:
+    """The same part with other facts."""
+    return part.model_copy(update=facts)
 
 
 def _around(first: int, end: int, total: int) -> str:

@@ -133,7 +133,7 @@ async def test_a_pdf_is_read_page_by_page():
 async def test_pages_of_a_pdf_can_be_seen():
     result = await read("a.pdf", pdf(["one", "two"]), view="image", pages="2")
     [image] = shown(result)
-    assert opened(image).size == (450, 300)
+    assert opened(image).size == (600, 400)
 
 
 async def test_a_page_past_the_end_names_the_length():

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 TEXT_PAGES = 40
 PICTURE_PAGES = 5
-SCALE = 1.5
+SCALE = 2
 """Times 72 dots per inch."""
 _LOCK = threading.Lock()
 """PDFium keeps global state: one document at a time."""

@@ -30,8 +30,10 @@ def kind_of(path: str, data: bytes) -> MediaKind | None:
     """What a file is, or None when it is none of ours."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image"
-    found = next((kind for start, kind in _STARTS if data.startswith(start)), None)
-    return found or _ENDS.get(path.rpartition(".")[2].lower())
+    for start, kind in _STARTS:
+        if data.startswith(start):
+            return kind
+    return _ENDS.get(path.rpartition(".")[2].lower())
 
 
 def described(data: bytes) -> str:

@@ -84,8 +84,9 @@ def _table(connection: sqlite3.Connection, name: str, sql: str | None) -> str:
 
 
 def _parquet(path: str, data: bytes) -> Preview:
-    from pyarrow import ArrowException, BufferReader
-    from pyarrow.parquet import ParquetFile
+    # A reader that people bring along: nothing of ours installs it.
+    from pyarrow import ArrowException, BufferReader  # pyright: ignore[reportMissingImports]
+    from pyarrow.parquet import ParquetFile  # pyright: ignore[reportMissingImports]
 
     try:
         file = ParquetFile(BufferReader(data))

@@ -113,8 +113,10 @@ def _after_prefixes(node: "SgNode", grammar: Grammar, line: int) -> int:
 
 
 def _kind(node: "SgNode", define: Define) -> SymbolKind:
-    found = (define.refine.get(part.kind()) for part in node.children())
-    return next((kind for kind in found if kind), define.kind)
+    for part in node.children():
+        if part.kind() in define.refine:
+            return define.refine[part.kind()]
+    return define.kind
 
 
 def _body_line(node: "SgNode", define: Define, line: int, last: int) -> int | None:
