@@ -8,6 +8,7 @@ import argparse
 import os
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -103,6 +104,7 @@ def attempt(name: str, stage: Stage, script: Script, place: Scene) -> tuple[byte
         return terminals.attempt(name, script, place)
     with place.watched() as seen:
         _, output = stage(script, place.workspace, place.environment())
+    time.sleep(script.pause)
     return output, place.verdicts(output, seen)
 
 

@@ -16,6 +16,8 @@ class Script:
     text: str
     seconds: float
     """After which it is ended."""
+    pause: float
+    """After which it is judged: some show only later that they got away."""
     terminal: bool
     """Whether it is about the terminal that the person sits at."""
     open_git: bool
@@ -44,6 +46,7 @@ def load(path: Path) -> Script:
         says=comments[0] if comments else path.name,
         text=text,
         seconds=float(settings.get("seconds", 10)),
+        pause=float(settings.get("pause", 0)),
         terminal=settings.get("terminal") == "yes",
         open_git=settings.get("git") == "open",
     )

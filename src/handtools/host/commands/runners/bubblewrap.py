@@ -139,7 +139,7 @@ class BubblewrapRunner:
 
 def _program() -> int:
     """The filter as a file that can be read once."""
-    code = seccomp.assemble(seccomp.rules(sockets="own", ipc="own"), architecture=seccomp.machine())
+    code = seccomp.assemble(seccomp.rules(sockets="own", namespaces="own"), architecture=seccomp.machine())
     fd = os.memfd_create("filter", os.MFD_CLOEXEC)
     os.write(fd, code)
     os.lseek(fd, 0, os.SEEK_SET)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from handtools.core.errors import HostError
 from handtools.host.commands.launching import Launch
+from handtools.host.commands.runners import bubblewrap_hidden as hidden
 from handtools.host.commands.runners import bubblewrap_profile as profile
 from handtools.host.commands.runners import seccomp
 from handtools.host.commands.runners.standing import bounded, owner_of
@@ -25,7 +26,9 @@ _ON_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _CONTROL
 _RIGHTS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
 """Everything that each version of the interface can refuse about files; later ones added nothing here."""
 _TCP, _SCOPES = 0x3, 0x3
-_DEVICE_FILES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+_DEVICE_FILES = ("null", "zero", "full", "random", "urandom")
+_TERMINALS = ("tty", "ptmx", "pts")
+_OTHER_TREES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc", "/sys/devices/system/cpu")
 _LISTED = "Hosts can't be listed here: the command had no network."
 
 
@@ -73,7 +76,7 @@ class LandlockRunner:
                 for folder in (self._private, home, temporary):
                     os.chown(folder, *user)
         sockets: seccomp.Sockets = "own" if launch.network == "on" else "none"
-        env = profile.environment(launch.env, home=home, root_inside=False)
+        env = profile.environment(launch.env, home=home, root_inside=os.geteuid() == 0 and user is None)
         return replace(
             launch,
             argv=argv,
@@ -84,7 +87,7 @@ class LandlockRunner:
             door=None,
             landlock=_ruleset(self._grants(launch), network=launch.network == "on"),
             seccomp=seccomp.assemble(
-                seccomp.rules(sockets=sockets, ipc="host"), architecture=seccomp.machine()
+                seccomp.rules(sockets=sockets, namespaces="host"), architecture=seccomp.machine()
             ),
             allowance=bounded(launch.allowance),
             notes=(*launch.notes, *((_LISTED,) if launch.network == "listed" else ())),
@@ -94,20 +97,17 @@ class LandlockRunner:
         """Paths, and what may be done below them."""
         reading = _EXECUTE | _READ | _LIST
         home = launch.env.get("HOME", "")
-        for path in (
-            *profile.SYSTEM,
-            "/bin",
-            "/sbin",
-            "/lib",
-            "/lib32",
-            "/lib64",
-            "/proc",
-            "/sys/devices/system/cpu",
-        ):
+        for path in (*profile.SYSTEM, *_OTHER_TREES):
+            if path != "/etc":
+                yield path, reading
+        secret = hidden.system_secrets()
+        yield "/etc", _LIST
+        for path in _without("/etc", (*secret.files, *secret.folders)):
             yield path, reading
         for path in (*profile.toolchains(home), *self._readable):
             yield path, reading
-        for name in _DEVICE_FILES:
+        # A terminal of its own can't be told from the person's, so there is none unless it was asked for.
+        for name in (*_DEVICE_FILES, *(_TERMINALS if launch.terminal else ())):
             yield f"/dev/{name}", _READ | _WRITE | _LIST | _CONTROL
         for path in (launch.root, self._private):
             yield path, _RIGHTS[5] & ~_DEVICES
@@ -120,6 +120,16 @@ class LandlockRunner:
         for name in ("home", "tmp"):
             Path(folder, name).mkdir(0o700)
         return folder
+
+
+def _without(tree: str, secret: Iterable[str]) -> Iterator[str]:
+    """A tree as the largest parts of it that hold nothing secret: rules can only grant."""
+    inside = [path for path in secret if Path(path).is_relative_to(tree)]
+    if not inside:
+        yield tree
+    elif tree not in inside:
+        for name in os.listdir(tree):
+            yield from _without(os.path.join(tree, name), inside)
 
 
 def version() -> int:

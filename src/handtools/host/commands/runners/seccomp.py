@@ -109,15 +109,21 @@ _SHARED_MEMORY = tuple(
     )
 )  # fmt: skip
 
+_PROCESSES = (
+    # Limits of other processes of this user; namespaces and Landlock's own rules cover the rest.
+    Rule("prlimit64", errno.EPERM, (Check(0, "outside", (0,)),)),
+)
+
 Sockets = Literal["own", "none"]
+Shared = Literal["own", "host"]
 
 
-def rules(*, sockets: Sockets, ipc: Literal["own", "host"]) -> tuple[Rule, ...]:
-    """What is denied: more where the network, other sockets or shared memory are the machine's own."""
+def rules(*, sockets: Sockets, namespaces: Shared) -> tuple[Rule, ...]:
+    """What is denied: more where sockets, shared memory or processes are the machine's own."""
     return (
         *_RULES,
         *(_SOCKETS if sockets == "own" else _NO_SOCKETS),
-        *(_SHARED_MEMORY if ipc == "host" else ()),
+        *((*_SHARED_MEMORY, *_PROCESSES) if namespaces == "host" else ()),
     )
 
 

@@ -36,8 +36,8 @@ _X86_64 = {
     "lookup_dcookie": 212, "semtimedop": 220, "clock_settime": 227, "mq_open": 240, "mq_unlink": 241,
     "kexec_load": 246, "add_key": 248, "request_key": 249, "keyctl": 250, "migrate_pages": 256, "unshare": 272,
     "move_pages": 279, "perf_event_open": 298, "fanotify_init": 300, "open_by_handle_at": 304,
-    "clock_adjtime": 305, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312,
-    "finit_module": 313, "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323,
+    "prlimit64": 302, "clock_adjtime": 305, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311,
+    "kcmp": 312, "finit_module": 313, "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323,
 }  # fmt: skip
 
 _AARCH64 = {
@@ -49,7 +49,7 @@ _AARCH64 = {
     "semop": 193, "shmget": 194, "shmctl": 195, "shmat": 196, "shmdt": 197, "socket": 198, "socketpair": 199,
     "add_key": 217, "request_key": 218, "keyctl": 219, "clone": 220, "swapon": 224, "swapoff": 225,
     "migrate_pages": 238, "move_pages": 239, "perf_event_open": 241, "fanotify_init": 262,
-    "open_by_handle_at": 265, "clock_adjtime": 266, "setns": 268, "process_vm_readv": 270,
+    "open_by_handle_at": 265, "clock_adjtime": 266, "prlimit64": 261, "setns": 268, "process_vm_readv": 270,
     "process_vm_writev": 271, "kcmp": 272, "finit_module": 273, "bpf": 280, "userfaultfd": 282,
     "kexec_file_load": 294,
 }  # fmt: skip

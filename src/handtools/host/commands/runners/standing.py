@@ -10,21 +10,18 @@ from handtools.core.command import Allowance
 
 _MOST_PROCESSES = 1024
 _MOST_FILE_BYTES = 8 << 30
-_MOST_MEMORY_BYTES = 8 << 30
 
 
 def bounded(allowance: Allowance) -> Allowance:
-    """What was left to the runner, filled in."""
+    """What was left to the runner, filled in.
+
+    Not memory: where no control group counts it, a limit per process would break programs that only reserve a lot.
+    """
     return replace(
         allowance,
-        memory_bytes=allowance.memory_bytes or min(_MOST_MEMORY_BYTES, _machine_bytes() * 3 // 4),
         processes=allowance.processes or _MOST_PROCESSES,
         written_bytes=allowance.written_bytes or _MOST_FILE_BYTES,
     )
-
-
-def _machine_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def owner_of(root: str) -> tuple[int, int] | None:
