@@ -25,7 +25,6 @@ PLANNED = {
     *(f"R-GR-{n:02}" for n in range(1, 5)),
     *(f"R-SH-{n:02}" for n in range(1, 6)),
     "R-RT-12", "R-RT-13",
-    "R-RD-02", "R-RD-05",
     "R-ED-10", "R-ED-11", "R-ED-15",
     "R-FN-01", "R-LS-01", "R-LS-02", "R-WB-01", "R-WB-02", "R-SK-01", "R-AT-01",
 }  # fmt: skip
