@@ -1,0 +1,115 @@
+"""Scripts: everything that rules and questions want to know about a script, read once."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from handtools.text.shelling.hazards import hazards
+from handtools.text.shelling.lowering import lowered, nodes, parse
+from handtools.text.shelling.words import Opaque, Words, literal
+from handtools.text.shelling.wrappers import SHELLS, base, guesses, inner
+
+if TYPE_CHECKING:
+    from ast_grep_py import SgNode
+
+_DEPTH = 4
+_MOST_FOUND = 200
+_FIERCE = {
+    "rm": "deletes", "rmdir": "deletes", "shred": "destroys", "dd": "writes raw bytes", "mkfs": "formats",
+    "sudo": "acts as another user", "doas": "acts as another user", "su": "acts as another user",
+    "chmod": "changes rights", "chown": "changes owners", "kill": "ends processes", "pkill": "ends processes",
+    "killall": "ends processes", "curl": "goes to the network", "wget": "goes to the network",
+    "ssh": "goes to another machine", "scp": "goes to another machine", "rsync": "copies elsewhere",
+    "nc": "goes to the network", "eval": "runs text that it makes", "crontab": "plans for later",
+    "truncate": "empties files", "mount": "mounts", "reboot": "stops the machine", "shutdown": "stops the machine",
+}  # fmt: skip
+_TAKES_SCRIPTS = SHELLS | {"eval", "trap", "su", "ssh", "watch", "xargs", "sudo", "env", "script", "find"}
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What a script is made of."""
+
+    text: str
+    parts: tuple[Words, ...]
+    """Every command it runs, those inside of others included; none when it is opaque."""
+    opaque: str
+    """Why its commands can't be known for certain; empty when they are."""
+    found: tuple[Words, ...]
+    """Every command that was seen in it, at any depth: enough to find dangers, never to rule them out."""
+    dangers: tuple[str, ...]
+    """What a person should look at, in words."""
+
+
+@lru_cache(maxsize=64)
+def read_script(text: str) -> Script:
+    """Read a script; never raises."""
+    try:
+        outer = lowered(text)
+        parts = tuple(each for words in outer for each in (words, *inner(words)))
+    except Opaque as reason:
+        found = tuple(_found(text, 0))[:_MOST_FOUND]
+        return Script(text, (), f"{reason}.", found, _dangers(text, found))
+    found = (*parts, *(guess for words in parts for guess in guesses(words)))
+    return Script(text, parts, "", found, _dangers(text, parts))
+
+
+def _found(text: str, depth: int) -> Iterator[Words]:
+    try:
+        root = parse(text)
+    except Opaque:
+        return
+    for node in nodes(root):
+        if node.kind() == "command":
+            words = tuple(_guess(child) for child in node.children() if _is_word(child))
+            if words:
+                yield from _opened(words, depth)
+
+
+def _is_word(node: "SgNode") -> bool:
+    return node.is_named() and node.kind() not in {"file_redirect", "variable_assignment", "comment"}
+
+
+def _guess(node: "SgNode") -> str:
+    """A word as far as it can be known; else its text."""
+    try:
+        return literal(node.text())
+    except Opaque:
+        return node.text()
+
+
+def _opened(words: Words, depth: int) -> Iterator[Words]:
+    """A command, what it might run, and the scripts among its words."""
+    yield words
+    if depth >= _DEPTH:
+        return
+    yield from guesses(words)
+    if base(words[0]) in _TAKES_SCRIPTS:
+        for word in words[1:]:
+            if " " in word or "\n" in word:
+                yield from _found(word, depth + 1)
+
+
+def _dangers(text: str, found: tuple[Words, ...]) -> tuple[str, ...]:
+    told = [f"`{base(words[0])}` {_FIERCE[base(words[0])]}" for words in found if base(words[0]) in _FIERCE]
+    told += [f"{hazard} (`{words[0]}`)" for words in found for hazard in hazards(words)]
+    return tuple(dict.fromkeys([*_written(text), *told]))[:12]
+
+
+def _written(text: str) -> list[str]:
+    """The files that redirections write."""
+    try:
+        root = parse(text)
+    except Opaque:
+        return []
+    targets = []
+    for node in nodes(root):
+        if node.kind() == "file_redirect" and ">" in node.text():
+            words = [
+                child for child in node.children() if child.is_named() and child.kind() != "file_descriptor"
+            ]
+            name = words[-1].text() if words else ""
+            if name and name != "/dev/null" and not name.isdigit():
+                targets.append(f"writes `{name}`")
+    return targets

@@ -1,0 +1,86 @@
+"""Wrappers: programs that run the program named after them."""
+
+import re
+from collections.abc import Mapping
+
+from handtools.text.shelling.words import Opaque, Words
+
+# What takes a value of its own, and how many words come before the program.
+_SEEN_THROUGH: Mapping[str, tuple[frozenset[str], int]] = {
+    "timeout": (frozenset({"-k", "-s", "--kill-after", "--signal"}), 1),
+    "nohup": (frozenset(), 0),
+    "nice": (frozenset({"-n", "--adjustment"}), 0),
+    "ionice": (frozenset({"-c", "-n", "--class", "--classdata"}), 0),
+    "stdbuf": (frozenset({"-i", "-o", "-e", "--input", "--output", "--error"}), 0),
+    "setsid": (frozenset(), 0),
+    "command": (frozenset(), 0),
+    "builtin": (frozenset(), 0),
+    "env": (frozenset(), 0),
+    "chrt": (frozenset(), 1),
+    "busybox": (frozenset(), 0),
+    "toybox": (frozenset(), 0),
+}
+_ASKING = {"command": frozenset({"-v", "-V"}), "busybox": frozenset({"--list", "--help"})}
+"""Options with which they run nothing."""
+_AS_ANOTHER = frozenset({"sudo", "doas", "su", "pkexec", "runuser", "setpriv", "run0"})
+_OTHERS = frozenset({
+    "xargs", "parallel", "watch", "flock", "chroot", "unshare", "nsenter", "strace", "ltrace", "gdb", "script",
+    "ssh", "entr", "exec", "eval", "source", ".", "trap", "bash", "sh", "dash", "zsh", "ksh", "fish", "time",
+    "bwrap", "firejail", "systemd-run", "at", "batch", "expect", "tmux", "screen", "rlwrap", "proot", "ld.so", "prlimit",
+    "taskset", "numactl", "alias", "hash", "enable", "coproc", "fc", "mapfile", "readarray", "complete", "bind",
+})  # fmt: skip
+SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh", "fish"})
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+
+
+def base(name: str) -> str:
+    """A program's name without its folder."""
+    return name.rpartition("/")[2]
+
+
+def unwrapped(words: Words) -> Words | None:
+    """The command inside a command, or None; raises `Opaque` when what is inside can't be told."""
+    name = base(words[0])
+    if name in _AS_ANOTHER:
+        raise Opaque(f"`{name}` runs it as another user")
+    if name in _OTHERS:
+        raise Opaque(f"`{name}` runs what it is given")
+    if name not in _SEEN_THROUGH:
+        return None
+    valued, skipped = _SEEN_THROUGH[name]
+    rest = list(words[1:])
+    while rest and rest[0].startswith("-"):
+        option = rest.pop(0)
+        if option in _ASKING.get(name, frozenset()) or (name == "nohup" and option.startswith("--")):
+            return None
+        if option == "--":
+            break
+        if name == "env":
+            raise Opaque("`env` changes its surroundings")
+        if option in valued and rest:
+            rest.pop(0)
+    if name == "env" and rest and _ASSIGNMENT.match(rest[0]):
+        raise Opaque("`env` changes its surroundings")
+    return tuple(rest[skipped:]) or None
+
+
+def inner(words: Words) -> tuple[Words, ...]:
+    """All commands inside, outermost first; raises `Opaque`."""
+    found: list[Words] = []
+    inside = unwrapped(words)
+    while inside:
+        found.append(inside)
+        inside = unwrapped(inside)
+    return tuple(found)
+
+
+def guesses(words: Words) -> list[Words]:
+    """What might be run inside, for finding dangers: every word that could begin a command."""
+    name = base(words[0])
+    if name not in _AS_ANOTHER | _OTHERS and name not in _SEEN_THROUGH and name not in {"find", "fd"}:
+        return []
+    return [words[place:] for place, word in enumerate(words) if place and _could_begin(word)][:16]
+
+
+def _could_begin(word: str) -> bool:
+    return bool(word) and not word.startswith("-") and not _ASSIGNMENT.match(word)
