@@ -59,7 +59,8 @@ _OPTIONS: Mapping[str, Mapping[str, str]] = {
     "curl": {
         "-o": _WRITES, "-O": _WRITES, "--output": _WRITES, "--remote-name": _WRITES, "-K": _RUNS,
         "--config": _RUNS, "-T": _AWAY, "--upload-file": _AWAY, "--unix-socket": _AWAY, "-D": _WRITES,
-        "--dump-header": _WRITES, "-c": _WRITES, "--cookie-jar": _WRITES, "--trace": _WRITES, "--trace-ascii": _WRITES,
+        "--dump-header": _WRITES, "-c": _WRITES, "--cookie-jar": _WRITES,
+        "--trace": _WRITES, "--trace-ascii": _WRITES,
     },
     "wget": {
         "-O": _WRITES, "--output-document": _WRITES, "--output-file": _WRITES, "-o": _WRITES, "-e": _RUNS,

@@ -85,6 +85,8 @@ def program(raw: str) -> str:
     if _ASSIGNMENT.match(raw):
         raise Opaque(f"`{_brief(raw)}` sets a variable")
     found = literal(raw)
+    if found.startswith("%"):
+        raise Opaque(f"`{_brief(raw)}` is a job")
     if not found:
         raise Opaque("it runs a program without a name")
     return found

@@ -26,7 +26,8 @@ _AS_ANOTHER = frozenset({"sudo", "doas", "su", "pkexec", "runuser", "setpriv", "
 _OTHERS = frozenset({
     "xargs", "parallel", "watch", "flock", "chroot", "unshare", "nsenter", "strace", "ltrace", "gdb", "script",
     "ssh", "entr", "exec", "eval", "source", ".", "trap", "bash", "sh", "dash", "zsh", "ksh", "fish", "time",
-    "bwrap", "firejail", "systemd-run", "at", "batch", "expect", "tmux", "screen", "rlwrap", "proot", "ld.so", "prlimit",
+    "bwrap", "firejail", "systemd-run", "at", "batch", "expect", "tmux",
+    "screen", "rlwrap", "proot", "ld.so", "prlimit",
     "taskset", "numactl", "alias", "hash", "enable", "coproc", "fc", "mapfile", "readarray", "complete", "bind",
 })  # fmt: skip
 SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh", "fish"})

@@ -1,0 +1,134 @@
+"""What we call plain is exactly what bash executes."""
+
+import os
+import subprocess
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from handtools.text.shelling import quoted, read_script
+from handtools.text.shelling.hazards import hazards
+from handtools.text.shelling.lowering import lowered
+from handtools.text.shelling.prefixes import prefix
+from handtools.text.shelling.words import Opaque, literal
+
+RECORD = """
+answer=$1
+command_not_found_handle() { printf '%s\\0' "$#" "$@" >&9; return "$answer"; }
+readonly PATH=/nowhere ; unset HOME BASH_ENV
+eval -- "$2" </dev/null >/dev/null 2>&1
+"""
+BUILTINS = frozenset({".", ":", "-", "[", "]", "e", "@"})
+
+pieces = st.sampled_from([
+    "foo", "bar", "x", "-a", "--b=c", "1", "2", " ", " ", " ", "\t", "\n", "'", '"', "\\", "$", "`", "*", "?",
+    "[", "]", "{", "}", "{}", "~", "=", ":", "#", " # ", "!", ";", ";;", "&", "&&", " && ", "|", "||", " | ",
+    "|&", "<", ">", ">&", "2>&1", " 2>/dev/null", ">/dev/null", "&>/dev/null", "(", ")", "'a b'", '"c d"',
+    "\\ ", "\\\n", "\r", "$x", "$(", "if", "then", "fi", "time", "é", "\u00a0", "a=b", "%", "^", ",", "+",
+    "a[1]=2", "<<x", "\\'", '\\"', "{a,b}", "x\\", "-",
+])  # fmt: skip
+scripts = st.lists(pieces, max_size=12).map("".join)
+odd = st.sampled_from("ab '\"\\$`*?[]{}~=:#!;&|<>()\t\n-")
+words = st.text(odd | st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
+names = st.from_regex(r"[f-z]{2,4}9", fullmatch=True)
+commands = st.tuples(names, st.lists(words, max_size=4)).map(lambda pair: (pair[0], *pair[1]))
+
+
+def executed(script: str, *, answer: int) -> list[tuple[str, ...]]:
+    """The programs that bash would start, with their words."""
+    reading, writing = os.pipe()
+    try:
+        subprocess.run(
+            ["/bin/bash", "--norc", "-c", f"exec 9>&{writing}\n{RECORD}", "bash", str(answer), script],
+            pass_fds=(writing,),
+            env={"LC_ALL": "C.UTF-8"},
+            check=False,
+            cwd="/",
+            timeout=20,
+            capture_output=True,
+        )
+    finally:
+        os.close(writing)
+    with open(reading, "rb") as record:
+        fields = record.read().decode("utf-8", "surrogateescape").split("\0")[:-1]
+    found, place = [], 0
+    while place < len(fields):
+        count = int(fields[place])
+        found.append(tuple(fields[place + 1 : place + 1 + count]))
+        place += count + 1
+    return found
+
+
+def plain(script: str) -> tuple[tuple[str, ...], ...] | None:
+    try:
+        return lowered(script)
+    except Opaque:
+        return None
+
+
+def assert_bash_agrees(script: str) -> None:
+    """Under success every command after `&&` runs, under failure every one after `||`: together, all."""
+    ours = plain(script)
+    if ours is None or any(each[0] in BUILTINS for each in ours):
+        return
+    theirs = executed(script, answer=0) + executed(script, answer=1)
+    assert set(theirs) == set(ours)
+
+
+@given(scripts)
+@example("foo\\\nbar")
+@example("foo \\\n bar")
+@example("foo #bar\nx")
+@example("foo 2>&1 x")
+@example("foo x2>/dev/null")
+@example("foo 2 >/dev/null")
+@example("foo a=~ b=c:~")
+@example("foo {}{}")
+@example("foo '\n' && bar")
+@example("foo \u00a0 bar")
+def test_what_is_called_plain_is_what_bash_runs(script):
+    assert_bash_agrees(script)
+
+
+@given(
+    st.lists(commands, min_size=1, max_size=3),
+    st.sampled_from([" && ", " || ", "; ", " | ", "\n", ";", "|"]),
+)
+def test_quoted_words_come_back_from_us_and_from_bash(parts, joint):
+    script = joint.join(quoted(part) for part in parts)
+    ours = plain(script)
+    if ours is None:  # control characters: refused, never misread
+        assert any(ord(char) < 32 or ord(char) in {0x7F, 0x85, 0x2028, 0x2029} for char in script)
+        return
+    assert list(ours) == parts
+    assert_bash_agrees(script)
+
+
+@given(words)
+def test_a_quoted_word_reads_as_itself(word):
+    assert literal(quoted(("x", word))[2:]) == word
+
+
+@given(scripts)
+def test_what_bash_refuses_is_never_plain(script):
+    if plain(script):
+        checked = subprocess.run(
+            ["/bin/bash", "-n"], input=script.encode(), capture_output=True, check=False, env={}
+        )
+        assert checked.returncode == 0
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_without_an_error(text):
+    script = read_script(text)
+    assert not (script.parts and script.opaque)
+    for part in script.parts:
+        hazards(part)
+        prefix(part)
+
+
+@pytest.mark.parametrize("depth", [2_000, 20_000])
+def test_deep_nesting_is_opaque_and_quick(depth):
+    assert read_script("(" * depth + "ls" + ")" * depth).opaque
+    assert read_script("$(" * depth).opaque
