@@ -18,7 +18,9 @@ from handtools.core.ports import HostCommands, HostFiles
 from handtools.core.result import Result
 from handtools.core.schema import Dialect, schema
 from handtools.core.tool import AnyTool, Tool
+from handtools.host.commands.best_capture import BestCapture
 from handtools.host.commands.local_commands import LocalCommands
+from handtools.host.commands.overlay.preparing import vault_folder
 from handtools.host.local_files import LocalFiles
 from handtools.host.locks import FileLocks
 from handtools.host.media.file_media import FileMedia
@@ -26,6 +28,7 @@ from handtools.host.ripgrep import RipgrepSearch
 from handtools.host.state import state_folder
 from handtools.host.store import FolderStore
 from handtools.host.syntax.tree_syntax import TreeSyntax
+from handtools.host.vault import Vault
 from handtools.runtime.announcing import Announcer
 from handtools.runtime.executor import Executor
 from handtools.runtime.journal import Journal
@@ -172,16 +175,20 @@ def local_workspace(
     """A folder of this machine, with its record in the user's state folder."""
     folder = Path(state) if state is not None else state_folder(root)
     blobs, outputs = FolderStore(folder / "blobs"), FolderStore(folder / "outputs")
+    vault = Vault(vault_folder(root, folder))
     return Workspace(
-        files=files or LocalFiles(root),
+        files=files or LocalFiles(root, vault=vault),
         locks=FileLocks(folder / "locks"),
-        journal=Journal(str(folder / "journal.sqlite"), blobs),
+        journal=Journal(str(folder / "journal.sqlite"), blobs, vault),
         outputs=outputs,
         kept=RipgrepSearch(folder / "outputs"),
         search=RipgrepSearch(root),
         syntax=TreeSyntax(),
         media=FileMedia(),
-        commands=commands or LocalCommands(root, state=folder, outputs=outputs),
+        commands=commands
+        or LocalCommands(
+            root, state=folder, outputs=outputs, capture=None if files else BestCapture(root, vault)
+        ),
     )
 
 

@@ -121,6 +121,10 @@ class Vault(Protocol):
         """Let go of a thing; no error when it is not here. With `erase`, a file's bytes are overwritten first."""
         ...
 
+    def clear(self, name: str) -> None:
+        """Remove what is left of an item when its changes have landed, or never will."""
+        ...
+
     def tidy(self, wanted: Collection[str]) -> int:
         """Remove the items that nobody works on and the record does not name; gives back how many."""
         ...

@@ -99,7 +99,7 @@ class FileLocks:
 def try_lock(path: str | Path) -> int | None:
     """Lock a file for as long as the handle stays open, also across processes; None when another has it."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-    if fcntl is None:
+    if not FLOCKS:
         return fd
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -111,10 +111,10 @@ def try_lock(path: str | Path) -> int | None:
 
 def unlock(lock: int) -> None:
     """Let go of a lock."""
-    if fcntl is None:
-        os.close(lock)
-    else:
+    if FLOCKS:
         _drop(lock)
+    else:
+        os.close(lock)
 
 
 def _drop(lock: _Lock) -> None:

@@ -46,6 +46,9 @@ class MemoryVault:
         """Let go of a thing."""
         self.things.pop(ref, None)
 
+    def clear(self, name: str) -> None:
+        """Nothing is left over here."""
+
     def tidy(self, wanted: Collection[str]) -> int:
         """Remove what the record does not name."""
         gone = [ref for ref in self.things if ref.partition("/")[0] not in wanted]

@@ -23,6 +23,8 @@ from handtools.host.locks import try_lock, unlock
 
 OLD, NEW = "before", "upper"
 """In an item: what was displaced, and what is to come in."""
+WORK = "work"
+"""In an item: what the kernel needs for a layer."""
 LOCK = "lock"
 _ITEM = re.compile(r"[0-9a-f]{16}")
 
@@ -112,10 +114,13 @@ class Vault:
                 _overwrite(self._path(ref))
             remove(shelf, kept)
 
-    def clear(self, name: str, *parts: str) -> None:
-        """Remove parts of an item, and the item when nothing is left in it but its lock."""
-        for part in parts:
+    def clear(self, name: str) -> None:
+        """Remove what is left of a layer, and the item when nothing was displaced either."""
+        for part in (NEW, WORK):
             self.drop(f"{name}/{part}")
+        for folder, _, _ in os.walk(self._folder / name / OLD, topdown=False):
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
         with contextlib.suppress(OSError):
             if not {*os.listdir(self._folder / name)} - {LOCK}:
                 self.drop(name)
@@ -125,13 +130,12 @@ class Vault:
         gone = 0
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(self._folder):
-                if name in wanted or not _ITEM.fullmatch(name):
+                lock = try_lock(self._folder / name / LOCK) if _ITEM.fullmatch(name) else None
+                if lock is None:
                     continue
-                lock = try_lock(self._folder / name / LOCK)
-                if lock is not None:
-                    self.drop(name)
-                    unlock(lock)
-                    gone += 1
+                self.drop(f"{name}/{WORK}" if name in wanted else name)
+                unlock(lock)
+                gone += name not in wanted
         return gone
 
     def _path(self, ref: str) -> Path:

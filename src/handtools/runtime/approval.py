@@ -43,11 +43,16 @@ class Gate:
             raise Denied(f"`{decision.target}` is off limits ({decision.rule}).", hint=decision.reason)
         return decision
 
-    async def admit(self, effect: Effect) -> None:
-        """Return when the effect may happen; raise `Denied` or `Suspended` when not."""
+    async def admit(self, effect: Effect, *, question: str = "") -> None:
+        """Return when the effect may happen; raise `Denied` or `Suspended` when not.
+
+        With a `question` a person is asked even about what the rules allow.
+        """
         decision = self.judge(effect)
         if decision.verdict == "allow":
-            return
+            if not question:
+                return
+            decision = Decision("ask", "review", question, decision.target)
         approval = self._approval(effect, decision)
         if approval.fingerprint in self.granted:
             return

@@ -30,7 +30,7 @@ from handtools.core.wire import result_from_json
 from handtools.runtime.announcing import Announcer
 from handtools.runtime.approval import Gate, Suspended, settle
 from handtools.runtime.guard import LOCK_SECONDS, GuardedFiles
-from handtools.runtime.guard_commands import GuardedCommands
+from handtools.runtime.guard_commands import GuardedCommands, let_go
 from handtools.runtime.guard_search import GuardedSearch
 from handtools.runtime.journal import Occupied
 from handtools.runtime.landing import recover
@@ -92,6 +92,7 @@ class Executor:
         try:
             settle(self.workspace.journal, kept.approval, reply)
         except Denied as no:
+            await to_thread.run_sync(let_go, self.workspace, kept.call.id)
             return await self._settle(kept.call, _failed(no), None, time.time(), 0.0)
         granted = kept.granted | {kept.approval.fingerprint}
         return await self._first(kept.call, cancel or CancelToken(), granted)

@@ -90,9 +90,10 @@ class GuardedFiles:
         reverts: tuple[int, ...] = (),
         coverage: Coverage = "declared",
         omitted: tuple[str, ...] = (),
+        question: str = "",
     ) -> Changes:
-        """Land changes whose paths are located already."""
-        await self.gate.admit(changes)
+        """Land changes whose paths are located already; with a `question`, only when a person says yes."""
+        await self.gate.admit(changes, question=question)
         async with AsyncExitStack() as stack:
             missing = [key for key in lock_keys(changes.paths) if key not in self.held]
             if missing:
@@ -103,6 +104,11 @@ class GuardedFiles:
             landing = partial(self._land, changes, kind, reverts, coverage, omitted)
             done = await to_thread.run_sync(landing)
         return self._announced(done)
+
+    async def note(self, changes: ChangeSet, *, coverage: Coverage, omitted: tuple[str, ...]) -> Changes:
+        """Record changes that have happened already."""
+        noting = partial(self._land, changes, "change", (), coverage, omitted, happened=True)
+        return self._announced(await to_thread.run_sync(noting))
 
     def _announced(self, done: Changes) -> Changes:
         self.announce(Changed(self.call.id, done))
@@ -125,6 +131,8 @@ class GuardedFiles:
         reverts: tuple[int, ...],
         coverage: Coverage = "declared",
         omitted: tuple[str, ...] = (),
+        *,
+        happened: bool = False,
     ) -> Changes:
         done = land(
             self.workspace,
@@ -135,6 +143,7 @@ class GuardedFiles:
             reverts=reverts,
             coverage=coverage,
             omitted=omitted,
+            happened=happened,
         )
         self.landed.append(done)
         for change in changes:

@@ -3,19 +3,23 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from anyio import to_thread
+from anyio import CancelScope, to_thread
 
 from handtools.core.call import Call
-from handtools.core.changes import ChangeSet
+from handtools.core.changes import Change, ChangeSet
 from handtools.core.command import Command, Exit, Job, Output, Page, Ran, Shown, Visit
 from handtools.core.effects import Run
-from handtools.core.errors import WrongKind
+from handtools.core.errors import ToolError, WrongKind
 from handtools.core.events import Event, Progressed, Visited
+from handtools.runtime.approval import Suspended
+from handtools.runtime.commit_rules import Ruled, rule
 from handtools.runtime.guard import OUTPUT, GuardedFiles
 from handtools.runtime.policy import Policy
 from handtools.runtime.workspace import Workspace
 
 UNDO_NOTE = "What it changed was not captured and can't be undone."
+NOTE = "by a command"
+REVIEW = "Its changes are held until a person has seen them."
 
 
 @dataclass(slots=True)
@@ -28,19 +32,28 @@ class GuardedCommands:
     announce: Callable[[Event], None]
 
     async def run(self, command: Command) -> Exit:
-        """Ask, run, land what it changed."""
-        command = await self._admitted(command)
-        ran = await self.workspace.commands.run(
-            command,
-            call=self.call,
-            show=self._show,
-            private=hidden(self.files.gate.policy),
-            read_only=guarded(self.files.gate.policy),
-        )
+        """Ask, run, land what it changed; after a question about that, without running it again."""
+        ran = await to_thread.run_sync(held, self.workspace, self.call)
+        if ran is None:
+            command = await self._admitted(command)
+            ran = await self.workspace.commands.run(
+                command,
+                call=self.call,
+                show=self._show,
+                private=hidden(self.files.gate.policy),
+                read_only=guarded(self.files.gate.policy),
+            )
         try:
-            return await self._landed(ran)
-        finally:
-            await to_thread.run_sync(ran.discard)
+            end = await self._landed(ran, review=command.review)
+        except Suspended:
+            await to_thread.run_sync(self.workspace.journal.holds.keep, self.call.id, ran)
+            raise
+        except BaseException:
+            with CancelScope(shield=True):
+                await to_thread.run_sync(ran.discard)
+            raise
+        await to_thread.run_sync(ran.discard)
+        return end
 
     async def start(self, command: Command, description: str) -> Job:
         """Ask, and run in the background."""
@@ -89,20 +102,63 @@ class GuardedCommands:
             raise WrongKind(f"`{path}` is not a folder.", hint="Give a folder of the workspace as `cwd`.")
         return located or "."
 
-    async def _landed(self, ran: Ran) -> Exit:
+    async def _landed(self, ran: Ran, *, review: bool) -> Exit:
         end = replace(ran.exit, output=_kept(ran.exit.output))
         if ran.delta is None:
             return replace(end, notes=(*end.notes, UNDO_NOTE))
         if not ran.delta:
             return end
-        changes = await self.files.land(ChangeSet(ran.delta, note="by a command"))
+        if ran.coverage == "scan":
+            done = ChangeSet(ran.delta, note=NOTE)
+            changes = await self.files.note(done, coverage="scan", omitted=ran.omitted)
+            return replace(end, changes=changes)
+        ruled = await to_thread.run_sync(self._ruled, ran.delta)
+        end = replace(end, notes=(*end.notes, *ruled.notes))
+        if not ruled.changes:
+            return end
+        question = ruled.question or (REVIEW if review else "")
+        changes = await self.files.land(
+            ChangeSet(ruled.changes, note=NOTE),
+            coverage=ran.coverage,
+            omitted=ran.omitted,
+            question=question,
+        )
         return replace(end, changes=changes)
+
+    def _ruled(self, delta: tuple[Change, ...]) -> Ruled:
+        policy, files = self.files.gate.policy, self.workspace.files
+        return rule(
+            delta,
+            forbidden=lambda path: policy.forbids(path, self.call.tool),
+            there=lambda path: files.facts(path) is not None,
+            within=self._within,
+        )
+
+    def _within(self, target: str) -> bool:
+        try:
+            self.workspace.files.locate(target)
+        except ToolError:
+            return False
+        return True
 
     def _show(self, shown: Shown | Visit) -> None:
         if isinstance(shown, Visit):
             self.announce(Visited(self.call.id, shown))
         else:
             self.announce(Progressed(self.call.id, shown.tail, shown.bytes, shown.clipped))
+
+
+def held(workspace: Workspace, call: Call) -> Ran | None:
+    """What the call ran before it was asked about the changes; they are let go once that is settled."""
+    ran = workspace.journal.holds.find(call.id)
+    return ran and replace(ran, discard=lambda: let_go(workspace, call.id))
+
+
+def let_go(workspace: Workspace, call_id: str) -> None:
+    """Forget what a call holds; what has landed stays."""
+    for item in workspace.journal.holds.drop(call_id):
+        if workspace.files.vault is not None:
+            workspace.files.vault.clear(item)
 
 
 def hidden(policy: Policy) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Iterable
 
+from anyio import to_thread
+
 from handtools.core.call import Call
 from handtools.core.changes import Changes, ChangeSet, Coverage, Touched
 from handtools.core.effects import fingerprint
@@ -24,8 +26,9 @@ def land(
     reverts: Iterable[int] = (),
     coverage: Coverage = "declared",
     omitted: tuple[str, ...] = (),
+    happened: bool = False,
 ) -> Changes:
-    """Do it, recorded; blocking. The caller holds the locks of every path.
+    """Do it, recorded; blocking. The caller holds the locks of every path. What has `happened` is only recorded.
 
     `ordinal` counts the landings of this run of the call: one that is recorded already, by another process
     or before a restart, must not happen again.
@@ -49,7 +52,8 @@ def land(
             hint="Look at the files, then make a new call with a new id.",
         )
     try:
-        workspace.files.perform(steps)
+        if not happened:
+            workspace.files.perform(steps)
     except BaseException:
         entries.void(entry)
         raise
@@ -74,6 +78,10 @@ async def recover(
     An intent whose paths can be locked belongs to nobody that is alive: a running call holds them.
     """
     told = []
+    if not only_held and workspace.files.vault is not None:
+        # What crashed before it was written down is nobody's.
+        wanted = workspace.journal.refs.items() | workspace.journal.holds.items()
+        await to_thread.run_sync(workspace.files.vault.tidy, wanted)
     for entry in workspace.journal.entries.open():
         paths = {touch.path for touch in workspace.journal.entries.touches(entry.id)}
         if only_held and paths.isdisjoint(held):

@@ -147,6 +147,10 @@ class Policy:
             "allow", "confined", "It can't leave the workspace or reach the network.", found.target
         )
 
+    def forbids(self, path: str, tool: str) -> bool:
+        """Whether a path may not be changed at all."""
+        return self._judge("change", path, tool).verdict == "deny"
+
     def hides(self, path: str) -> bool:
         """Whether listings and searches must leave the path out."""
         return self._judge("read", path, "").verdict == "deny"

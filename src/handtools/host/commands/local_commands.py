@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from anyio import to_thread
+
 from handtools.core.call import Call
 from handtools.core.command import Command, Job, Page, Ran, Show
 from handtools.core.errors import HostError, InvalidInput
@@ -81,14 +83,15 @@ class LocalCommands:
         slip = Slip(left, command.script)
         try:
             launch = self._launch(command, left, slip, private, read_only)
-            capturing = self._capture.begin(launch, call.id)
+            capturing = await to_thread.run_sync(self._capture.begin, launch, call.id)
             try:
                 with (
                     reaching(capturing.launch, show) as egress,
                     confining(self.runner, egress.launch) as confined,
                 ):
                     ended = await run_process(confined, self._outputs.room(name), show)
-                delta = capturing.finish()
+                # A thread that has begun is never abandoned, so a layer is never discarded while it is read.
+                delta = await to_thread.run_sync(capturing.finish)
             except BaseException:
                 capturing.discard()
                 raise

@@ -57,5 +57,8 @@ class Refs:
     def items(self) -> set[str]:
         """The items of the vault that are needed."""
         with self._database.reading() as connection:
-            rows = connection.execute("SELECT DISTINCT substr(ref, 1, instr(ref, '/') - 1) FROM refs")
-            return {row[0] for row in rows.fetchall()}
+            rows = connection.execute(
+                "SELECT t.before_ref, t.after_ref FROM touches t JOIN entries e ON e.id = t.entry "
+                "WHERE e.state != 'void' AND coalesce(t.before_ref, t.after_ref) IS NOT NULL"
+            )
+            return {ref.partition("/")[0] for row in rows for ref in row if ref}

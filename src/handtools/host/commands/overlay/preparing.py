@@ -15,9 +15,8 @@ from handtools.host.commands.launching import Launch, Overlay
 from handtools.host.commands.overlay.cleaning import Cleaner
 from handtools.host.commands.overlay.listing import Listing
 from handtools.host.commands.overlay.mounting import NEW_MOUNTS, NEW_USER, mounted, options
-from handtools.host.vault import NEW, OLD, Item, Vault
+from handtools.host.vault import NEW, OLD, WORK, Item, Vault
 
-WORK = "work"
 KEPT = "kept"
 """In the vault: what commands wrote where another writer was first."""
 SHOWN = 5
@@ -90,11 +89,7 @@ class OverlayCapturing:
 
     def discard(self) -> None:
         """Remove what is left of the layer; what was displaced stays."""
-        self.vault.clear(self.name, NEW, WORK)
-        self.item.release()
-
-    def release(self) -> None:
-        """Leave the layer where it is, for someone who comes later."""
+        self.vault.clear(self.name)
         self.item.release()
 
     def _over_quota(self) -> str:

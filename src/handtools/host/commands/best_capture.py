@@ -1,0 +1,33 @@
+"""The best capture that works here: layers; else looking before and after; and it says which."""
+
+from functools import cached_property
+from pathlib import Path
+
+from handtools.host.commands.capturing import Capture, Capturing
+from handtools.host.commands.launching import Launch
+from handtools.host.commands.overlay.preparing import OverlayCapture, problem
+from handtools.host.commands.scan.scanning import ScanCapture
+from handtools.host.vault import Vault
+
+
+class BestCapture:
+    """Found out when the first command runs."""
+
+    def __init__(self, root: str | Path, vault: Vault) -> None:
+        self._root = root
+        self._vault = vault
+
+    @cached_property
+    def problem(self) -> str:
+        """Why there are no layers here; empty when there are."""
+        return problem(self._root, self._vault)
+
+    @cached_property
+    def _chosen(self) -> Capture:
+        if self.problem:
+            return ScanCapture(self._root, self._vault)
+        return OverlayCapture(self._root, self._vault)
+
+    def begin(self, launch: Launch, name: str) -> Capturing:
+        """Make ready for a command."""
+        return self._chosen.begin(launch, name)

@@ -1,0 +1,198 @@
+"""Scanning: what was there, with copies while they are within the budget, against what is there now.
+
+The command writes in place. So its changes are not judged before they happen, only recorded, and what the budget
+did not reach can't be taken back: those paths are listed.
+"""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from handtools.core.changes import Change, Held, Node
+from handtools.core.trees import order
+from handtools.host.commands.capturing import Delta
+from handtools.host.commands.launching import Launch
+from handtools.host.commands.noting import FOLDER, Notary
+from handtools.host.copying import copy
+from handtools.host.folders import Folder, kind_of
+from handtools.host.marking import seen_mark
+from handtools.host.staging import is_temporary
+from handtools.host.vault import NEW, OLD, Item, Vault
+
+NOTE = "It wrote in place: its changes were recorded afterwards, and not held back."
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much is looked at and copied before a command."""
+
+    entries: int = 200_000
+    file_bytes: int = 4 << 20
+    bytes: int = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A path before the command."""
+
+    found: os.stat_result
+    target: str = ""
+    copied: bool = False
+
+
+class ScanCapture:
+    """Every command is preceded and followed by a walk."""
+
+    def __init__(self, root: str | Path, vault: Vault, *, budget: Budget | None = None) -> None:
+        self._root = os.path.realpath(root)
+        self._vault = vault
+        self._budget = budget or Budget()
+
+    def begin(self, launch: Launch, name: str) -> "ScanCapturing":  # noqa: ARG002
+        """Look at everything, and copy what is small."""
+        item = self._vault.item()
+        before = Scan(self._root, item.path / OLD, self._budget)
+        before.walk()
+        return ScanCapturing(launch, self._root, item, self._vault, before)
+
+
+@dataclass(slots=True)
+class Scan:
+    """The paths of a workspace as they are at one moment."""
+
+    root: str
+    copies: Path | None
+    budget: Budget
+    seen: dict[str, Seen] = field(default_factory=dict)
+    cut: bool = False
+    """Whether there was more than the budget lets us look at."""
+    _left: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._left = self.budget.bytes
+
+    def walk(self) -> None:
+        """Look, folder by folder."""
+        for path, folder, name, found in _everything(self.root):
+            if len(self.seen) >= self.budget.entries:
+                self.cut = True
+                return
+            target = os.readlink(name, dir_fd=folder) if stat.S_ISLNK(found.st_mode) else ""
+            self.seen[path] = Seen(found, target, self._copied(path, folder, name, found))
+
+    def _copied(self, path: str, folder: int, name: str, found: os.stat_result) -> bool:
+        if self.copies is None or not stat.S_ISREG(found.st_mode):
+            return False
+        if found.st_size > min(self.budget.file_bytes, self._left):
+            return False
+        place = self.copies / path
+        with contextlib.suppress(OSError):
+            place.parent.mkdir(0o700, parents=True, exist_ok=True)
+            with Folder.at(os.fspath(place.parent)) as kept:
+                copy(Folder(folder, os.path.dirname(path)), name, kept, place.name)
+            self._left -= found.st_size
+            return True
+        return False
+
+
+@dataclass(slots=True)
+class ScanCapturing:
+    """One command between two walks."""
+
+    launch: Launch
+    root: str
+    item: Item
+    vault: Vault
+    before: Scan
+
+    def finish(self) -> Delta:
+        """What differs, as changes that have happened already."""
+        after = Scan(self.root, None, self.before.budget)
+        after.walk()
+        omitted: list[str] = []
+        changes = []
+        for path in {**self.before.seen, **after.seen}:
+            was, now = self.before.seen.get(path), after.seen.get(path)
+            if was and now and _alike(was, now):
+                continue
+            if was and not was.copied and stat.S_ISREG(was.found.st_mode):
+                omitted.append(path)
+                continue
+            changes.append(Change(path, self._old(path, was), self._new(path, now)))
+        self._clear({change.path for change in changes})
+        notes = [NOTE]
+        if self.before.cut or after.cut:
+            notes.append(
+                f"Only the first {self.before.budget.entries:,} paths of the workspace were looked at."
+            )
+        return Delta(tuple(sorted(changes, key=order)), "scan", tuple(sorted(omitted)), tuple(notes))
+
+    def discard(self) -> None:
+        """The copies of what changed stay, for undo."""
+        self.vault.clear(self.item.name)
+        self.item.release()
+
+    def _old(self, path: str, seen: Seen | None) -> Node | None:
+        if seen is None or kind_of(seen.found.st_mode) is None:
+            return None
+        place = self.item.path / OLD / path
+        return _node(seen, f"{self.item.name}/{OLD}/{path}", os.fspath(place))
+
+    def _new(self, path: str, seen: Seen | None) -> Node | None:
+        if seen is None or kind_of(seen.found.st_mode) is None:
+            return None
+        return _node(seen, f"{self.item.name}/{NEW}/{path}", os.path.join(self.root, path))
+
+    def _clear(self, needed: set[str]) -> None:
+        """Let go of the copies of what did not change."""
+        for path, seen in self.before.seen.items():
+            if seen.copied and path not in needed:
+                self.vault.drop(f"{self.item.name}/{OLD}/{path}")
+
+
+def _node(seen: Seen, ref: str, place: str) -> Node:
+    kind, mode = kind_of(seen.found.st_mode), stat.S_IMODE(seen.found.st_mode)
+    if kind == "folder":
+        return Node("folder", mode=mode)
+    if kind == "link":
+        return Node("link", os.fsencode(seen.target))
+    with contextlib.suppress(OSError):
+        folder = os.open(os.path.dirname(place), FOLDER)
+        try:
+            found = os.stat(os.path.basename(place), dir_fd=folder, follow_symlinks=False)
+            return Notary().node(folder, os.path.basename(place), found, ref=ref, mode=mode)
+        finally:
+            os.close(folder)
+    return Node("file", b"", mode, Held(ref, seen_mark(seen.found), seen.found.st_size))
+
+
+def _alike(was: Seen, now: Seen) -> bool:
+    one, other = was.found, now.found
+    if stat.S_ISDIR(one.st_mode) or stat.S_ISDIR(other.st_mode):
+        return one.st_mode == other.st_mode
+    facts = [(f.st_mode, f.st_size, f.st_mtime_ns, f.st_ino, f.st_ctime_ns) for f in (one, other)]
+    return facts[0] == facts[1]
+
+
+def _everything(root: str) -> Iterator[tuple[str, int, str, os.stat_result]]:
+    waiting = [""]
+    while waiting:
+        above = waiting.pop()
+        try:
+            folder = os.open(os.path.join(root, above), FOLDER)
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            continue
+        try:
+            with os.scandir(folder) as entries:
+                names = sorted(entry.name for entry in entries if not is_temporary(entry.name))
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):
+                    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                    yield f"{above}{name}", folder, name, found
+                    if stat.S_ISDIR(found.st_mode):
+                        waiting.append(f"{above}{name}/")
+        finally:
+            os.close(folder)
