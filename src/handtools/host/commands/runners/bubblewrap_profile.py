@@ -13,12 +13,11 @@ from handtools.host.commands.launching import Launch
 
 NEW_NETWORK = 0x40000000
 
-SYSTEM = ("/usr", "/etc", "/opt", "/nix/store", "/gnu/store", "/home/linuxbrew/.linuxbrew", "/var/lib/dpkg")
+SYSTEM = ("/usr", "/etc", "/opt", "/nix/store", "/gnu/store", "/home/linuxbrew/.linuxbrew")
 """Read-only where they exist: programs and their settings."""
 _FORMER = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Links into /usr nowadays, folders of their own on older systems."""
 _SHARED, _TEMPORARY = "/dev/shm", "/tmp"  # noqa: S108
-_PROCESSORS = "/sys/devices/system/cpu"
 _TOOLCHAINS = (
     ".pyenv", ".local/share/uv/python", ".local/share/mise/installs", ".asdf/installs", ".nvm/versions",
     ".volta/tools", ".cargo/bin", ".rustup", ".sdkman/candidates", ".rbenv/versions", ".deno/bin", ".bun/bin",
@@ -69,8 +68,6 @@ def machine(launch: Launch, *, home: str, sizes: Sizes, readable: Iterable[str])
         elif os.path.isdir(folder):
             yield from ("--ro-bind", folder, folder)
     yield from ("--proc", "/proc", "--dev", "/dev")
-    if os.path.isdir(_PROCESSORS):
-        yield from ("--ro-bind", _PROCESSORS, _PROCESSORS)
     yield from _tmpfs(_SHARED, sizes.shared_bytes, "1777")
     yield from _tmpfs(_TEMPORARY, sizes.temporary_bytes, "1777")
     yield from _tmpfs("/run", sizes.run_bytes, "0755")
