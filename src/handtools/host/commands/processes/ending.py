@@ -28,9 +28,7 @@ def end(group: Group, reap: Reap, *, gently: bool) -> int:
         return 0
     deadline = time.monotonic() + PATIENCE
     while reap():
-        if group:
-            group.kill()
-        for pid in descendants(os.getpid()):
+        for pid in _below(group):
             _signal(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
             return len(descendants(os.getpid()))
@@ -74,9 +72,14 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def _below(group: Group) -> list[int]:
+    """All of them: a group knows at once, but root may leave it."""
+    return group.pids() or descendants(os.getpid())
+
+
 def _asked(group: Group, reap: Reap) -> bool:
     """Whether all of them went when they were asked to."""
-    for pid in {*descendants(os.getpid()), *(group.pids() if group else ())}:
+    for pid in _below(group):
         _signal(pid, signal.SIGTERM)
         _signal(pid, signal.SIGCONT)
     deadline = time.monotonic() + GRACE

@@ -4,6 +4,7 @@ A supervisor has one thread, so its child may run Python: what others need `pree
 is done here, in order.
 """
 
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -14,6 +15,10 @@ import struct
 import termios
 from typing import Any
 
+IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
+"""By a supervisor; a command gets them as they were."""
+LIKELY = 300
+"""When the machine runs out of memory, a command goes before the program that started it."""
 NEW_USER = 0x10000000
 _SET_PDEATHSIG, _SET_SECCOMP, _SET_SUBREAPER, _SET_NO_NEW_PRIVS = 1, 22, 36, 38
 _FILTER = 2
@@ -23,17 +28,23 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def adopt_orphans() -> None:
-    """Become the reaper of all descendants."""
+    """Become the reaper of all descendants, deaf to what would end us, with nothing to pass on."""
     _checked(_LIBC.prctl(_SET_SUBREAPER, 1, 0, 0, 0))
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_IGN if number in IGNORED else signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # the listing's own, closed by now
+            fcntl.ioctl(int(name), termios.FIOCLEX)
 
 
-def enter(order: dict[str, Any], fds: dict[int, int], entrances: list[int]) -> None:
+def enter(order: dict[str, Any], fds: dict[int, int]) -> None:
     """Become what the order says; returns only by raising."""
     os.setsid()
     _checked(_LIBC.prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
-    for entrance in entrances:
-        os.write(entrance, b"0")
-    _default_signals()
+    _tell("/proc/self/oom_score_adj", str(LIKELY))
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_DFL)
     _place(fds)
     if order["terminal"]:
         size = struct.pack("HHHH", *order["terminal"], 0, 0)
@@ -58,24 +69,10 @@ def enter(order: dict[str, Any], fds: dict[int, int], entrances: list[int]) -> N
     os.execvpe(order["argv"][0], order["argv"], order["env"])  # noqa: S606
 
 
-def _default_signals() -> None:
-    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        if signal.getsignal(number) not in {signal.SIG_DFL, None}:
-            signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-
-
 def _place(fds: dict[int, int]) -> None:
-    """Put each descriptor under its number, and close all others at exec."""
+    """Put each descriptor under its number; all that a supervisor holds itself closes at exec."""
     clear = max(fds) + 1
     aside = {wanted: fcntl.fcntl(held, fcntl.F_DUPFD_CLOEXEC, clear) for wanted, held in fds.items()}
-    for name in os.listdir("/proc/self/fd"):
-        number = int(name)
-        if number not in aside.values():
-            try:
-                fcntl.ioctl(number, termios.FIOCLEX)
-            except OSError:  # the listing's own, closed by now
-                continue
     for wanted, held in aside.items():
         os.dup2(held, wanted)
 

@@ -1,17 +1,15 @@
-"""Groups: control groups where this user may make them: they count, limit and end a tree in one stroke.
+"""Groups: control groups where this user may make them: they count, limit and list a tree.
 
-A group is made once per supervisor and used for one command after the other: making and removing one costs
-more than a command.
+A supervisor joins its group once, and what it starts is born in it: moving each command into one would cost more
+than the command.
 """
 
 import contextlib
 import os
 import signal
-import time
 from dataclasses import dataclass, field
 
 _MARK = "handtools-"
-_WAIT = 0.002
 
 
 @dataclass(slots=True)
@@ -20,61 +18,50 @@ class Group:
 
     unified: str = ""
     controllers: dict[str, str] = field(default_factory=dict)
-    """Folders by controller: freezer, memory, pids; in the unified hierarchy those that are switched on."""
+    """Folders by controller: memory, pids; in the unified hierarchy those that are switched on."""
+    _last: dict[str, str] = field(default_factory=dict)
+    """Limits as they are, so that they are only written when they change."""
 
     def __bool__(self) -> bool:
-        return bool(self.unified or "freezer" in self.controllers)
+        return bool(self.folders)
 
     @property
     def folders(self) -> list[str]:
         """Every folder, each once."""
         return list(dict.fromkeys(path for path in (self.unified, *self.controllers.values()) if path))
 
-    def entrances(self) -> list[int]:
-        """Descriptors to which a process writes `0` to join."""
-        flags = os.O_WRONLY | os.O_CLOEXEC
-        return [os.open(f"{folder}/cgroup.procs", flags) for folder in self.folders]
+    def join(self) -> bool:
+        """Move this process in; False when that is not allowed."""
+        return all(_write(f"{folder}/cgroup.procs", "0") for folder in self.folders)
 
-    def limit(self, *, memory: int | None, processes: int | None) -> set[str]:
-        """Set the limits of the next command; gives back those that are now the kernel's."""
+    def limit(self, *, memory: int | None, processes: int | None, used: int) -> set[str]:
+        """Set the limits of the next command, beyond what is used; gives back those that are now the kernel's."""
         kept = set()
-        if self._set("memory", ("memory.max", "memory.limit_in_bytes"), memory):
-            self._set("memory", ("memory.swap.max", "memory.memsw.limit_in_bytes"), memory)
+        most = memory and memory + used
+        if self._set("memory", ("memory.max", "memory.limit_in_bytes"), most):
+            self._set("memory", ("memory.swap.max", "memory.memsw.limit_in_bytes"), most)
             kept.add("memory")
-        if self._set("pids", ("pids.max", "pids.max"), processes):
+        if self._set("pids", ("pids.max", "pids.max"), processes and processes + 1):
             kept.add("processes")
-        for name in ("memory.peak", "memory.max_usage_in_bytes"):
-            _write(f"{self.controllers.get('memory', '')}/{name}", "0")
+        _write(self._file("memory", "memory.peak", "memory.max_usage_in_bytes"), "0")
         return kept
 
     def pids(self) -> list[int]:
-        """Everything in the group."""
-        return [int(pid) for pid in _read(f"{self._home}/cgroup.procs").split()]
+        """Everything else in the group."""
+        own = os.getpid()
+        return [int(pid) for pid in _read(f"{self._home}/cgroup.procs").split() if int(pid) != own]
 
-    def kill(self) -> None:
-        """End everything in it, whatever it does."""
-        if self.unified and _write(f"{self.unified}/cgroup.kill", "1"):
-            return
-        home = self.controllers.get("freezer", "")
-        _write(f"{home}/freezer.state", "FROZEN")
-        deadline = time.monotonic() + 0.2
-        while "FROZEN" not in _read(f"{home}/freezer.state") and time.monotonic() < deadline:
-            time.sleep(_WAIT)
-        for pid in self.pids():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        _write(f"{home}/freezer.state", "THAWED")
+    def used(self) -> int | None:
+        """Memory in use."""
+        return _number(self._file("memory", "memory.current", "memory.usage_in_bytes"))
 
     def peak(self) -> int | None:
-        """The most memory that the last command used."""
-        home = self.controllers.get("memory", "")
-        found = _read(f"{home}/memory.peak") or _read(f"{home}/memory.max_usage_in_bytes")
-        return int(found) if found.strip().isdigit() else None
+        """The most memory that was in use since the limits were set."""
+        return _number(self._file("memory", "memory.peak", "memory.max_usage_in_bytes"))
 
     def starved(self) -> int:
         """How often the kernel ended a process for lack of memory."""
-        home = self.controllers.get("memory", "")
-        for line in (_read(f"{home}/memory.events") or _read(f"{home}/memory.oom_control")).splitlines():
+        for line in _read(self._file("memory", "memory.events", "memory.oom_control")).splitlines():
             if line.startswith("oom_kill "):
                 return int(line.split()[1])
         return 0
@@ -82,20 +69,28 @@ class Group:
     def remove(self) -> None:
         """Take the folders away."""
         for folder in self.folders:
+            _write(f"{os.path.dirname(folder)}/cgroup.procs", "0")
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
 
     @property
     def _home(self) -> str:
-        return self.unified or self.controllers.get("freezer", "")
+        return next(iter(self.folders), "")
+
+    def _file(self, controller: str, unified: str, old: str) -> str:
+        home = self.controllers.get(controller, "")
+        return f"{home}/{unified if home == self.unified else old}"
 
     def _set(self, controller: str, names: tuple[str, str], value: int | None) -> bool:
-        home = self.controllers.get(controller)
-        if not home:
+        if controller not in self.controllers:
             return False
-        unified = home == self.unified
-        text = str(value) if value is not None else "max" if unified or controller == "pids" else "-1"
-        return _write(f"{home}/{names[0 if unified else 1]}", text) and value is not None
+        path = self._file(controller, *names)
+        old_memory = controller == "memory" and self.controllers["memory"] != self.unified
+        none = "-1" if old_memory else "max"
+        if self._last.get(path, none) == (text := none if value is None else str(value)):
+            return value is not None
+        self._last[path] = text
+        return _write(path, text) and value is not None
 
 
 def make() -> Group:
@@ -117,7 +112,7 @@ def make() -> Group:
                 group.controllers |= {c: path for c in ("memory", "pids") if c in enabled}
             else:
                 os.rmdir(path)
-    if not group:
+    if not group.join():
         group.remove()
         return Group()
     return group
@@ -136,7 +131,7 @@ def _ours() -> list[tuple[list[str], str]]:
     found: dict[str, list[str]] = {}
     for line in _read("/proc/self/cgroup").splitlines():
         _, names, path = line.split(":", 2)
-        wanted = [name for name in names.split(",") if name in {"freezer", "memory", "pids"}]
+        wanted = [name for name in names.split(",") if name in {"memory", "pids"}]
         home = mounted.get(names.split(",")[0])
         if home is not None and (wanted or not names):
             found.setdefault(os.path.normpath(f"{home}/{path}"), []).extend(wanted)
@@ -149,9 +144,22 @@ def _sweep(folder: str) -> None:
         pid = name.removeprefix(_MARK)
         if name == pid or not pid.isdigit() or os.path.exists(f"/proc/{pid}"):
             continue
-        _write(f"{folder}/{name}/cgroup.kill", "1")
-        with contextlib.suppress(OSError):
-            os.rmdir(f"{folder}/{name}")
+        kill(f"{folder}/{name}")
+
+
+def kill(folder: str) -> None:
+    """End everything in a group and take it away: what is left of a supervisor that was killed."""
+    if not _write(f"{folder}/cgroup.kill", "1"):
+        for pid in _read(f"{folder}/cgroup.procs").split():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(int(pid), signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)
+
+
+def _number(path: str) -> int | None:
+    found = _read(path).strip()
+    return int(found) if found.isdigit() else None
 
 
 def _read(path: str) -> str:

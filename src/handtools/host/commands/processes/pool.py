@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from handtools.core.errors import HostError
-from handtools.host.commands.processes.orders import Gone, send
+from handtools.host.commands.processes.orders import Gone, receive, send
 
 IDLE = 2
 """Supervisors that are kept without work."""
@@ -29,6 +29,8 @@ class Hired:
 
     line: socket.socket
     process: subprocess.Popen[bytes]
+    folders: list[str]
+    """Of its control group; everything it starts is in there."""
 
     def order(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
         """Tell it something; raises `Gone` when it is not there."""
@@ -105,4 +107,9 @@ def _hire() -> Hired:
         raise HostError(f"No supervisor for commands could be started: {error}.") from error
     finally:
         theirs.close()
-    return Hired(ours, process)
+    try:
+        hello, _ = receive(ours)
+    except Gone:
+        ours.close()
+        raise HostError(f"The supervisor for commands ended with status {process.wait()}.") from None
+    return Hired(ours, process, hello["folders"])

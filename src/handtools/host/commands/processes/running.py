@@ -20,7 +20,7 @@ import anyio
 from handtools.core.command import Shown
 from handtools.core.errors import HostError
 from handtools.host.commands.launching import Launch
-from handtools.host.commands.processes import pseudo
+from handtools.host.commands.processes import groups, pseudo
 from handtools.host.commands.processes.collecting import Collected
 from handtools.host.commands.processes.ending import end_marked
 from handtools.host.commands.processes.orders import Gone, receive
@@ -178,6 +178,8 @@ class Running:
         """The supervisor is gone or stuck: its child dies with it, the others are found by their mark."""
         hired.process.kill()
         hired.dismiss()
+        for folder in hired.folders:
+            groups.kill(folder)
         self._how = self._wanted or "killed"
         survivors = end_marked(f"{MARK}={self._mark}")
         return {"status": signal.SIGKILL, "peak": 0, "left": 0, "survivors": survivors, "starved": False}

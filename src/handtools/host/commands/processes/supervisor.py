@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from handtools.host.commands.processes import entering, groups
@@ -31,9 +31,8 @@ class Child:
     """The command that runs now, and how it ended."""
 
     pid: int
-    starved: int
-    floor: int
-    """Our own most memory when it was forked."""
+    used: int | None
+    """Memory in use before it was forked, where a group counts."""
     status: int | None = None
     peak: int = 0
 
@@ -44,7 +43,9 @@ class Supervisor:
 
     line: socket.socket
     group: Group
-    entrances: list[int] = field(default_factory=list)
+    others: int
+    """Processes that this user had when we began: a limit on processes counts them all."""
+    starved: int = 0
     child: Child | None = None
 
     def serve(self, wake: int, owner: int) -> None:
@@ -71,16 +72,17 @@ class Supervisor:
 
     def start(self, order: dict[str, Any], fds: list[int]) -> None:
         """Fork and execute; the answer is that it runs, or why it does not."""
-        wanted = order["limits"]
-        kept = self.group.limit(memory=order["memory"], processes=order["processes"])
+        used = self.group.used()
+        kept = self.group.limit(memory=order["memory"], processes=order["processes"], used=used or 0)
+        limits = order["limits"]
         if order["memory"] is not None and "memory" not in kept:
-            wanted["RLIMIT_DATA"] = order["memory"]
+            limits["RLIMIT_DATA"] = order["memory"]
         if order["processes"] is not None and "processes" not in kept:
-            wanted["RLIMIT_NPROC"] = _processes_of_user() + order["processes"]
+            limits["RLIMIT_NPROC"] = self.others + order["processes"]
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:
-            _become(order, dict(zip(order["fds"], fds, strict=True)), self.entrances, writing)
+            _become(order, dict(zip(order["fds"], fds, strict=True)), writing)
         os.close(writing)
         for fd in fds:
             os.close(fd)
@@ -90,9 +92,7 @@ class Supervisor:
             os.waitpid(pid, 0)
             send(self.line, {"refused": refusal})
         else:
-            self.child = Child(
-                pid, self.group.starved(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-            )
+            self.child = Child(pid, used)
             send(self.line, {"pid": pid})
 
     def settle(self, *, gently: bool) -> None:
@@ -102,11 +102,23 @@ class Supervisor:
         left = 0 if gently else self._left_behind()
         survivors = end(self.group, self.reap, gently=gently)
         self.child = None
-        starved = self.group.starved() > child.starved
-        # The highest mark of a forked child includes ours from before it executed: below that we know nothing.
-        peak = self.group.peak() or (child.peak if child.peak > child.floor else 0)
-        answer = {"status": child.status, "peak": peak, "left": left, "starved": starved}
+        starved, self.starved = self.starved, self.group.starved()
+        answer = {
+            "status": child.status,
+            "peak": self._peak(child),
+            "left": left,
+            "starved": self.starved > starved,
+        }
         send(self.line, answer | {"survivors": survivors})
+
+    def _peak(self, child: Child) -> int:
+        """The most memory it used; 0 when that is not known."""
+        peak = self.group.peak()
+        if peak is not None and child.used is not None:
+            return max(peak - child.used, 0)
+        # A forked child begins with our own mark: below that it can't be told from us.
+        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return child.peak if child.peak > own else 0
 
     def reap(self) -> bool:
         """Take note of everything that has ended; False when nothing is left."""
@@ -127,12 +139,12 @@ class Supervisor:
         return len(set(descendants(os.getpid())))
 
 
-def _become(order: dict[str, Any], fds: dict[int, int], entrances: list[int], report: int) -> None:
+def _become(order: dict[str, Any], fds: dict[int, int], report: int) -> None:
     """In the child: execute, or say why not, and end."""
     try:
         # Out of the way of the numbers that the command's own descriptors get.
         report = fcntl.fcntl(report, fcntl.F_DUPFD_CLOEXEC, max(fds) + 1)
-        entering.enter(order, fds, entrances)
+        entering.enter(order, fds)
     except BaseException as failure:
         os.write(report, f"{failure}"[:500].encode() or b"?")
         os._exit(127)
@@ -140,7 +152,6 @@ def _become(order: dict[str, Any], fds: dict[int, int], entrances: list[int], re
 
 
 def _processes_of_user() -> int:
-    """What a limit on processes counts already: all of this user's."""
     me = os.getuid()
     count = 0
     for name in os.listdir("/proc"):
@@ -160,13 +171,12 @@ def _watched(owner: int) -> int:
 def main(line: int, owner: int) -> None:
     """Serve, and end what still runs."""
     entering.adopt_orphans()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
     wake, waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     group = groups.make()
-    supervisor = Supervisor(socket.socket(fileno=line), group, group.entrances())
+    supervisor = Supervisor(socket.socket(fileno=line), group, 0 if group else _processes_of_user())
+    send(supervisor.line, {"folders": group.folders})
     try:
         with contextlib.suppress(Gone):
             supervisor.serve(wake, _watched(owner))
