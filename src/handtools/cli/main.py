@@ -15,6 +15,7 @@ from handtools.cli.log import log
 from handtools.cli.mcp import mcp
 from handtools.cli.outcome import FAILED
 from handtools.cli.screen import Stopped, tell_failure
+from handtools.cli.serve import serve
 from handtools.cli.show import show
 from handtools.cli.tools import tools
 from handtools.cli.undo import redo, undo
@@ -27,7 +28,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     *(undo, redo, forget),
     *(pending, approve, deny),
     *(call, tools, why),
-    *(mcp, doctor),
+    *(mcp, serve, doctor),
 )
 UNSAID = {"help": False, "install_completion": False, "show_completion": False}
 """Typer loads pydantic to learn that an option without a value has none; these have one."""

@@ -138,9 +138,11 @@ class Desk:
         return flight.result or await self.attended.call(call)
 
     async def _fly(self, call: Call, flight: _Flight) -> None:
+        self.metrics.running += 1
         try:
             flight.result = await self.attended.call(call)
         finally:
+            self.metrics.running -= 1
             self._flights.pop(call.id, None)
             flight.done.set()
 

@@ -1,12 +1,20 @@
 """Real servers in processes of their own, and the SDK's client in both eras of the protocol."""
 
+import json
 import os
+import select
+import socket
+import subprocess
 import sys
-from contextlib import asynccontextmanager
+import time
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
 HERE = Path(__file__).parent
 CURRENT, OLDER = "2026-07-28", "legacy"
@@ -44,3 +52,92 @@ def on_stdio(folder):
 
 def text(result):
     return "\n".join(block.text for block in result.content if block.type == "text")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@dataclass
+class Site:
+    """A running HTTP server."""
+
+    port: int
+    process: subprocess.Popen
+    folders: dict[str, Path]
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}/mcp"
+
+    @asynccontextmanager
+    async def connect(self, token, era=CURRENT, **options):
+        """The SDK's client with a token."""
+        async with httpx2.AsyncClient(headers={"authorization": f"Bearer {token}"}, timeout=60) as http:
+            transport = streamable_http_client(self.url, http_client=http)
+            async with Client(transport, mode=era, **options) as client:
+                yield client
+
+    def send(self, raw, *, wait=10.0):
+        """Bytes as they are, and what came back until the server closed or fell silent."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=wait) as connection:
+            got = b""
+            try:
+                connection.sendall(raw)
+                while part := connection.recv(65536):
+                    got += part
+                    if b"\r\n\r\n" in got and b"content-length: " in got.lower():
+                        head, _, body = got.partition(b"\r\n\r\n")
+                        size = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+                        if len(body) >= size:
+                            break
+            except (ConnectionResetError, BrokenPipeError):
+                pass
+            return got
+
+    def healthy(self):
+        raw = f"GET /health HTTP/1.1\r\nhost: 127.0.0.1:{self.port}\r\n\r\n"
+        return b'{"status": "ok"}' in self.send(raw.encode())
+
+
+@contextmanager
+def sites(where):
+    """Start workshops over HTTP with one folder per token; all end with the block."""
+    running = []
+
+    def start(*names, **options):
+        port, folders = free_port(), {}
+        for name in names or ("work",):
+            folders[f"token-of-{name}-0123456789abcdef"] = where / name
+            (where / name).mkdir(exist_ok=True)
+        plan = {"port": port, "tokens": {t: str(f) for t, f in folders.items()}, "options": options}
+        command = [sys.executable, str(HERE / "workshop.py"), "http", json.dumps(plan)]
+        process = subprocess.Popen(command, env=os.environ | {"HANDTOOLS_STATE": str(where / "state")})
+        running.append(process)
+        return _come_up(Site(port, process, folders))
+
+    try:
+        yield start
+    finally:
+        for process in running:
+            process.terminate()
+            process.wait(20)
+
+
+def _come_up(site):
+    until = time.monotonic() + 30
+    while time.monotonic() < until and site.process.poll() is None:
+        try:
+            if site.healthy():
+                return site
+        except ConnectionRefusedError:
+            select.select([], [], [], 0.05)
+    raise AssertionError("the server did not come up")
+
+
+@pytest.fixture
+def on_http(tmp_path):
+    with sites(tmp_path) as start:
+        yield start

@@ -178,8 +178,8 @@ async def test_a_question_goes_to_the_client_and_its_answer_decides(on_stdio, er
 async def test_an_answer_for_the_session_is_remembered(on_stdio, era, folder):
     asked = []
     async with on_stdio(era, elicitation_callback=answering("session", asked)) as client:
-        for content in ("one\n", "two\n"):
-            args = {"path": ".envrc", "content": content, "mode": "overwrite"}
+        for mode in ("create", "overwrite"):
+            args = {"path": ".envrc", "content": f"# {mode}\n", "mode": mode}
             assert not (await client.call_tool("write", args)).is_error
     assert len(asked) == 1
 

@@ -1,6 +1,8 @@
 """A server with tools that are easy to watch: `python workshop.py FOLDER [unattended=deny]`."""
 
+import json
 import sys
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,13 +10,24 @@ import anyio
 from pydantic import BaseModel, Field
 
 from handtools import Context, Image, Policy, Result, Toolbox, local_workspace, tool
+from handtools.mcp.grants import Grant, Grants, digest_of
+from handtools.mcp.http import Place, Site, run_site
 from handtools.mcp.stdio import serve_stdio
 from handtools.runtime.policy import DEFAULTS
 from handtools.toolbox import CODING
 
-PIXEL = bytes.fromhex(
-    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c63f8ffff3f0005fe02fe"
-    "a7356b810000000049454e44ae426082"
+
+def _chunk(kind: bytes, held: bytes) -> bytes:
+    return len(held).to_bytes(4) + kind + held + zlib.crc32(kind + held).to_bytes(4)
+
+
+PIXEL = b"".join(
+    [
+        b"\x89PNG\r\n\x1a\n",
+        _chunk(b"IHDR", bytes([0, 0, 0, 1, 0, 0, 0, 1, 8, 2, 0, 0, 0])),
+        _chunk(b"IDAT", zlib.compress(b"\0\xff\0\0")),
+        _chunk(b"IEND", b""),
+    ]
 )
 
 
@@ -99,6 +112,21 @@ def workshop(folder: Path, **policy: object) -> Toolbox:
     )
 
 
+def serve(port: int, tokens: dict[str, Path], **options: object) -> None:
+    """One HTTP server over several folders; the names are those of the folders."""
+    grants = [
+        Grant(name=folder.name, sha256=digest_of(token), workspace=folder, **options.get(folder.name, {}))
+        for token, folder in tokens.items()
+    ]
+    place = Place(port=port, header_seconds=1.0, body_seconds=1.0, grace=float(options.get("grace", 5.0)))
+    site = Site(Grants(grants), place, {grant.name: workshop(grant.workspace) for grant in grants})
+    anyio.run(run_site, site)
+
+
 if __name__ == "__main__":
-    root = Path(sys.argv[1])
-    serve_stdio(workshop(root, **dict(word.split("=") for word in sys.argv[2:])), root)
+    if sys.argv[1] == "http":
+        plan = json.loads(sys.argv[2])
+        serve(plan["port"], {t: Path(f) for t, f in plan["tokens"].items()}, **plan.get("options", {}))
+    else:
+        root = Path(sys.argv[1])
+        serve_stdio(workshop(root, **dict(word.split("=") for word in sys.argv[2:])), root)

@@ -1,0 +1,172 @@
+"""The door: what every HTTP request passes before the SDK sees it. Whatever is refused costs little."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+
+from handtools.mcp.grants import Grant, Grants
+from handtools.mcp.metrics import Metrics
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+BODY_BYTES = 8 << 20
+BODY_SECONDS = 30.0
+TOTAL_SECONDS = 3600.0
+"""Also for a stream that stays open: clients open it again."""
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+class Refused(Exception):
+    """A request that goes no further."""
+
+    def __init__(self, status: int, reason: str, **headers: str) -> None:
+        super().__init__(reason)
+        self.status, self.reason, self.headers = status, reason, headers
+
+
+@dataclass(kw_only=True)
+class Door:
+    """An ASGI application: checks, then hands on to the token's own server."""
+
+    grants: Grants
+    servers: Mapping[str, App]
+    """What answers, by the name of the grant."""
+    hosts: frozenset[str]
+    """Values of Host that are ours, with their port or for any port."""
+    origins: frozenset[str] = frozenset()
+    """Origins of web pages that may call, beyond our own."""
+    metrics: Metrics = field(default_factory=Metrics)
+    body_seconds: float = BODY_SECONDS
+    total_seconds: float = TOTAL_SECONDS
+    draining: bool = False
+    answering: int = 0
+    """Requests that are being answered; streams that only listen do not count."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        try:
+            await self._answer(scope, receive, send)
+        except Refused as refusal:
+            self.metrics.refused[str(refusal.status)] += 1
+            await _say(send, refusal.status, {"error": refusal.reason}, refusal.headers)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path, headers = scope["path"], _headers(scope)
+        if path == "/health" and scope["method"] == "GET":
+            status = "draining" if self.draining else "ok"
+            await _say(send, 503 if self.draining else 200, {"status": status}, {})
+            return
+        self._check_place(headers)
+        grant = self._grant(headers)
+        if path == "/metrics" and scope["method"] == "GET":
+            await _say_text(send, self.metrics.text())
+        elif path == "/mcp":
+            await self._hand_on(grant, scope, receive, send, headers)
+        else:
+            raise Refused(404, "There is /mcp, /health and /metrics.")
+
+    async def _hand_on(
+        self, grant: Grant, scope: Scope, receive: Receive, send: Send, headers: Mapping[str, str]
+    ) -> None:
+        if self.draining:
+            raise Refused(503, "This server is shutting down.", **{"retry-after": "5"})
+        if scope["method"] not in {"POST", "GET", "DELETE"}:
+            raise Refused(405, "POST, GET or DELETE.", allow="POST, GET, DELETE")
+        body = await self._body(receive, headers)
+        counted = scope["method"] == "POST"
+        self.answering += counted
+        try:
+            with anyio.move_on_after(self.total_seconds):
+                await self.servers[grant.name](scope, _replayed(body, receive), send)
+        finally:
+            self.answering -= counted
+
+    def _check_place(self, headers: Mapping[str, str]) -> None:
+        """Refuse what a web page sends: by another origin, or by a name of its own that leads to us."""
+        host = headers.get("host", "").lower()
+        if not ({host, _without_port(host)} & self.hosts):
+            raise Refused(421, "This Host is not served here.")
+        origin = headers.get("origin")
+        if origin is not None and origin not in self.origins and urlsplit(origin).netloc.lower() != host:
+            raise Refused(403, "This Origin may not call.")
+
+    def _grant(self, headers: Mapping[str, str]) -> Grant:
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        grant = self.grants.find(token.strip()) if kind.lower() == "bearer" else None
+        if grant is None:
+            raise Refused(401, "A bearer token is needed.", **{"www-authenticate": "Bearer"})
+        return grant
+
+    async def _body(self, receive: Receive, headers: Mapping[str, str]) -> bytes:
+        declared = headers.get("content-length", "0")
+        if not declared.isdigit() or int(declared) > BODY_BYTES:
+            raise Refused(413, f"At most {BODY_BYTES:,} bytes.", connection="close")
+        whole = bytearray()
+        with anyio.move_on_after(self.body_seconds) as scope:
+            more = True
+            while more:
+                message = await receive()
+                whole += message.get("body", b"")
+                if len(whole) > BODY_BYTES:
+                    raise Refused(413, f"At most {BODY_BYTES:,} bytes.", connection="close")
+                more = message["type"] == "http.request" and message.get("more_body", False)
+        if scope.cancelled_caught:
+            raise Refused(408, "The body took too long.", connection="close")
+        return bytes(whole)
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    """Each header once: what comes twice where once is meant is refused, and never chosen from."""
+    found: dict[str, str] = {}
+    for raw, value in scope["headers"]:
+        name = raw.decode("latin-1").lower()
+        if name in found and name in {"host", "origin", "authorization", "content-length"}:
+            raise Refused(400, f"{name} is given twice.")
+        found[name] = value.decode("latin-1")
+    return found
+
+
+def _without_port(host: str) -> str:
+    name, _, port = host.rpartition(":")
+    return name if name and port.isdigit() else host
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """The body that was read already, then whatever comes after it."""
+    told = False
+
+    async def next_message() -> Message:
+        nonlocal told
+        if told:
+            return await receive()
+        told = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return next_message
+
+
+async def _say(send: Send, status: int, value: Mapping[str, Any], headers: Mapping[str, str]) -> None:
+    await _send(send, status, "application/json", json.dumps(value).encode(), headers)
+
+
+async def _say_text(send: Send, text: str) -> None:
+    await _send(send, 200, "text/plain; version=0.0.4", text.encode(), {})
+
+
+async def _send(send: Send, status: int, kind: str, body: bytes, headers: Mapping[str, str]) -> None:
+    lines = {"content-type": kind, "content-length": str(len(body)), "cache-control": "no-store"} | dict(
+        headers
+    )
+    written = [(name.encode(), value.encode()) for name, value in lines.items()]
+    await send({"type": "http.response.start", "status": status, "headers": written})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,165 @@
+"""A toolbox on another machine: the interface of `Toolbox`, over MCP's HTTP."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+import anyio
+
+from handtools.core.approval import Approval, Reply
+from handtools.core.call import Call
+from handtools.core.cancel import CancelToken
+from handtools.core.errors import HostError, UsageError
+from handtools.core.result import Result
+from handtools.core.schema import Dialect
+from handtools.core.wire import call_to_json, result_from_json
+from handtools.mcp.extension import PREFIX
+from handtools.runtime.policy import Decision
+from handtools.toolbox import Definition
+
+if TYPE_CHECKING:
+    import httpx2
+
+ATTEMPTS = 6
+FIRST_PAUSE = 0.1
+VERSION = "2026-07-28"
+KEYS = "io.modelcontextprotocol/"
+
+
+class RemoteToolbox:
+    """Tools that run where `handtools serve` runs.
+
+    A call carries its id. When the connection is lost it is asked for again under that id, so it runs once
+    however often that happens; when the answer can't be had at all, the same `Call` can be made later.
+    """
+
+    def __init__(self, url: str, token: str, *, timeout: float = 660.0) -> None:
+        self.url = url
+        self._token = token
+        self._timeout = timeout
+        self._client: httpx2.AsyncClient | None = None
+
+    async def call(
+        self, tool: str | Call, args: Mapping[str, Any] | None = None, *, cancel: CancelToken | None = None
+    ) -> Result[Any]:
+        """Run a tool by name, or a whole `Call`; expected failures come back as results."""
+        call = tool if isinstance(tool, Call) else Call(tool=tool, args=args or {})
+        async with self._cancelled_by(cancel, call.id):
+            answer = await self._ask("call", call_to_json(call))
+        return result_from_json(answer["result"])
+
+    async def resume(self, call_id: str, reply: Reply) -> Result[Any]:
+        """Answer a call that is pending."""
+        said = {"allow": reply.allow, "remember": reply.remember, "message": reply.message}
+        return result_from_json((await self._ask("resume", {"id": call_id, **said}))["result"])
+
+    async def cancel(self, call_id: str) -> bool:
+        """Take back a running call by its id; False when it is not running there."""
+        return bool((await self._ask("cancel", {"id": call_id}))["cancelled"])
+
+    async def waiting(self) -> list[Approval]:
+        """The questions whose answers are out."""
+        return [Approval(**approval) for approval in (await self._ask("waiting", {}))["waiting"]]
+
+    async def why(self, tool: str, args: Mapping[str, Any]) -> Decision:
+        """The deciding rule for a hypothetical call."""
+        answer = await self._ask("why", {"tool": tool, "args": dict(args)})
+        return Decision(answer["verdict"], answer["rule"], answer["reason"], answer["target"])
+
+    async def definitions(self, dialect: Dialect = "plain") -> list[Definition]:
+        """What is offered, as a model is told about it."""
+        answer = await self._ask("definitions", {"dialect": dialect})
+        return [Definition(**one) for one in answer["definitions"]]
+
+    async def aclose(self) -> None:
+        """Let go of the connection; it is opened again when it is needed again."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def _ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask until there is an answer: every method of ours can be asked for again."""
+        import httpx2
+
+        pause, lost = FIRST_PAUSE, ""
+        for _ in range(ATTEMPTS):
+            try:
+                answered = await self._http().post(
+                    self.url, json=_request(method, params), headers=_headers(method)
+                )
+                if answered.status_code != httpx2.codes.SERVICE_UNAVAILABLE:
+                    return _result(answered.status_code, answered.text)
+                lost = "it is shutting down"
+            except httpx2.TransportError as failure:
+                lost = str(failure) or type(failure).__name__
+            await anyio.sleep(pause)
+            pause *= 2
+        raise HostError(f"{self.url} can't be reached: {lost}.")
+
+    def _http(self) -> "httpx2.AsyncClient":
+        import httpx2
+
+        if self._client is None:
+            headers = {"authorization": f"Bearer {self._token}"}
+            self._client = httpx2.AsyncClient(headers=headers, timeout=self._timeout)
+        return self._client
+
+    @asynccontextmanager
+    async def _cancelled_by(self, token: CancelToken | None, call_id: str) -> AsyncIterator[None]:
+        """Pass a cancellation on: of the token, and of whoever waits here."""
+        try:
+            async with anyio.create_task_group() as group:
+                if token is not None:
+                    group.start_soon(self._watch, token, call_id)
+                yield
+                group.cancel_scope.cancel()
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True), anyio.move_on_after(5):
+                await self.cancel(call_id)
+            raise
+
+    async def _watch(self, token: CancelToken, call_id: str) -> None:
+        while not token.cancelled:  # noqa: ASYNC110 - a token is cancelled on any thread, and has no event loop
+            await anyio.sleep(0.05)
+        await self.cancel(call_id)
+
+
+def _request(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    envelope = {f"{KEYS}protocolVersion": VERSION, f"{KEYS}clientCapabilities": {}}
+    return {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": f"{PREFIX}{method}",
+        "params": {**params, "_meta": envelope},
+    }
+
+
+def _headers(method: str) -> dict[str, str]:
+    return {
+        "accept": "application/json, text/event-stream",
+        "mcp-protocol-version": VERSION,
+        "mcp-method": f"{PREFIX}{method}",
+    }
+
+
+def _result(status: int, text: str) -> dict[str, Any]:
+    import json
+
+    # A long answer comes as a stream of events, with pings before it: the last line that is data is the answer.
+    lines = [line.removeprefix("data:") for line in text.splitlines() if line.startswith("data:")]
+    try:
+        answer = json.loads(lines[-1] if lines else text)
+    except ValueError:
+        raise HostError(f"The server answered {status} with something that is no JSON.") from None
+    if "result" in answer:
+        found: dict[str, Any] = answer["result"]
+        return found
+    problem = answer.get("error")
+    message = problem.get("message") if isinstance(problem, dict) else problem
+    raise UsageError(f"The server refused ({status}): {message}")

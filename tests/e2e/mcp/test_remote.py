@@ -1,0 +1,132 @@
+"""A toolbox on another machine behaves as one in this process."""
+
+import anyio
+import pytest
+
+from handtools import Call, CancelToken, Reply, UsageError
+from handtools.core.errors import HostError
+from handtools.mcp.remote import RemoteToolbox
+from tests.e2e.mcp.conftest import sites
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    with sites(tmp_path_factory.mktemp("sites")) as start:
+        yield start("first", "second")
+
+
+@pytest.fixture
+async def box(site):
+    async with RemoteToolbox(site.url, next(iter(site.folders))) as box:
+        yield box
+
+
+async def test_calls_give_whole_results(box):
+    call = Call(tool="write", args={"path": "a.txt", "content": "one\n"}, session="s", turn="1")
+    made = await box.call(call)
+    assert made.ok, made.text
+    assert [touched.path for touched in made.changes.touched] == ["a.txt"]
+    assert await box.call(call) == made
+    wrong = await box.call("read", {"pth": 1})
+    assert wrong.fault.code == "invalid_input"
+    assert (await box.call("undo", {"scope": "call", "name": call.id})).ok
+    assert (await box.call("read", {"path": "a.txt"})).fault.code == "not_found"
+
+
+async def test_pending_calls_are_listed_and_resumed(box, site):
+    asked = await box.call("write", {"path": ".envrc", "content": "x\n"})
+    assert asked.status == "pending"
+    assert asked.request.call_id in {approval.call_id for approval in await box.waiting()}
+    async with RemoteToolbox(site.url, list(site.folders)[1]) as other:
+        assert await other.waiting() == []
+    done = await box.resume(asked.request.call_id, Reply(allow=True))
+    assert done.ok, done.text
+    assert [a for a in await box.waiting() if a.call_id == asked.request.call_id] == []
+
+
+async def test_what_is_offered_and_why(box):
+    offered = {definition.name: definition for definition in await box.definitions("strict")}
+    assert offered["read"].reads_only
+    assert offered["read"].input_schema["additionalProperties"] is False
+    decision = await box.why("read", {"path": ".env"})
+    assert (decision.verdict, decision.rule) == ("deny", "private")
+
+
+async def test_a_token_cancels_the_call_there(box, tmp_path):
+    token, marks = CancelToken(), tmp_path / "marks"
+    async with anyio.create_task_group() as group:
+
+        async def stop():
+            while not marks.exists():
+                await anyio.sleep(0.02)
+            token.cancel()
+
+        group.start_soon(stop)
+        result = await box.call("mark", {"path": str(marks), "seconds": 60}, cancel=token)
+    assert result.status == "cancelled"
+
+
+async def test_whoever_stops_waiting_cancels_the_call_there(box, tmp_path):
+    marks = tmp_path / "marks"
+    call = Call(tool="mark", args={"path": str(marks), "seconds": 60})
+    with anyio.move_on_after(30) as scope:
+
+        async def stop():
+            while not marks.exists():
+                await anyio.sleep(0.02)
+            scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(stop)
+            await box.call(call)
+    assert scope.cancelled_caught
+    assert (await box.call(call)).status == "cancelled"
+
+
+async def test_a_connection_that_breaks_in_the_middle_is_made_again_and_the_call_runs_once(site, tmp_path):
+    marks = tmp_path / "marks"
+    cuts = 2
+
+    async def relay(client):
+        nonlocal cuts
+        async with client, await anyio.connect_tcp("127.0.0.1", site.port) as server:
+            async with anyio.create_task_group() as group:
+                group.start_soon(_pump, client, server)
+                if cuts:
+                    cuts -= 1
+                    while not marks.exists():
+                        await anyio.sleep(0.02)
+                    group.cancel_scope.cancel()
+                else:
+                    await _pump(server, client)
+                    group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        group.start_soon(listener.serve, relay)
+        async with RemoteToolbox(f"http://127.0.0.1:{port}/mcp", next(iter(site.folders))) as box:
+            result = await box.call("mark", {"path": str(marks), "seconds": 1.0})
+        group.cancel_scope.cancel()
+    assert result.ok, result.text
+    assert cuts == 0
+    assert marks.read_text() == "ran\n"
+
+
+async def _pump(source, target):
+    try:
+        async for part in source:
+            await target.send(part)
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+        pass
+
+
+async def test_failures_of_the_way_are_told_apart(site):
+    async with RemoteToolbox(site.url, "no-such-token-0123456789abcdef") as box:
+        with pytest.raises(UsageError, match="bearer token"):
+            await box.call("noop")
+    async with RemoteToolbox("http://127.0.0.1:9/mcp", "x") as box:
+        with pytest.raises(HostError, match="can't be reached"):
+            await box.waiting()
