@@ -15,9 +15,10 @@ from handtools.core.errors import (
     ToolError,
     WrongKind,
 )
-from handtools.core.ports import Files
+from handtools.core.ports import Files, History
 from handtools.text.diffing import Same, first_changed_line, unified
 from handtools.text.encoding import Source, Unencodable, decode, displayed, is_binary
+from handtools.text.lines import adopt
 from handtools.text.matching import Applied, Code, Refused, render, replace
 
 MAX_BYTES = 50_000_000
@@ -40,6 +41,16 @@ def refusal(
     """What the model reads when the matcher refuses, in the words of the tool it called."""
     said = _named(displayed(render(refused)), old, new)
     return _FAULTS.get(refused.code, NoMatch)(where + said)
+
+
+async def traced_refusal(history: History, path: str, refused: Refused, old: str, where: str) -> ToolError:
+    """The refusal, with where the text went if a recorded call took it out."""
+    error = refusal(refused, where)
+    by = await history.replacer(path, adopt(old, "\n")) if refused.code == "not_found" else None
+    if by is not None:
+        ago = "the last call" if not by.calls_ago else f"{by.calls_ago + 1} calls ago"
+        error.message += f"\nThis text was there until {by.tool} replaced it ({ago}, {by.call_id})."
+    return error
 
 
 def _named(text: str, old: str, new: str) -> str:

@@ -316,6 +316,15 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
+class Replacer:
+    """The call that replaced a text, and how many calls of the session came after it."""
+
+    call_id: str
+    tool: str
+    calls_ago: int
+
+
+@dataclass(frozen=True, slots=True)
 class Undone:
     """What an undo restored, and what it left alone."""
 
@@ -394,6 +403,10 @@ class History(Protocol):
 
     async def restore(self, path: str, number: int) -> Undone:
         """Bring a path back to a recorded version."""
+        ...
+
+    async def replacer(self, path: str, text: str) -> "Replacer | None":
+        """The recorded call that took a text out of a file, where there is one."""
         ...
 
 

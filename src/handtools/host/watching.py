@@ -168,9 +168,9 @@ def holds(fd: int, data: bytes) -> bool:
     """Whether a file holds these bytes and no more."""
     if len(data) < _CHUNK_BYTES:
         return read_at(fd, len(data) + 1, 0) == data
-    view = memoryview(data)
     for start in range(0, len(data), _CHUNK_BYTES):
-        part = view[start : start + _CHUNK_BYTES]
+        # A slice of bytes is compared in one go; a memoryview would be compared element by element.
+        part = data[start : start + _CHUNK_BYTES]
         if read_at(fd, len(part), start) != part:
             return False
     return not read_at(fd, 1, len(data))

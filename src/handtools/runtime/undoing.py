@@ -7,16 +7,21 @@ from anyio import to_thread
 
 from handtools.core.changes import Change, ChangeSet, Node
 from handtools.core.errors import NotFound, NothingToUndo
-from handtools.core.ports import Conflict, Undone, UndoScope, Version
+from handtools.core.ports import Conflict, Replacer, Undone, UndoScope, Version
 from handtools.core.trees import is_tree, order, unfolded
 from handtools.runtime.guard import GuardedFiles
 from handtools.runtime.journal import Touch
 from handtools.runtime.workspace import Workspace
 from handtools.text.encoding import decode, is_binary
+from handtools.text.lines import adopt
 from handtools.text.merging import merge as merge_texts
 
 RESTORED_BYTES = 64 << 20
 """The largest held file that an old version is copied from."""
+
+
+REMEMBERED_CHANGES = 20
+"""How many changes of a path are looked at to find out where a text went."""
 
 
 @dataclass(slots=True)
@@ -59,6 +64,22 @@ class GuardedHistory:
         note = f"restore version {number}"
         done = await self.files.apply(ChangeSet.of(change, note=note))
         return Undone(done.entry, (change.path,), ())
+
+    async def replacer(self, path: str, text: str) -> Replacer | None:
+        """The recorded call that took a text out of a file, where there is one."""
+        return await to_thread.run_sync(self._replacer, path, text)
+
+    def _replacer(self, path: str, text: str) -> Replacer | None:
+        journal = self.workspace.journal
+        located = self.workspace.files.locate(path)
+        for touch in journal.entries.selected("path", located)[:REMEMBERED_CHANGES]:
+            before, after = (_text(self.workspace, touch, before=side) for side in (True, False))
+            if before is not None and text in before and (after is None or text not in after):
+                call_id = journal.entries.call_of(touch.entry)
+                logged = journal.calls.find(call_id)
+                if logged is not None:
+                    return Replacer(call_id, logged.tool, journal.calls.count_since(logged))
+        return None
 
     async def _revert(self, named: Sequence[Touch], note: str, *, merge: bool) -> Undone:
         plan = await to_thread.run_sync(lambda: reversal(self.workspace, named, merge=merge))
@@ -232,6 +253,17 @@ def _kept(workspace: Workspace, touch: Touch, *, before: bool) -> Node | None:
         return workspace.journal.entries.node(touch.before if before else touch.after)
     except KeyError:
         raise NotFound(f"The bytes of `{touch.path}` are no longer kept.") from None
+
+
+def _text(workspace: Workspace, touch: Touch, *, before: bool) -> str | None:
+    """The text of one side of a touch; None where it is none, or no longer kept."""
+    try:
+        node = _kept(workspace, touch, before=before)
+    except NotFound:
+        return None
+    if node is None or node.kind != "file" or is_binary(node.data):
+        return None
+    return adopt(decode(node.data).body, "\n")
 
 
 def _nothing(scope: UndoScope, name: str, *, undone: bool) -> NothingToUndo:

@@ -4,7 +4,7 @@ from pydantic import BaseModel, Field
 
 from handtools.core.changes import ChangeSet
 from handtools.core.context import Context
-from handtools.core.drafts import Draft, how, refusal
+from handtools.core.drafts import Draft, how, traced_refusal
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text.diffing import trim_indent
@@ -38,7 +38,7 @@ async def edit(ctx: Context, params: EditParams) -> Result[EditDetails]:
     draft = await Draft.read(ctx.files, params.path)
     outcome = await draft.replace(ctx.files, params.old_string, params.new_string, every=params.replace_all)
     if isinstance(outcome, Refused):
-        raise refusal(outcome, f"{params.path}: ")
+        raise await traced_refusal(ctx.history, params.path, outcome, params.old_string, f"{params.path}: ")
     await ctx.files.apply(ChangeSet.of(draft.change(), note=params.description))
 
     diff = draft.diff()

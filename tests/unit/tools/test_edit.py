@@ -173,3 +173,14 @@ def test_no_byte_outside_the_replaced_text_changes(before, after, new):
     else:
         assert result.fault.code in {"wrong_kind", "invalid_input", "no_match"}, result.text
         assert written == data
+
+
+async def test_text_that_an_earlier_call_took_out_is_named_with_that_call():
+    box = memory_toolbox({"a": b"the first wording of it\nrest of the file\n"})
+    args = {"path": "a", "old_string": "the first wording of it", "new_string": "something else entirely"}
+    first = Call(tool="edit", args=args)
+    assert (await box.call(first)).ok
+    await box.call("think", {"thought": "hm"})
+    refused = await box.call("edit", args | {"new_string": "a third thing"})
+    assert refused.fault.code == "no_match"
+    assert f"until edit replaced it (2 calls ago, {first.id})" in refused.text

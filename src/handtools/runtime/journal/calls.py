@@ -155,6 +155,14 @@ class Calls:
             ).fetchall()
         return [_logged(row) for row in rows]
 
+    def count_since(self, logged: LoggedCall) -> int:
+        """How many calls of the same session were recorded after one."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT count(*) FROM calls WHERE session = ? AND seq > ?", (logged.session, logged.seq)
+            ).fetchone()
+        return int(row[0])
+
     def suspend(self, call: Call, approval: Approval, granted: Iterable[str] = ()) -> None:
         """Keep a question whose answer is out, with the call that asked it and what it was granted so far."""
         values = (call_to_json(call), approval_to_json(approval), sorted(granted))

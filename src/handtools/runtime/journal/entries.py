@@ -214,6 +214,12 @@ class Entries:
             ).fetchall()
         return [Version(r[0], r[1], r[2], r[3], action_of(r[4], r[5]), r[6]) for r in rows]
 
+    def call_of(self, entry: int) -> str:
+        """The id of the call that made an entry."""
+        with self._database.reading() as connection:
+            row = connection.execute("SELECT call_id FROM entries WHERE id = ?", (entry,)).fetchone()
+        return str(row[0]) if row else ""
+
     def touch(self, number: int) -> Touch | None:
         """One touch by its number."""
         return next(iter(self._touches("t.id = ? AND e.state = 'done'", number)), None)
