@@ -118,9 +118,6 @@ class Vault:
         """Remove what is left of a layer, and the item when nothing was displaced either."""
         for part in (NEW, WORK):
             self.drop(f"{name}/{part}")
-        for folder, _, _ in os.walk(self._folder / name / OLD, topdown=False):
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
         with contextlib.suppress(OSError):
             if not {*os.listdir(self._folder / name)} - {LOCK}:
                 self.drop(name)

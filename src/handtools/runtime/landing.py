@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable
 from anyio import to_thread
 
 from handtools.core.call import Call
-from handtools.core.changes import Changes, ChangeSet, Coverage, Touched
+from handtools.core.changes import Changes, ChangeSet, Coverage, Node, Touched
 from handtools.core.effects import fingerprint
-from handtools.core.errors import Busy, Stale
+from handtools.core.errors import Busy, Stale, ToolError
 from handtools.core.ports import Step
 from handtools.runtime.journal import Entry
 from handtools.runtime.journal.entries import EntryKind, action_of
@@ -124,5 +124,16 @@ def _told(entry: Entry, outcome: str, notes: list[str]) -> str:
 
 def _landed(workspace: Workspace, step: Step) -> bool:
     after = step.change.after
-    now = workspace.files.node(step.change.path, like=after)
+    now = found(workspace, step.change.path, like=after)
     return now is None if after is None else after.same(now)
+
+
+def found(workspace: Workspace, path: str, *, like: Node | None) -> Node | None:
+    """What is at a recorded path. Recorded paths go through no links: what is behind one is something else."""
+    above = path.rpartition("/")[0]
+    try:
+        if above and workspace.files.locate(above) != above:
+            return None
+    except ToolError:
+        return None
+    return workspace.files.node(path, like=like)

@@ -11,6 +11,7 @@ from handtools.core.ports import Conflict, Replacer, Undone, UndoScope, Version
 from handtools.core.trees import is_tree, order, unfolded
 from handtools.runtime.guard import GuardedFiles
 from handtools.runtime.journal import Touch
+from handtools.runtime.landing import found
 from handtools.runtime.workspace import Workspace
 from handtools.text.encoding import decode, is_binary
 from handtools.text.lines import adopt
@@ -148,15 +149,15 @@ def reversal(workspace: Workspace, touches: Iterable[Touch], *, merge: bool) -> 
     for part in parts(workspace, list(touches), plan.conflicts):
         by_path.setdefault(part.change.path, []).append(part)
     for path, group in by_path.items():
-        now = workspace.files.node(path, like=group[0].change.after)
+        now = found(workspace, path, like=group[0].change.after)
         node = now
         for part in group:
-            found = _step_back(part.change, node, merge=merge)
-            if isinstance(found, Conflict):
-                plan.conflicts.append(found)
+            back = _step_back(part.change, node, merge=merge)
+            if isinstance(back, Conflict):
+                plan.conflicts.append(back)
                 break
-            now = found.before if part is group[0] else now
-            node = found.after
+            now = back.before if part is group[0] else now
+            node = back.after
             plan.reverts.setdefault(path, []).append(part.touch)
         if not _same(now, node):
             plan.changes.append(Change(path, now, node))
@@ -175,7 +176,7 @@ class Part:
 
 def parts(workspace: Workspace, touches: Sequence[Touch], gone: list[Conflict]) -> list[Part]:
     """What touches changed. A folder that was moved as one is in pieces where others changed something in it."""
-    found = []
+    every = []
     paths = {touch.path for touch in touches}
     for touch in touches:
         try:
@@ -185,17 +186,17 @@ def parts(workspace: Workspace, touches: Sequence[Touch], gone: list[Conflict]) 
             continue
         change = Change(touch.path, before, after)
         if (is_tree(before) or is_tree(after)) and not _whole(workspace, change, paths):
-            found += [Part(piece, touch.id) for piece in unfolded(change)]
+            every += [Part(piece, touch.id) for piece in unfolded(change)]
         else:
-            found.append(Part(change, touch.id))
-    return found
+            every.append(Part(change, touch.id))
+    return every
 
 
 def _whole(workspace: Workspace, change: Change, paths: Collection[str]) -> bool:
     """Whether a folder can go back in one piece."""
     if any(path.startswith(f"{change.path}/") for path in paths):
         return False
-    return _same(change.after, workspace.files.node(change.path, like=change.after))
+    return _same(change.after, found(workspace, change.path, like=change.after))
 
 
 def _step_back(change: Change, node: Node | None, *, merge: bool) -> Change | Conflict:

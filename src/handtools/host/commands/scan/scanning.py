@@ -151,6 +151,9 @@ class ScanCapturing:
         for path, seen in self.before.seen.items():
             if seen.copied and path not in needed:
                 self.vault.drop(f"{self.item.name}/{OLD}/{path}")
+        for folder, _, _ in os.walk(self.item.path / OLD, topdown=False):
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
 
 
 def _node(seen: Seen, ref: str, place: str) -> Node:
