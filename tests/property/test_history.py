@@ -66,7 +66,7 @@ class History(RuleBasedStateMachine):
         path, before, after = self.changes[call_id]
         expected, becomes = (after, before) if standing else (before, after)
         if self.model.get(path) != expected:
-            assert path in result.details.conflicts
+            assert path in [kept.path for kept in result.details.conflicts]
             return
         assert path in result.details.restored, result.text
         self.standing.symmetric_difference_update({call_id})

@@ -162,19 +162,16 @@ def _tell(result: "Result[Any]", record: Record, action: str, words: Words, *, v
     for touched in result.changes.touched if result.changes else ():
         verb = VERBS[touched.action]
         out().print(Text.assemble((f"{verb:<9}", "green"), visible(touched.path)), soft_wrap=True)
-    mergeable = False
-    for line in result.text.splitlines():
-        if line.startswith("Kept "):
-            # The tool's advice is for a model; it gives it only where a merge would be clean.
-            told, advised, _ = line.removeprefix("Kept ").partition(" Call again")
-            mergeable = mergeable or bool(advised)
-            out().print(Text.assemble(("kept     ", "yellow"), visible(told)), soft_wrap=True)
-    if not (result.details.restored or result.details.conflicts):
+    conflicts = result.details.conflicts
+    for kept in conflicts:
+        told = visible(f"{kept.path}: {kept.reason}")
+        out().print(Text.assemble(("kept     ", "yellow"), told), soft_wrap=True)
+    if not (result.details.restored or conflicts):
         remark("Everything was so already; nothing was written.")
-    if mergeable:
+    if any(kept.mergeable for kept in conflicts):
         remark(f"To merge instead: {record.step(action, *words.typed, '--merge')}")
-    elif result.details.conflicts:
-        remark(f"To see earlier versions: {record.step('versions', result.details.conflicts[0])}")
+    elif conflicts:
+        remark(f"To see earlier versions: {record.step('versions', conflicts[0].path)}")
     if result.details.restored:
         # A restored version is a change of its own: undo takes it back.
         other = "undo" if versioned or action == "redo" else "redo"

@@ -29,11 +29,19 @@ class UndoParams(BaseModel):
     )
 
 
+class KeptFile(BaseModel):
+    """A path that was left as it is."""
+
+    path: str
+    reason: str
+    mergeable: bool
+
+
 class UndoDetails(BaseModel):
     """What programs get."""
 
     restored: list[str] = []
-    conflicts: list[str] = []
+    conflicts: list[KeptFile] = []
     versions: list[int] = []
 
 
@@ -50,7 +58,10 @@ async def undo(ctx: Context, params: UndoParams) -> Result[UndoDetails]:
         undone = await ctx.history.redo(params.scope, params.name, merge=params.merge)
     else:
         undone = await ctx.history.undo(params.scope, params.name, merge=params.merge)
-    conflicts = [conflict.path for conflict in undone.conflicts]
+    conflicts = [
+        KeptFile(path=kept.path, reason=kept.reason, mergeable=kept.merged is not None)
+        for kept in undone.conflicts
+    ]
     return Result(_told(undone), UndoDetails(restored=list(undone.restored), conflicts=conflicts))
 
 

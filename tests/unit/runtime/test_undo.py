@@ -82,7 +82,7 @@ async def test_a_created_file_that_changed_since_is_kept():
     await box.call(call)
     by_hand(box, "new.txt", b"hi, and a person's words")
     result = await undone(box, "call", call.id)
-    assert result.details.conflicts == ["new.txt"]
+    assert [kept.path for kept in result.details.conflicts] == ["new.txt"]
     assert content(box, "new.txt") == b"hi, and a person's words"
 
 
@@ -91,7 +91,7 @@ async def test_a_file_that_changed_elsewhere_is_a_conflict_and_can_be_merged():
     call = await edited(box, "a", "line 1\n", "LINE 1\n")
     by_hand(box, "a", content(box, "a").replace(b"line 7\n", b"mine 7\n"))
     kept = await undone(box, "call", call)
-    assert kept.details.conflicts == ["a"]
+    assert [kept.path for kept in kept.details.conflicts] == ["a"]
     assert "merge=true" in kept.text
     assert b"LINE 1\n" in content(box, "a")
     merged = await undone(box, "call", call, merge=True)
@@ -104,7 +104,7 @@ async def test_a_change_in_the_same_place_is_kept_even_with_merge():
     call = await edited(box, "a", "x", "y")
     by_hand(box, "a", b"mine\n")
     result = await undone(box, "call", call, merge=True)
-    assert result.details.conflicts == ["a"]
+    assert [kept.path for kept in result.details.conflicts] == ["a"]
     assert content(box, "a") == b"mine\n"
 
 

@@ -31,7 +31,7 @@ async def test_a_file_that_changed_since_is_kept_and_named():
     [first] = [call.id for call in box.workspace.journal.calls.page()]
     await box.call("edit", {"path": "a", "old_string": "two", "new_string": "three"})
     result = await box.call("undo", {"scope": "call", "name": first})
-    assert result.details.conflicts == ["a"]
+    assert [kept.path for kept in result.details.conflicts] == ["a"]
     assert "Kept a" in result.text
     assert box.workspace.files.files["a"] == b"three"
 
