@@ -23,7 +23,7 @@ IDS = [f"R-{part}-{number:02}" for part, size in SIZES.items() for number in ran
 
 PLANNED = {
     *(f"R-GR-{n:02}" for n in range(1, 5)),
-    *(f"R-SH-{n:02}" for n in range(1, 6)),
+    "R-SH-01", "R-SH-04",
     "R-RT-12", "R-RT-13",
     "R-ED-10", "R-ED-11", "R-ED-15",
     "R-FN-01", "R-LS-01", "R-LS-02", "R-WB-01", "R-WB-02", "R-SK-01", "R-AT-01",

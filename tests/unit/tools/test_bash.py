@@ -5,6 +5,7 @@ import pytest
 from handtools.core.approval import Reply
 from handtools.testing.commands import Answer, MemoryCommands
 from handtools.testing.fakes import memory_toolbox
+from handtools.tools.bash import bash
 
 
 async def told(answer: Answer, **args):
@@ -129,3 +130,8 @@ async def test_progress_is_announced_with_its_counts():
         await box.call("bash", {"command": "go"})
     [shown] = [event for event in events if type(event).__name__ == "Progressed"]
     assert (shown.text, shown.bytes) == ("some output", 11)
+
+
+def test_the_prompt_steers_to_the_dedicated_tools():
+    for word in ("`read`", "`edit`", "`grep`", "`find`", "several calls of one message"):
+        assert word in bash.prompt

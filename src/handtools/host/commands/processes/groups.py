@@ -38,9 +38,11 @@ class Group:
         """Set the limits of the next command, beyond what is used; gives back those that are now the kernel's."""
         kept = set()
         most = memory and memory + used
-        if self._set("memory", ("memory.max", "memory.limit_in_bytes"), most):
-            self._set("memory", ("memory.swap.max", "memory.memsw.limit_in_bytes"), most)
-            kept.add("memory")
+        files = ("memory.max", "memory.limit_in_bytes"), ("memory.swap.max", "memory.memsw.limit_in_bytes")
+        # Memory is never above memory with swap, so up and down go in different orders.
+        for names in (*files, files[0]):
+            if self._set("memory", names, most) and names == files[0]:
+                kept.add("memory")
         if self._set("pids", ("pids.max", "pids.max"), processes and processes + 1):
             kept.add("processes")
         _write(self._file("memory", "memory.peak", "memory.max_usage_in_bytes"), "0")
@@ -87,10 +89,12 @@ class Group:
         path = self._file(controller, *names)
         old_memory = controller == "memory" and self.controllers["memory"] != self.unified
         none = "-1" if old_memory else "max"
-        if self._last.get(path, none) == (text := none if value is None else str(value)):
-            return value is not None
-        self._last[path] = text
-        return _write(path, text) and value is not None
+        text = none if value is None else str(value)
+        if self._last.get(path, none) != text:
+            if not _write(path, text):
+                return False
+            self._last[path] = text
+        return value is not None
 
 
 def make() -> Group:

@@ -1,13 +1,17 @@
 """What a command reads from and writes to: pipes, or a terminal that is not one."""
 
 import contextlib
-import fcntl
 import os
 import threading
 import time
 from dataclasses import dataclass, field
 
 from handtools.host.commands.launching import Launch
+
+try:
+    import fcntl
+except ImportError:  # Windows, where no commands are offered
+    fcntl = None  # type: ignore[assignment]
 
 PIPE_BYTES = 1 << 20
 SEND_SECONDS = 2.0

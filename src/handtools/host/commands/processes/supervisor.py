@@ -176,9 +176,9 @@ def main(line: int, owner: int) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     group = groups.make()
     supervisor = Supervisor(socket.socket(fileno=line), group, 0 if group else _processes_of_user())
-    send(supervisor.line, {"folders": group.folders})
     try:
         with contextlib.suppress(Gone):
+            send(supervisor.line, {"folders": group.folders})
             supervisor.serve(wake, _watched(owner))
     finally:
         end(group, supervisor.reap, gently=False)

@@ -1,0 +1,31 @@
+"""What a command finds in its environment."""
+
+from handtools.host.commands.environment import PASSED, QUIET, environment
+
+
+def test_only_what_is_listed_passes(monkeypatch):
+    for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "LD_PRELOAD", "PYTHONPATH", "CARGO_HOME"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    found = environment({}, frozenset({"CARGO_HOME"}), terminal=False)
+    assert found["LC_ALL"] == "C.UTF-8"
+    assert found["CARGO_HOME"] == "x"
+    assert set(found) <= PASSED | set(QUIET) | {
+        "CARGO_HOME",
+        "LC_ALL",
+        *(n for n in found if n.startswith("LC_")),
+    }
+
+
+def test_what_is_given_goes_before_everything():
+    assert environment({"PAGER": "less"}, frozenset(), terminal=False)["PAGER"] == "less"
+
+
+def test_there_is_always_a_path(monkeypatch):
+    monkeypatch.delenv("PATH")
+    assert "/usr/bin" in environment({}, frozenset(), terminal=False)["PATH"]
+
+
+def test_a_terminal_has_a_kind_that_the_screen_can_draw():
+    assert environment({}, frozenset(), terminal=True)["TERM"] == "xterm"
+    assert environment({}, frozenset(), terminal=False)["TERM"] == "dumb"

@@ -1,0 +1,113 @@
+"""Supervisors: hired once, used again, gone with their line."""
+
+import os
+
+import pytest
+
+from handtools.host.commands.launching import Launch
+from handtools.host.commands.processes import pool as pools
+from handtools.host.commands.processes.pool import Pool
+from handtools.host.commands.processes.running import run_process
+
+
+@pytest.fixture
+def pool():
+    made = Pool()
+    yield made
+    made.close()
+
+
+def launch(tmp_path, script, **facts):
+    env = {"PATH": "/usr/bin:/bin"}
+    return Launch(argv=("bash", "-c", script), env=env, cwd=str(tmp_path), root=str(tmp_path), **facts)
+
+
+def test_a_supervisor_is_used_again(pool):
+    first = pool.take()
+    pool.give_back(first)
+    assert pool.take() is first
+    first.dismiss()
+
+
+def test_only_a_few_are_kept_idle(pool):
+    hired = [pool.take() for _ in range(pools.IDLE + 1)]
+    for each in hired:
+        pool.give_back(each)
+    assert sum(each.process.poll() is None for each in hired) == pools.IDLE
+
+
+def test_one_that_died_while_idle_is_replaced(pool):
+    first = pool.take()
+    pool.give_back(first)
+    first.process.kill()
+    first.process.wait()
+    second = pool.take()
+    assert second.process.poll() is None
+    second.dismiss()
+
+
+def test_a_dismissed_supervisor_leaves_no_control_group(pool):
+    hired = pool.take()
+    hired.dismiss()
+    assert not any(os.path.exists(folder) for folder in hired.folders)
+
+
+async def test_a_program_that_is_not_there_is_named(tmp_path):
+    ended = await run_process(
+        Launch(argv=("no_such_program_",), env={"PATH": "/bin"}, cwd=str(tmp_path), root=str(tmp_path)),
+        tmp_path / "kept",
+    )
+    assert ended.code == 127
+    assert "No such file" in ended.fault
+
+
+async def test_a_folder_that_is_not_there_is_named(tmp_path):
+    ended = await run_process(launch(tmp_path / "gone", "true"), tmp_path / "kept")
+    assert "gone" in ended.fault
+
+
+async def test_descriptors_come_under_their_own_numbers(tmp_path):
+    reading, writing = os.pipe()
+    try:
+        ended = await run_process(
+            launch(tmp_path, f"echo through >&{writing}", pass_fds=(writing,)), tmp_path / "kept"
+        )
+        assert ended.code == 0
+        assert os.read(reading, 100) == b"through\n"
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+async def test_signals_are_as_a_command_expects_them(tmp_path):
+    script = "trap; kill -PIPE $$; echo survived"
+    ended = await run_process(launch(tmp_path, script), tmp_path / "kept")
+    assert ended.signal == 13
+    assert ended.output.bytes == 0
+
+
+async def test_memory_is_measured(tmp_path):
+    script = "x=$(head -c 60000000 /dev/zero | tr '\\0' x); echo ${#x}"
+    ended = await run_process(launch(tmp_path, script), tmp_path / "kept")
+    assert ended.peak_bytes is not None
+    assert 50_000_000 < ended.peak_bytes < 600_000_000
+
+
+@pytest.mark.parametrize(("limit", "code"), [(None, 0), (100 << 20, 1)])
+async def test_a_limit_on_memory_holds(tmp_path, limit, code):
+    from handtools.core.command import Allowance
+
+    script = "python3 -c 'bytearray(300 << 20)' 2>/dev/null || exit 1"
+    allowance = Allowance(memory_bytes=limit)
+    ended = await run_process(launch(tmp_path, script, allowance=allowance), tmp_path / "kept")
+    assert ended.code == code
+
+
+async def test_a_limit_on_file_size_holds(tmp_path):
+    from handtools.core.command import Allowance
+
+    script = "exec head -c 9000000 /dev/zero > big"
+    allowance = Allowance(written_bytes=1_000_000)
+    ended = await run_process(launch(tmp_path, script, allowance=allowance), tmp_path / "kept")
+    assert ended.how == "limit"
+    assert (tmp_path / "big").stat().st_size == 1_000_000
