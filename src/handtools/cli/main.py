@@ -11,6 +11,7 @@ from handtools.cli.approve import approve, deny, pending
 from handtools.cli.call import call
 from handtools.cli.diff import diff
 from handtools.cli.doctor import doctor
+from handtools.cli.install import install, uninstall
 from handtools.cli.log import log
 from handtools.cli.mcp import mcp
 from handtools.cli.outcome import FAILED
@@ -28,7 +29,8 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     *(undo, redo, forget),
     *(pending, approve, deny),
     *(call, tools, why),
-    *(mcp, serve, doctor),
+    *(mcp, serve, install, uninstall),
+    doctor,
 )
 UNSAID = {"help": False, "install_completion": False, "show_completion": False}
 """Typer loads pydantic to learn that an option without a value has none; these have one."""

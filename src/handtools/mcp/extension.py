@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,6 +10,7 @@ from handtools.core.approval import Reply
 from handtools.core.call import Call
 from handtools.core.errors import HandtoolsError
 from handtools.core.result import Result
+from handtools.core.schema import Dialect
 from handtools.core.wire import approval_to_json, result_to_json
 from handtools.mcp.desk import Desk
 from handtools.mcp.identity import SAFE, digest
@@ -34,7 +35,6 @@ class Asked(BaseModel):
     allow: bool = False
     remember: str = "once"
     message: str = ""
-    dialect: str = "plain"
 
 
 Method = Callable[[Any, Asked], Awaitable[Json]]
@@ -90,10 +90,10 @@ class Extension:
         """The deciding rule for a hypothetical call."""
         return carried(asdict(await self._desk.toolbox.why(asked.tool, asked.args)))  # type: ignore[no-any-return]
 
-    async def definitions(self, _ctx: object, asked: Asked) -> Json:
-        """What is offered, in a provider's dialect."""
-        dialect: Any = asked.dialect if asked.dialect in {"plain", "strict", "gemini"} else "plain"
-        return {"definitions": [asdict(one) for one in self._desk.toolbox.definitions(dialect)]}
+    async def definitions(self, _ctx: object, _asked: Asked) -> Json:
+        """What is offered, in every provider's dialect."""
+        offered = self._desk.toolbox.definitions
+        return {"definitions": {name: [asdict(one) for one in offered(name)] for name in get_args(Dialect)}}
 
     def _id(self, asked: Asked) -> str:
         return self._desk.own(asked.id if SAFE.fullmatch(asked.id) else digest("named", asked.id))

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from handtools.core.errors import UsageError
-from handtools.runtime.policy import Policy, Verdict
+from handtools.runtime.deciding import Verdict
+from handtools.runtime.policy import Policy
 from handtools.toolbox import Toolbox, coding, everything, reading
 
 Preset = Literal["reading", "coding", "everything"]

@@ -1,20 +1,23 @@
 """A toolbox on another machine: the interface of `Toolbox`, over MCP's HTTP."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+import json
+import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
+import anyio.from_thread
+import anyio.lowlevel
 
 from handtools.core.approval import Approval, Reply
 from handtools.core.call import Call
 from handtools.core.cancel import CancelToken
-from handtools.core.errors import HostError, UsageError
+from handtools.core.errors import HandtoolsError, HostError, UsageError
 from handtools.core.result import Result
 from handtools.core.schema import Dialect
 from handtools.core.wire import call_to_json, result_from_json
 from handtools.mcp.extension import PREFIX
-from handtools.runtime.policy import Decision
+from handtools.runtime.deciding import Decision
 from handtools.toolbox import Definition
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 6
 FIRST_PAUSE = 0.1
+CANCEL_SECONDS = 5.0
 VERSION = "2026-07-28"
 KEYS = "io.modelcontextprotocol/"
 
@@ -29,8 +33,9 @@ KEYS = "io.modelcontextprotocol/"
 class RemoteToolbox:
     """Tools that run where `handtools serve` runs.
 
-    A call carries its id. When the connection is lost it is asked for again under that id, so it runs once
-    however often that happens; when the answer can't be had at all, the same `Call` can be made later.
+    To be used as a context: opening it learns what is offered. A call carries its id: when the connection is
+    lost it is asked for again under that id, so it runs once however often that happens; when the answer can't
+    be had at all, the same `Call` can be made later.
     """
 
     def __init__(self, url: str, token: str, *, timeout: float = 660.0) -> None:
@@ -38,24 +43,31 @@ class RemoteToolbox:
         self._token = token
         self._timeout = timeout
         self._client: httpx2.AsyncClient | None = None
+        self._cancels: dict[str, CancelToken] = {}
+        self._offered: dict[str, list[Definition]] = {}
 
     async def call(
         self, tool: str | Call, args: Mapping[str, Any] | None = None, *, cancel: CancelToken | None = None
     ) -> Result[Any]:
         """Run a tool by name, or a whole `Call`; expected failures come back as results."""
         call = tool if isinstance(tool, Call) else Call(tool=tool, args=args or {})
-        async with self._cancelled_by(cancel, call.id):
-            answer = await self._ask("call", call_to_json(call))
-        return result_from_json(answer["result"])
+        token = self._cancels.setdefault(call.id, cancel or CancelToken())
+        try:
+            return result_from_json((await self._run(call, token))["result"])
+        finally:
+            self._cancels.pop(call.id, None)
 
     async def resume(self, call_id: str, reply: Reply) -> Result[Any]:
         """Answer a call that is pending."""
         said = {"allow": reply.allow, "remember": reply.remember, "message": reply.message}
         return result_from_json((await self._ask("resume", {"id": call_id, **said}))["result"])
 
-    async def cancel(self, call_id: str) -> bool:
-        """Take back a running call by its id; False when it is not running there."""
-        return bool((await self._ask("cancel", {"id": call_id}))["cancelled"])
+    def cancel(self, call_id: str) -> bool:
+        """Take back a running call by its id, from any thread; False when it was not made here."""
+        token = self._cancels.get(call_id)
+        if token is not None:
+            token.cancel()
+        return token is not None
 
     async def waiting(self) -> list[Approval]:
         """The questions whose answers are out."""
@@ -66,10 +78,11 @@ class RemoteToolbox:
         answer = await self._ask("why", {"tool": tool, "args": dict(args)})
         return Decision(answer["verdict"], answer["rule"], answer["reason"], answer["target"])
 
-    async def definitions(self, dialect: Dialect = "plain") -> list[Definition]:
+    def definitions(self, dialect: Dialect = "plain") -> list[Definition]:
         """What is offered, as a model is told about it."""
-        answer = await self._ask("definitions", {"dialect": dialect})
-        return [Definition(**one) for one in answer["definitions"]]
+        if not self._offered:
+            raise UsageError("Open the toolbox first: `async with RemoteToolbox(...) as toolbox`.")
+        return self._offered[dialect]
 
     async def aclose(self) -> None:
         """Let go of the connection; it is opened again when it is needed again."""
@@ -78,6 +91,8 @@ class RemoteToolbox:
             await client.aclose()
 
     async def __aenter__(self) -> Self:
+        offered = (await self._ask("definitions", {}))["definitions"]
+        self._offered = {name: [Definition(**one) for one in listed] for name, listed in offered.items()}
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -110,24 +125,44 @@ class RemoteToolbox:
             self._client = httpx2.AsyncClient(headers=headers, timeout=self._timeout)
         return self._client
 
-    @asynccontextmanager
-    async def _cancelled_by(self, token: CancelToken | None, call_id: str) -> AsyncIterator[None]:
-        """Pass a cancellation on: of the token, and of whoever waits here."""
+    async def _run(self, call: Call, token: CancelToken) -> dict[str, Any]:
+        """Make a call, and pass on its cancellation: by its token, or of whoever waits here."""
+        answer: list[dict[str, Any]] = []
+        problem: list[HandtoolsError] = []
+        taken_back = _event(token)
         try:
             async with anyio.create_task_group() as group:
-                if token is not None:
-                    group.start_soon(self._watch, token, call_id)
-                yield
+                group.start_soon(self._cancel_when, taken_back, call.id)
+                try:
+                    answer.append(await self._ask("call", call_to_json(call)))
+                except HandtoolsError as failure:
+                    problem.append(failure)
                 group.cancel_scope.cancel()
         except anyio.get_cancelled_exc_class():
-            with anyio.CancelScope(shield=True), anyio.move_on_after(5):
-                await self.cancel(call_id)
+            with anyio.CancelScope(shield=True), anyio.move_on_after(CANCEL_SECONDS):
+                await self._ask("cancel", {"id": call.id})
             raise
+        if problem:
+            raise problem[0]
+        return answer[0]
 
-    async def _watch(self, token: CancelToken, call_id: str) -> None:
-        while not token.cancelled:  # noqa: ASYNC110 - a token is cancelled on any thread, and has no event loop
-            await anyio.sleep(0.05)
-        await self.cancel(call_id)
+    async def _cancel_when(self, taken_back: anyio.Event, call_id: str) -> None:
+        await taken_back.wait()
+        await self._ask("cancel", {"id": call_id})
+
+
+def _event(token: CancelToken) -> anyio.Event:
+    """An event of this loop that is set when the token is cancelled, on whichever thread."""
+    event, home, loop = anyio.Event(), threading.get_ident(), anyio.lowlevel.current_token()
+
+    def told() -> None:
+        if threading.get_ident() == home:
+            event.set()
+        else:
+            anyio.from_thread.run_sync(event.set, token=loop)
+
+    token.on_cancel(told)
+    return event
 
 
 def _request(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,8 +184,6 @@ def _headers(method: str) -> dict[str, str]:
 
 
 def _result(status: int, text: str) -> dict[str, Any]:
-    import json
-
     # A long answer comes as a stream of events, with pings before it: the last line that is data is the answer.
     lines = [line.removeprefix("data:") for line in text.splitlines() if line.startswith("data:")]
     try:

@@ -47,7 +47,7 @@ async def test_pending_calls_are_listed_and_resumed(box, site):
 
 
 async def test_what_is_offered_and_why(box):
-    offered = {definition.name: definition for definition in await box.definitions("strict")}
+    offered = {definition.name: definition for definition in box.definitions("strict")}
     assert offered["read"].reads_only
     assert offered["read"].input_schema["additionalProperties"] is False
     decision = await box.why("read", {"path": ".env"})
@@ -87,27 +87,33 @@ async def test_whoever_stops_waiting_cancels_the_call_there(box, tmp_path):
 
 async def test_a_connection_that_breaks_in_the_middle_is_made_again_and_the_call_runs_once(site, tmp_path):
     marks = tmp_path / "marks"
-    cuts = 2
+    cuts, opened = 2, False
+
+    def answered_once():
+        return opened
 
     async def relay(client):
         nonlocal cuts
-        async with client, await anyio.connect_tcp("127.0.0.1", site.port) as server:
-            async with anyio.create_task_group() as group:
-                group.start_soon(_pump, client, server)
-                if cuts:
-                    cuts -= 1
-                    while not marks.exists():
-                        await anyio.sleep(0.02)
-                    group.cancel_scope.cancel()
-                else:
-                    await _pump(server, client)
-                    group.cancel_scope.cancel()
+        server = await anyio.connect_tcp("127.0.0.1", site.port)
+        async with client, server, anyio.create_task_group() as group:
+            group.start_soon(_pump, client, server)
+            if cuts and answered_once():
+                cuts -= 1
+                while not marks.exists():
+                    await anyio.sleep(0.02)
+            else:
+                await _pump(server, client)
+            group.cancel_scope.cancel()
 
-    async with anyio.create_task_group() as group:
-        listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    async with (
+        await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
+        anyio.create_task_group() as group,
+    ):
         port = listener.extra(anyio.abc.SocketAttribute.local_port)
         group.start_soon(listener.serve, relay)
         async with RemoteToolbox(f"http://127.0.0.1:{port}/mcp", next(iter(site.folders))) as box:
+            await box.aclose()
+            opened = True
             result = await box.call("mark", {"path": str(marks), "seconds": 1.0})
         group.cancel_scope.cancel()
     assert result.ok, result.text
@@ -124,9 +130,13 @@ async def _pump(source, target):
 
 
 async def test_failures_of_the_way_are_told_apart(site):
-    async with RemoteToolbox(site.url, "no-such-token-0123456789abcdef") as box:
-        with pytest.raises(UsageError, match="bearer token"):
-            await box.call("noop")
-    async with RemoteToolbox("http://127.0.0.1:9/mcp", "x") as box:
-        with pytest.raises(HostError, match="can't be reached"):
-            await box.waiting()
+    stranger = RemoteToolbox(site.url, "no-such-token-0123456789abcdef")
+    with pytest.raises(UsageError, match="bearer token"):
+        await stranger.call("noop")
+    with pytest.raises(UsageError, match="Open the toolbox first"):
+        stranger.definitions()
+    await stranger.aclose()
+    astray = RemoteToolbox("http://127.0.0.1:9/mcp", "x")
+    with pytest.raises(HostError, match="can't be reached"):
+        await astray.waiting()
+    await astray.aclose()
