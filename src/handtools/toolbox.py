@@ -30,9 +30,10 @@ from handtools.host.store import FolderStore
 from handtools.host.syntax.tree_syntax import TreeSyntax
 from handtools.host.vault import Vault
 from handtools.runtime.announcing import Announcer
+from handtools.runtime.deciding import Decision
 from handtools.runtime.executor import Executor
 from handtools.runtime.journal import Journal
-from handtools.runtime.policy import Decision, Policy
+from handtools.runtime.policy import Policy
 from handtools.runtime.probing import probe
 from handtools.runtime.workspace import Workspace
 from handtools.tools.bash import bash

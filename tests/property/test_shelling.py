@@ -70,8 +70,8 @@ def plain(script: str) -> tuple[tuple[str, ...], ...] | None:
 def assert_bash_agrees(script: str) -> None:
     """Under success every command after `&&` runs, under failure every one after `||`: together, all."""
     ours = plain(script)
-    if ours is None or any(each[0] in BUILTINS for each in ours):
-        return
+    if ours is None or any(each[0] in BUILTINS or "/" in each[0] for each in ours):
+        return  # bash does these by itself, or looks for a file
     theirs = executed(script, answer=0) + executed(script, answer=1)
     assert set(theirs) == set(ours)
 

@@ -7,6 +7,7 @@ from typing import Literal
 from handtools.core.changes import ChangeSet
 from handtools.core.command import Command
 from handtools.core.trees import inside
+from handtools.text.shelling import Script, quoted, read_script
 
 EffectKind = Literal["read", "change", "run", "visit"]
 
@@ -28,15 +29,23 @@ class Run:
     """Running a command."""
 
     command: Command
-    parts: tuple[str, ...]
-    """The plain commands it consists of; the script itself where it is not plain."""
     confined: bool
-    """Whether the kernel keeps it inside the workspace and off the network."""
+    """Whether the kernel keeps it inside the workspace, and off all hosts that are not listed."""
 
     @property
     def kind(self) -> Literal["run"]:
         """As rules name it."""
         return "run"
+
+    @property
+    def script(self) -> Script:
+        """What the command is made of."""
+        return read_script(self.command.script)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The plain commands it consists of; the script itself where it is not plain."""
+        return tuple(quoted(words) for words in self.script.parts) or (self.command.script,)
 
 
 Effect = Read | ChangeSet | Run

@@ -9,9 +9,11 @@ from handtools.core.changes import ChangeSet
 from handtools.core.effects import Effect, fingerprint, targets
 from handtools.core.errors import Denied, HandtoolsError
 from handtools.core.events import Asked, Decided, Event
+from handtools.runtime.deciding import Decision
 from handtools.runtime.journal import Journal
-from handtools.runtime.policy import Decision, Policy
+from handtools.runtime.policy import Policy
 from handtools.runtime.preview import preview
+from handtools.runtime.remembering import remembered
 
 
 class Suspended(HandtoolsError):
@@ -56,7 +58,8 @@ class Gate:
         approval = self._approval(effect, decision)
         if approval.fingerprint in self.granted:
             return
-        if self.journal.calls.granted(self.call.session, approval.remembered):
+        kept = [] if question else approval.remembered.splitlines()
+        if kept and all(self.journal.calls.granted(self.call.session, each) for each in kept):
             return
         reply = await self._ask(approval)
         self.announce(Asked(approval, reply))
@@ -84,7 +87,7 @@ class Gate:
             preview=preview(effect),
             rule=str(decision),
             fingerprint=fingerprint(effect),
-            remembered=f"{effect.kind} {decision.target} ({decision.rule})",
+            remembered="\n".join(remembered(effect, self.policy.decisions(effect, self.call.tool))),
             agent=self.call.agent,
             session=self.call.session,
         )
@@ -96,4 +99,5 @@ def settle(journal: Journal, approval: Approval, reply: Reply) -> None:
         hint = reply.message or "Do something else, or ask what is wanted."
         raise Denied("A person declined this.", hint=hint)
     if reply.remember != "once":
-        journal.calls.grant(approval.session if reply.remember == "session" else "", approval.remembered)
+        for kept in approval.remembered.splitlines():
+            journal.calls.grant(approval.session if reply.remember == "session" else "", kept)

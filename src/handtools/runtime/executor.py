@@ -29,13 +29,14 @@ from handtools.core.tool import AnyTool
 from handtools.core.wire import result_from_json
 from handtools.runtime.announcing import Announcer
 from handtools.runtime.approval import Gate, Suspended, settle
+from handtools.runtime.deciding import Decision
 from handtools.runtime.guard import LOCK_SECONDS, GuardedFiles
 from handtools.runtime.guard_commands import GuardedCommands, let_go
 from handtools.runtime.guard_search import GuardedSearch
 from handtools.runtime.journal import Occupied
 from handtools.runtime.landing import recover
 from handtools.runtime.overflow import OUTPUT_BYTES, bound
-from handtools.runtime.policy import Decision, Policy
+from handtools.runtime.policy import Policy
 from handtools.runtime.repeating import RepeatGuard
 from handtools.runtime.scheduler import Scheduler
 from handtools.runtime.tracing import traced

@@ -91,8 +91,13 @@ class GuardedCommands:
     async def _admitted(self, command: Command) -> Command:
         if command.cwd:
             command = replace(command, cwd=await to_thread.run_sync(self._folder, command.cwd))
-        confined = self.workspace.commands.confined and command.network == "off"
-        await self.files.gate.admit(Run(command, (command.script,), confined))
+        listed = self.files.gate.policy.hosts
+        if command.network == "off" and listed:
+            command = replace(command, network="listed", hosts=listed)
+        kept_off = command.network == "off" or (
+            command.network == "listed" and set(command.hosts) <= {*listed}
+        )
+        await self.files.gate.admit(Run(command, confined=self.workspace.commands.confined and kept_off))
         return command
 
     def _folder(self, path: str) -> str:

@@ -1,19 +1,20 @@
 """Policy: rules over effects. Deny beats ask beats allow, and every decision names its rule."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
 from handtools.core.effects import Effect, EffectKind, Run, targets
 from handtools.core.errors import UsageError
 from handtools.core.tool import AnyTool
+from handtools.runtime.deciding import STRENGTH, Decision, Verdict
+from handtools.runtime.judging import Beginnings, judged
 from handtools.text.globbing import AnyGlob
+from handtools.text.hosts import BadHost, read_hosts
 
-Verdict = Literal["deny", "ask", "allow"]
 ToolSet = Literal["all", "coding", "read_only", "none"]
 
-STRENGTH: dict[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
 DEFAULTS: dict[EffectKind, Verdict] = {"read": "allow", "change": "allow", "run": "ask", "visit": "ask"}
 
 
@@ -27,22 +28,33 @@ class Rule:
     effects: frozenset[EffectKind] = frozenset({"read", "change", "run", "visit"})
     paths: tuple[str, ...] = ()
     """Globs, matched without regard to case; none means every path."""
+    commands: tuple[str, ...] = ()
+    """Beginnings of commands, with alternatives: `git log|diff`, `npm run *`. Then it is about commands only."""
     but: tuple[str, ...] = ()
     """Globs that the rule leaves alone."""
     tools: tuple[str, ...] = ()
     """Names of tools; none means every tool."""
     match: tuple[str, ...] = ()
-    """Paths that the rule must hit: checked when the policy is made."""
+    """Paths, or scripts, that the rule must hit: checked when the policy is made."""
     not_match: tuple[str, ...] = ()
-    """Paths that the rule must leave alone: checked when the policy is made."""
+    """Paths, or scripts, that the rule must leave alone: checked when the policy is made."""
 
     def hits(self, kind: EffectKind, target: str, tool: str) -> bool:
         """Whether the rule speaks about this."""
-        return kind in self.effects and (not self.tools or tool in self.tools) and self.covers(target)
+        return not self.commands and self.speaks(kind, tool) and self.covers(target)
+
+    def speaks(self, kind: EffectKind, tool: str) -> bool:
+        """Whether the rule is about this kind of effect and this tool at all."""
+        return kind in self.effects and (not self.tools or tool in self.tools)
 
     def covers(self, target: str) -> bool:
         """Whether the rule speaks about this path."""
         return (not self.paths or self._paths.matches(target)) and not self._but.matches(target)
+
+    @cached_property
+    def beginnings(self) -> Beginnings:
+        """The commands that the rule is about; an allowance is read narrowly, everything else widely."""
+        return Beginnings(self.commands, narrow=self.verdict == "allow")
 
     @cached_property
     def _paths(self) -> AnyGlob:
@@ -54,8 +66,11 @@ class Rule:
 
     def check(self) -> None:
         """Try the rule on its own examples."""
-        wrong = [path for path in self.match if not self.covers(path)]
-        wrong += [path for path in self.not_match if self.covers(path)]
+        if self.commands and (self.paths or self.but):
+            raise UsageError(f"Rule `{self.name}` is about paths and about commands: make it two rules.")
+        covers = self.beginnings.cover if self.commands else self.covers
+        wrong = [example for example in self.match if not covers(example)]
+        wrong += [example for example in self.not_match if covers(example)]
         if wrong:
             raise UsageError(f"Rule `{self.name}` does not do what its examples say: {', '.join(wrong)}.")
 
@@ -87,19 +102,6 @@ PROTECTED = Rule(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """A verdict, and the rule that gave it."""
-
-    verdict: Verdict
-    rule: str
-    reason: str
-    target: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.verdict} by rule `{self.rule}`: {self.reason}"
-
-
 @dataclass(frozen=True)
 class Policy:
     """What is offered, and what may be done. Values only: several can judge the same tools, one per agent."""
@@ -112,6 +114,8 @@ class Policy:
     """Never these tools: applied last."""
     excluded: tuple[str, ...] = ()
     """Globs of paths that no tool sees, beyond the private ones."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that every command may reach: `name`, `*.name`, `name:port`, an address or a network."""
     unattended: Verdict = "ask"
     """What an `ask` becomes when there is nobody to ask; `ask` leaves the call pending."""
     defaults: dict[EffectKind, Verdict] = field(default_factory=lambda: dict(DEFAULTS))
@@ -119,6 +123,10 @@ class Policy:
     def __post_init__(self) -> None:
         for rule in self.rules:
             rule.check()
+        try:
+            read_hosts(self.hosts)
+        except BadHost as error:
+            raise UsageError(str(error)) from error
 
     def offers(self, tool: AnyTool) -> bool:
         """Whether the tool may be listed and called at all."""
@@ -133,19 +141,14 @@ class Policy:
 
     def decide(self, effect: Effect, tool: str) -> Decision:
         """Judge an effect: the strongest verdict over all its targets."""
-        decisions = [self._judge(effect.kind, target, tool) for target in targets(effect)]
-        found = max(decisions, key=lambda d: STRENGTH[d.verdict], default=self._default(effect.kind))
-        if isinstance(effect, Run) and effect.confined and found == self._default("run", found.target):
-            return self._kept_in(found)
-        return found
+        decisions = self.decisions(effect, tool)
+        return max(decisions, key=lambda d: STRENGTH[d.verdict], default=self._default(effect.kind))
 
-    def _kept_in(self, found: Decision) -> Decision:
-        """Nobody need be asked about what the kernel keeps inside; a no stays a no."""
-        if found.verdict != "ask":
-            return found
-        return Decision(
-            "allow", "confined", "It can't leave the workspace or reach the network.", found.target
-        )
+    def decisions(self, effect: Effect, tool: str) -> list[Decision]:
+        """The verdict on each target."""
+        if isinstance(effect, Run):
+            return judged(effect, self._all_rules, tool, self._default("run"))
+        return [self._judge(effect.kind, target, tool) for target in targets(effect)]
 
     def forbids(self, path: str, tool: str) -> bool:
         """Whether a path may not be changed at all."""
@@ -176,12 +179,4 @@ class Policy:
 
     def with_rules(self, rules: Iterable[Rule]) -> "Policy":
         """This policy and more rules."""
-        return Policy(
-            (*self.rules, *rules),
-            self.tools,
-            self.allow,
-            self.block,
-            self.excluded,
-            self.unattended,
-            self.defaults,
-        )
+        return replace(self, rules=(*self.rules, *rules))

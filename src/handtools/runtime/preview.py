@@ -14,10 +14,21 @@ PREVIEW_BYTES = 40_000
 def preview(effect: Effect) -> str:
     """The diff of a change, the paths of a read; bounded."""
     if isinstance(effect, Run):
-        text = effect.command.script
+        text = _script(effect)
     else:
         text = diff(effect) if isinstance(effect, ChangeSet) else "\n".join(effect.paths)
     return clip(text, max_lines=PREVIEW_LINES, max_bytes=PREVIEW_BYTES, keep="head").text
+
+
+def _script(run: Run) -> str:
+    """The script, and what in it deserves a look; nothing named does not mean nothing to see."""
+    command, script = run.command, run.script
+    notes = [f"# not plain: {script.opaque}"] if script.opaque else []
+    notes += [f"# look: {danger}" for danger in script.dangers]
+    if command.network != "off":
+        reach = "any host" if command.network == "on" else ", ".join(command.hosts) or "no host"
+        notes.append(f"# network: {reach}")
+    return "\n".join([command.script, *notes])
 
 
 def diff(changes: ChangeSet) -> str:

@@ -6,9 +6,9 @@ from handtools.core.call import Call
 from handtools.core.effects import Effect
 from handtools.core.errors import Denied, HandtoolsError
 from handtools.runtime.approval import Gate
+from handtools.runtime.deciding import Decision
 from handtools.runtime.executor import Executor
 from handtools.runtime.guard import GuardedFiles
-from handtools.runtime.policy import Decision
 
 
 class Probed(HandtoolsError):

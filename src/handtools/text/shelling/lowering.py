@@ -91,7 +91,10 @@ def lowered(text: str) -> tuple[Words, ...]:
 def _walk(node: "SgNode", reading: _Reading) -> None:
     kind = node.kind()
     if kind in _GROUPS:
-        for child in node.children():
+        children = node.children()
+        if kind == "redirected_statement" and children[0].kind() == "file_redirect":
+            raise Opaque("it redirects without a program")
+        for child in children:
             _walk(child, reading)
     elif kind == "command":
         _command(node, reading)
