@@ -84,6 +84,10 @@ class HostFiles(Protocol):
         """
         ...
 
+    def direct(self, path: str) -> bool:
+        """Whether the folder of a path is there, and no link leads to it."""
+        ...
+
     @property
     def vault(self) -> "Vault | None":
         """Where held things are while they are not at their path."""

@@ -105,6 +105,14 @@ class LocalFiles:
                 return None
             raise fault(error, path) from error
 
+    def direct(self, path: str) -> bool:
+        """Whether the folder of a path is there, and no link leads to it."""
+        try:
+            self._root.straight(self._root.exact(path).rpartition("/")[0]).close()
+        except OSError:
+            return False
+        return True
+
     def locate(self, path: str) -> str:
         """The path with inner links resolved, as locks, rules and the record name it; it need not exist."""
         inside = self._root.relative(path)
@@ -120,7 +128,12 @@ class LocalFiles:
     def perform(self, steps: Sequence[Step]) -> None:
         """Do all steps or none: each only if `before` is still there. Raises `Stale`, having undone the rest."""
         if steps:
-            landing.land([self._exact(step) for step in steps], self._root.folder, self._vault)
+            exact = [self._exact(step) for step in steps]
+            held = any(
+                node and node.held for step in exact for node in (step.change.before, step.change.after)
+            )
+            # What is moved was seen where it is: a link that has come in between leads somewhere else.
+            landing.land(exact, self._root.straight if held else self._root.folder, self._vault)
 
     def sweep(self, step: Step) -> str | None:
         """After a crash: put away what a step left beside its target; says where bytes that are not ours went."""

@@ -133,6 +133,13 @@ class MemoryFiles:
                 return self._held(real, node, like.held)
         return Node("link", node.data) if node and node.kind == "link" else node
 
+    def direct(self, path: str) -> bool:
+        """Whether the folder of a path is there, and no link leads to it."""
+        parts = _exact(path).split("/")
+        above = (self._nodes.get("/".join(parts[:depth])) for depth in range(1, len(parts)))
+        with self._lock:
+            return all(node is not None and node.kind == "folder" for node in above)
+
     def locate(self, path: str) -> str:
         """The path with inner links resolved; it need not exist."""
         with self._lock:

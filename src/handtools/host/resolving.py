@@ -74,6 +74,17 @@ class Root:
                 return spot.folder.child(spot.name)
         return Folder(handle, os.path.join(self.real, path))
 
+    def straight(self, path: str) -> Folder:
+        """Open a folder to which no link leads; `NotADirectoryError` when one does."""
+        folder = Folder.at(self.real)
+        for part in path.split("/") if path else ():
+            try:
+                inner = folder.child(part)
+            finally:
+                folder.close()
+            folder = inner
+        return folder
+
     def locate(self, path: str) -> str:
         """The real path below the workspace, whether or not anything is there."""
         spot = self._spot(path, follow=True, lenient=True)

@@ -7,7 +7,7 @@ from anyio import to_thread
 from handtools.core.call import Call
 from handtools.core.changes import Changes, ChangeSet, Coverage, Node, Touched
 from handtools.core.effects import fingerprint
-from handtools.core.errors import Busy, Stale, ToolError
+from handtools.core.errors import Busy, Stale
 from handtools.core.ports import Step
 from handtools.runtime.journal import Entry
 from handtools.runtime.journal.entries import EntryKind, action_of
@@ -130,10 +130,4 @@ def _landed(workspace: Workspace, step: Step) -> bool:
 
 def found(workspace: Workspace, path: str, *, like: Node | None) -> Node | None:
     """What is at a recorded path. Recorded paths go through no links: what is behind one is something else."""
-    above = path.rpartition("/")[0]
-    try:
-        if above and workspace.files.locate(above) != above:
-            return None
-    except ToolError:
-        return None
-    return workspace.files.node(path, like=like)
+    return workspace.files.node(path, like=like) if workspace.files.direct(path) else None

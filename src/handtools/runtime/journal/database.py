@@ -56,6 +56,20 @@ CREATE TABLE approvals (
 """
 
 
+def storable(name: str) -> str | bytes:
+    """A name as SQLite takes it: one that is no valid text, as its bytes."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return name.encode("utf-8", "surrogateescape")
+    return name
+
+
+def stored(value: str | bytes) -> str:
+    """The inverse of `storable`."""
+    return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
+
+
 class Occupied(HostError):
     """Someone else is writing, or there is housekeeping to do: come back with time to wait."""
 

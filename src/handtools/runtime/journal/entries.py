@@ -9,7 +9,7 @@ from handtools.core.call import Call
 from handtools.core.changes import Change, Coverage, Held, Kind, Node
 from handtools.core.ports import Step, UndoScope, Version
 from handtools.runtime.journal.blobs import Blobs, kept_in_record
-from handtools.runtime.journal.database import Database
+from handtools.runtime.journal.database import Database, storable, stored
 from handtools.runtime.journal.refs import Refs
 
 EntryKind = Literal["change", "undo"]
@@ -267,7 +267,8 @@ class Entries:
         with self._database.reading() as connection:
             rows = connection.execute(query, values).fetchall()
         return [
-            Touch(r[0], r[1], r[2], r[3], _trace(*r[4:9]), _trace(*r[9:14]), r[14], r[15]) for r in rows
+            Touch(r[0], r[1], stored(r[2]), r[3], _trace(*r[4:9]), _trace(*r[9:14]), r[14], r[15])
+            for r in rows
         ]
 
 
@@ -281,7 +282,9 @@ def action_of(before: object, after: object) -> Literal["created", "changed", "d
 def _trace(
     kind: str | None, digest: str, mode: int | None, ref: str | None, size: int | None
 ) -> Trace | None:
-    return None if kind is None else Trace(kind, digest.removeprefix(_UNKEPT), mode, ref, size)
+    if kind is None:
+        return None
+    return Trace(kind, digest.removeprefix(_UNKEPT), mode, None if ref is None else stored(ref), size)
 
 
 def _touch_row(entry: int, step: Step) -> tuple[Any, ...]:
@@ -290,7 +293,7 @@ def _touch_row(entry: int, step: Step) -> tuple[Any, ...]:
         if node is None:
             facts += [None] * 5
         else:
-            held = (node.held.ref, node.held.bytes) if node.held else (None, None)
+            held = (storable(node.held.ref), node.held.bytes) if node.held else (None, None)
             name = node.digest if kept_in_record(node) or not node.held else _UNKEPT + node.digest
             facts += [node.kind, name, node.mode, *held]
-    return (entry, step.change.path, step.temporary, *facts)
+    return (entry, storable(step.change.path), step.temporary, *facts)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from handtools.core.changes import Held
 from handtools.core.ports import Vault
-from handtools.runtime.journal.database import Database
+from handtools.runtime.journal.database import Database, storable, stored
 
 
 class Refs:
@@ -19,7 +19,7 @@ class Refs:
         """Count a use of each."""
         connection.executemany(
             "INSERT INTO refs VALUES (?, 1, ?, 0) ON CONFLICT (ref) DO UPDATE SET uses = uses + 1",
-            [(held.ref, held.bytes) for held in things],
+            [(storable(held.ref), held.bytes) for held in things],
         )
 
     def landed(self, connection: sqlite3.Connection, entry: int) -> None:
@@ -34,9 +34,7 @@ class Refs:
     def release(self, connection: sqlite3.Connection, refs: Iterable[str | None]) -> int:
         """Take back one use of each; things without a use are let go. Gives back the bytes that were freed."""
         freed = 0
-        for ref in refs:
-            if ref is None:
-                continue
+        for ref in (storable(ref) for ref in refs if ref):
             connection.execute("UPDATE refs SET uses = uses - 1 WHERE ref = ?", (ref,))
             row = connection.execute(
                 "DELETE FROM refs WHERE ref = ?1 AND uses <= 0 AND NOT EXISTS "
@@ -46,7 +44,7 @@ class Refs:
             ).fetchone()
             if row:
                 freed += row[0]
-                self.drop(ref)
+                self.drop(stored(ref))
         return freed
 
     def drop(self, ref: str, *, erase: bool = False) -> None:
@@ -61,4 +59,4 @@ class Refs:
                 "SELECT t.before_ref, t.after_ref FROM touches t JOIN entries e ON e.id = t.entry "
                 "WHERE e.state != 'void' AND coalesce(t.before_ref, t.after_ref) IS NOT NULL"
             )
-            return {ref.partition("/")[0] for row in rows for ref in row if ref}
+            return {stored(ref).partition("/")[0] for row in rows for ref in row if ref}

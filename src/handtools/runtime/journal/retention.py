@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 
 from handtools.runtime.journal.blobs import Blobs
-from handtools.runtime.journal.database import Database
+from handtools.runtime.journal.database import Database, stored
 from handtools.runtime.journal.refs import Refs
 
 BATCH = 500
@@ -97,7 +97,7 @@ def _digests(connection: sqlite3.Connection, where: str, *values: str | int) -> 
 
 def _refs(connection: sqlite3.Connection, where: str, *values: str | int) -> list[str | None]:
     rows = connection.execute(f"SELECT before_ref, after_ref FROM touches WHERE {where}", values)
-    return [ref for row in rows.fetchall() for ref in row]
+    return [ref and stored(ref) for row in rows.fetchall() for ref in row]
 
 
 def _refs_to(connection: sqlite3.Connection, path: str) -> list[str]:
