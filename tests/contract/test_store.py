@@ -1,5 +1,8 @@
 """The contract of Store."""
 
+import os
+import time
+
 import pytest
 
 from handtools.core.errors import UsageError
@@ -35,6 +38,39 @@ def test_what_was_never_put_is_a_key_error(store):
         store.get("a")
     store.drop("a")
     assert store.names() == []
+
+
+def test_a_part_and_the_size_need_not_the_whole(store):
+    store.put(b"0123456789", name="a")
+    assert store.part("a", 3, 4) == b"3456"
+    assert store.part("a", 8, None) == b"89"
+    assert store.part("a", 20, 5) == b""
+    assert store.size("a") == 10
+    for missing in (lambda: store.part("b", 0, 1), lambda: store.size("b")):
+        with pytest.raises(KeyError):
+            missing()
+
+
+def test_what_is_written_as_it_comes_can_be_read_meanwhile(store):
+    store.put(b"", name="first")
+    store.room("a").write_bytes(b"so far")
+    assert store.get("a") == b"so far"
+
+
+def test_old_things_go_first_and_then_the_oldest_until_the_rest_fits(store):
+    now = time.time()
+    for name, age, size in (
+        ("old", 1000, 1),
+        ("older", 90, 9000),
+        ("newer", 50, 9000),
+        ("newest", 0, 9000),
+    ):
+        store.put(b"x" * size, name=name)
+        os.utime(store.room(name), (now - age, now - age))
+    assert store.tidy(max_bytes=1 << 30, max_age=500) == 1
+    assert store.names() == ["newer", "newest", "older"]
+    assert store.tidy(max_bytes=24 << 10, max_age=500) == 1
+    assert store.names() == ["newer", "newest"]
 
 
 def test_names_are_listed(store):

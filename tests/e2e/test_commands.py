@@ -280,3 +280,29 @@ async def test_by_default_the_strongest_runner_is_taken(root, tmp_path, monkeypa
     async with coding(root, policy=ALLOWED) as box:
         result = await box.call("bash", {"command": "echo hello"})
     assert result.text.startswith("hello\n")
+
+
+def another_user() -> list[str]:
+    """How to run Python as somebody without rights, where there is a Python that they can reach."""
+    site = [path for path in sys.path if path.endswith("site-packages")]
+    paths = os.pathsep.join([str(SRC.parent), str(SRC), *site])
+    become = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", f"PYTHONPATH={paths}"]
+    for python in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
+        command = [*become, "PYTHONDONTWRITEBYTECODE=1", python]
+        tried = subprocess.run(
+            [*command, "-c", "import anyio, bench.kill"], capture_output=True, check=False
+        )
+        if not tried.returncode:
+            return command
+    return []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="machine: the other tests run without rights already")
+@pytest.mark.parametrize("runner", ["plain", "bubblewrap"])
+def test_nothing_survives_without_rights_either(runner):
+    python = another_user()
+    if not python:
+        pytest.skip("machine: no Python that another user can reach")
+    bench = [*python, "-m", "bench", "kill", "--runs", "27", "--runner", runner]
+    done = subprocess.run(bench, cwd=SRC.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -28,7 +28,7 @@ View = Literal["auto", "text", "outline", "fold", "map", "changes", "image"]
 MAX_LINES = 2_000
 MAX_BYTES = 50_000
 MAX_LINE_CHARS = 2_000
-WHOLE_BYTES = 8 << 20
+WHOLE_BYTES = 4 << 20
 """A larger text is read in windows."""
 MEDIA_BYTES = 64 << 20
 MAP_TOKENS = 4_000

@@ -17,7 +17,7 @@ SECONDS = 120
 MAX_SECONDS = 590
 JOB_SECONDS = 24 * 3600
 MAX_BYTES = 30_000
-MAX_LINES = 1_000
+MAX_LINES = 800
 MAX_CHANGES = 30
 ROWS, COLUMNS = 40, 120
 
@@ -108,12 +108,17 @@ def _shown(output: Output) -> str:
     if not output.tail:
         whole = plain(decoded(output.head)).rstrip("\n")
         clipped = clip(whole, max_lines=MAX_LINES, max_bytes=MAX_BYTES, keep="both")
-        return clipped.text
+        return clipped.text + (f"\n({_whole(output)})" if clipped.clipped else "")
     half = {"max_lines": MAX_LINES // 2, "max_bytes": MAX_BYTES // 2}
     head = clip(plain(decoded(output.head, ends=False)), **half, keep="head").text.rstrip("\n")
     tail = clip(plain(decoded(output.tail, starts=False)), **half, keep="tail").text.rstrip("\n")
-    gap = f"[… {output.lines:,} lines, {output.bytes:,} bytes in all; `read` or `grep` `{output.kept}` …]"
-    return f"{head}\n{gap}\n{tail}"
+    return f"{head}\n[… {_whole(output)} …]\n{tail}"
+
+
+def _whole(output: Output) -> str:
+    missing = f", {output.dropped_bytes:,} of them lost from its middle" if output.dropped_bytes else ""
+    size = f"{output.lines:,} lines, {output.bytes:,} bytes{missing}"
+    return f"{size} in all; `read` or `grep` `{output.kept}`"
 
 
 def _ending(end: Exit) -> str:

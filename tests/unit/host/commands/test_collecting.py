@@ -16,6 +16,7 @@ def small(monkeypatch):
     """Small ends, so that small outputs have a middle."""
     monkeypatch.setattr(collecting, "HEAD_BYTES", 10)
     monkeypatch.setattr(collecting, "TAIL_BYTES", 10)
+    monkeypatch.setattr(collecting, "KEPT_LINES", 1000)
 
 
 def collected(tmp_path: Path, *pieces: bytes, limit: int = 1000) -> Collected:
@@ -41,6 +42,15 @@ def test_a_larger_one_is_whole_in_its_file(tmp_path):
     output.close()
     assert (tmp_path / "out" / "kept.log").read_bytes() == data
     assert (tmp_path / "out" / "kept.log").stat().st_mode & 0o777 == 0o600
+
+
+def test_many_short_lines_are_kept_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(collecting, "KEPT_LINES", 3)
+    output = collected(tmp_path, b"a\n", b"b\nc\nd\n", b"e\n")
+    assert output.ends() == (b"a\nb\nc\nd\ne\n", b"")
+    assert output.kept
+    output.close()
+    assert (tmp_path / "out" / "kept.log").read_bytes() == b"a\nb\nc\nd\ne\n"
 
 
 def test_beyond_the_limit_the_middle_goes_and_that_is_said(tmp_path):

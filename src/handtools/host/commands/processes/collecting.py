@@ -6,9 +6,11 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-HEAD_BYTES = 48 << 10
+HEAD_BYTES = 24 << 10
 TAIL_BYTES = 48 << 10
 """Held in memory; what is longer is on disk."""
+KEPT_LINES = 800
+"""So many lines are kept on disk however short they are: they may be more than a model is shown."""
 _COPY = 1 << 20
 
 
@@ -41,6 +43,7 @@ class Collected:
             if rest:
                 self._tail += rest[-TAIL_BYTES:]
                 del self._tail[:-TAIL_BYTES]
+            if rest or self.newlines >= KEPT_LINES:
                 self._keep(start, data)
 
     def ends(self) -> tuple[bytes, bytes]:
@@ -78,7 +81,8 @@ class Collected:
                 return self._ended_part(start, size)
             oldest = max(self.bytes - self._ring, self._front)
             begin = oldest if self._front <= start < oldest else min(start, self.bytes)
-            return b"".join(self._pieces(self._file, begin, min(begin + size, self.bytes))), begin
+            end = self._front if begin < self._front < oldest else self.bytes
+            return b"".join(self._pieces(self._file, begin, min(begin + size, end))), begin
 
     def _pieces(self, file: int, start: int, end: int) -> Iterator[bytes]:
         while start < end:

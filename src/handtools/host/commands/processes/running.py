@@ -25,6 +25,7 @@ from handtools.host.commands.processes.collecting import Collected
 from handtools.host.commands.processes.ending import end_marked
 from handtools.host.commands.processes.orders import Gone, receive
 from handtools.host.commands.processes.pool import POOL, Hired
+from handtools.text.terminal import decoded, plain
 
 How = Literal["exited", "killed", "timeout", "cancelled", "limit"]
 Show = Callable[[Shown], None]
@@ -209,7 +210,8 @@ class Running:
 
     def _tell(self, show: Show) -> None:
         head, tail = self.output.ends()
-        text = (tail or head)[-SHOWN_BYTES:].decode("utf-8", "replace")
+        newest = (tail or head)[-SHOWN_BYTES:]
+        text = plain(decoded(newest, starts=len(newest) < SHOWN_BYTES, ends=False))
         show(Shown(text, self.output.bytes, self.output.lines, clipped=self.output.bytes > SHOWN_BYTES))
 
     def _read(self, answer: dict[str, Any]) -> Ended:
