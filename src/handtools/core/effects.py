@@ -65,7 +65,7 @@ def fingerprint(effect: Effect) -> str:
         for change in effect:
             for node in (change.before, change.after):
                 state = "absent" if node is None else f"{node.kind} {node.digest} {node.mode}"
-                seen.update(f"\0{change.path}\0{state}".encode())
+                seen.update(f"\0{change.path}\0{state}".encode("utf-8", "surrogatepass"))
     elif isinstance(effect, Run):
         command = effect.command
         facts = (
@@ -77,5 +77,5 @@ def fingerprint(effect: Effect) -> str:
         )
         seen.update("\0".join(facts).encode("utf-8", "surrogatepass"))
     else:
-        seen.update("\0".join(effect.paths).encode())
+        seen.update("\0".join(effect.paths).encode("utf-8", "surrogatepass"))
     return seen.hexdigest()
