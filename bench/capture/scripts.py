@@ -19,7 +19,7 @@ class Scene:
         for above, folders, files in os.walk(root):
             folders[:] = [name for name in folders if name != ".git"]
             inside = os.path.relpath(above, root)
-            self.files += [os.path.join(inside, name) for name in files]
+            self.files += [os.path.join(inside, name) for name in files if _writable(name)]
             self.folders += [
                 os.path.join(inside, name)
                 for name in folders
@@ -74,6 +74,7 @@ OPS: list[Op] = [
     lambda s: f'd={s.new()}; mkdir -p "$d/ro"; echo x > "$d/ro/f"; chmod 555 "$d/ro"',
     lambda s: f"tar cf {s.new()}.tar --exclude .git src 2>/dev/null",
     lambda s: f"mkfifo {s.new()}",
+    lambda s: f"echo odd > {s.folder()}/$(printf 'no\\377utf8')",
     lambda s: (
         f'd={s.new()}; mkdir "$d"; printf \'int main(void){{return 0;}}\' > "$d/m.c"; '
         'printf \'m: m.o\\n\\tcc -o m m.o\\n\' > "$d/Makefile"; make -C "$d" -s'
@@ -86,6 +87,11 @@ OPS: list[Op] = [
     lambda _: f"{GIT} reset -q --hard HEAD~0; {GIT} clean -qfd",
     lambda _: f"{GIT} rm -rq --cached . ; {GIT} add -A",
 ]
+
+
+def _writable(name: str) -> bool:
+    """Whether a name can be part of a script."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def script(root: Path, chance: random.Random) -> str:
