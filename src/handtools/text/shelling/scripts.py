@@ -84,7 +84,8 @@ def _opened(words: Words, depth: int) -> Iterator[Words]:
     yield words
     if depth >= _DEPTH:
         return
-    yield from guesses(words)
+    for guess in guesses(words):
+        yield from _opened(guess, depth + 1) if base(guess[0]) in _TAKES_SCRIPTS else (guess,)
     if base(words[0]) in _TAKES_SCRIPTS:
         for word in words[1:]:
             if " " in word or "\n" in word:
