@@ -42,10 +42,17 @@ class Handles:
         with self._open.pop(path) as folder:
             self._closed[path] = folder.own_stat()
 
+    def forget(self, path: str) -> None:
+        """A folder is gone from its path, with all that is in it: another may take its place."""
+        for known in [known for known in self._open if known == path or known.startswith(f"{path}/")]:
+            self._open.pop(known).close()
+        for known in [known for known in self._closed if known == path or known.startswith(f"{path}/")]:
+            del self._closed[known]
+
     def sync(self) -> None:
         """Make the names in every folder durable."""
         for path in [*self._open, *self._closed]:
-            with contextlib.suppress(FileNotFoundError):  # a folder that a step removed
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # a folder that a step removed
                 self.folder(path).sync()
 
     def close(self) -> None:
@@ -87,6 +94,10 @@ class Place:
         if self._vault is None:
             raise UsageError("These files have no vault, so nothing in them can be held.")
         return self._vault
+
+    def forget(self) -> None:
+        """The folder at the target is gone."""
+        self._handles.forget(self.path)
 
     def fetch(self, node: Node) -> None:
         """Bring a held thing to the temporary name."""

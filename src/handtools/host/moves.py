@@ -66,6 +66,7 @@ class Making(Move):
 
     def take_back(self) -> str | None:
         if self._made:
+            self.place.forget()
             try:
                 self.place.folder.remove_folder(self.place.name)
             except OSError:
@@ -117,6 +118,7 @@ class Removing(Move):
     def settle(self) -> None:
         found = _folder_found(self.place, self._node)
         self.place.folder.remove_folder(self.place.name)
+        self.place.forget()
         self._removed = found
 
     def take_back(self) -> str | None:

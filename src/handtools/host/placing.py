@@ -84,6 +84,8 @@ class Placing(Move):
         else:
             self._change_places()
         self._state = "landed"
+        if self._before is not None and self._before.kind == "folder":
+            self.place.forget()
         if self._after is None:
             self.confirm()
 
@@ -158,6 +160,8 @@ class Placing(Move):
         try:
             if not self._has_landed():
                 return self._drop_made()
+            if self._after is not None and self._after.kind == "folder":
+                self.place.forget()
             if self._before is not None and not self._displaced:
                 self._make_again(self._before)
             return give_back(self.place, self._before, self._after)

@@ -56,7 +56,6 @@ class Refs:
         """The items of the vault that are needed."""
         with self._database.reading() as connection:
             rows = connection.execute(
-                "SELECT t.before_ref, t.after_ref FROM touches t JOIN entries e ON e.id = t.entry "
-                "WHERE e.state != 'void' AND coalesce(t.before_ref, t.after_ref) IS NOT NULL"
+                "SELECT before_ref, after_ref FROM touches WHERE coalesce(before_ref, after_ref) IS NOT NULL"
             )
             return {stored(ref).partition("/")[0] for row in rows for ref in row if ref}
