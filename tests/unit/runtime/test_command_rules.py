@@ -1,0 +1,261 @@
+"""Rules over commands: what they allow, what gets past others, and what a lasting yes covers."""
+
+import pytest
+
+from handtools import Policy, Reply, Rule, UsageError
+from handtools.core.command import Command
+from handtools.core.effects import Run
+from handtools.testing.commands import Answer, MemoryCommands
+from handtools.testing.fakes import memory_toolbox
+
+LOOK = Rule(
+    "look", "allow", "It only looks.",
+    commands=(
+        "git status|log|diff|show", "ls|cat|head|sort|find|less|grep|echo|sed",
+        "env|timeout|nice|nohup|time|command",
+    ),
+    match=("git log -1", "ls && git status", "cat a | sort"),
+    not_match=("git push", "git", "ls; rm a", "git log --output=x", "ls > a"),
+)  # fmt: skip
+NO_RM = Rule(
+    "no-rm", "deny", "Deleting is done with tools.", commands=("rm",), match=("ls; rm a", "sudo rm a")
+)
+PUSH = Rule("push", "ask", "Others will see it.", commands=("git push",))
+POLICY = Policy(rules=(LOOK, NO_RM, PUSH))
+
+
+def decide(script: str, *, policy: Policy = POLICY, confined: bool = False):
+    return policy.decide(Run(Command(script=script), confined=confined), "bash")
+
+
+def verdict(script: str, **options) -> str:
+    return decide(script, **options).verdict
+
+
+@pytest.mark.parametrize(
+    "script", ["ls", "git log -1 | head", "ls && git status; cat a", "ls 2>/dev/null", "ls\ngit diff"]
+)
+def test_a_script_is_allowed_when_every_part_is(script):
+    assert verdict(script) == "allow"
+
+
+@pytest.mark.parametrize("script", ["ls && make", "make; ls", "ls | xargs cat", "git", "git commit"])
+def test_one_part_without_a_rule_asks(script):
+    assert verdict(script) == "ask"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "rm a", "ls && rm a", "ls | rm a", "(rm a)", "echo $(rm a)", "if ls; then rm a; fi", "/bin/rm a", "'rm' a",
+        "r\\m a", "sudo rm a", "bash -c 'ls; rm a'", "find . -exec rm {} +", "f() { rm a; }; f", "command rm a",
+        "busybox rm a",
+    ],
+)  # fmt: skip
+def test_one_part_is_enough_to_deny(script):
+    decision = decide(script)
+    assert (decision.verdict, decision.rule) == ("deny", "no-rm")
+
+
+# Published ways around the lists of other agents: none of them may be allowed by a rule about something else.
+BYPASSES = {
+    "a wrapper hides the program": "timeout 9 rmdir x",
+    "env hides the program": "env rmdir x",
+    "env sets what is loaded": "env LD_PRELOAD=./x ls",
+    "nohup hides the program": "nohup rmdir x",
+    "nice hides the program": "nice -n 5 rmdir x",
+    "time hides the program": "time rmdir x",
+    "command hides the program": "command rmdir x",
+    "a newline begins another command": "ls\nrmdir x",
+    "a single ampersand begins another command": "ls & rmdir x",
+    "a redirection writes": "echo x > ~/.bashrc",
+    "an appending redirection writes": "echo x >> ~/.bashrc",
+    "find deletes": "find . -delete",
+    "find runs": "find . -exec rmdir {} ;",
+    "find runs, escaped": "find . -exec rmdir {} \\;",
+    "git log writes": "git log --output=../x",
+    "git log writes, shortened": "git log --outp=../x",
+    "git diff reads elsewhere": "git diff --no-index /etc/passwd a",
+    "git is told another pager": "git -c core.pager='touch x' log",
+    "git is told by its environment": "GIT_PAGER='touch x' git log",
+    "less runs": "less '+!id' a",
+    "sort writes": "sort -o a b",
+    "sort writes, in a cluster": "sort -uo a b",
+    "sed writes in place": "sed -i s/a/b/ x",
+    "sed runs": "sed '1e id' x",
+    "a substitution runs": "ls $(rmdir x)",
+    "a substitution in quotes runs": 'ls "$(rmdir x)"',
+    "backquotes run": "ls `rmdir x`",
+    "a process substitution runs": "cat <(rmdir x)",
+    "an assignment changes the path": "PATH=.:$PATH ls",
+    "a function takes a name": "ls() { rmdir x; }; ls",
+    "an alias takes a name": "alias ls=rmdir; ls x",
+    "hash takes a name": "hash -p /tmp/x ls; ls",
+    "a word over two lines": "ls; rmd\\\nir x",
+    "a here-document feeds a shell": "bash <<EOF\nrmdir x\nEOF",
+    "a pipe feeds a shell": "echo rmdir x | sh",
+    "another program of that name": "./ls",
+    "another program of that name, absolute": "/tmp/git status",
+    "a variable is the program": "X=rmdir; $X x",
+    "an escape is the program": "$'rmdir' x",
+    "braces are words": "ls {a,b}; {rmdir,x}",
+    "a carriage return hides a line": "ls #\rrmdir x",
+    "a trap runs later": "trap 'rmdir x' EXIT; ls",
+    "coproc runs": "coproc rmdir x",
+    "a job number": "%1; ls",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("script", BYPASSES.values(), ids=BYPASSES)
+def test_a_published_bypass_asks(script):
+    assert verdict(script) == "ask"
+
+
+def test_without_rules_everything_asks_and_the_reason_says_why():
+    assert verdict("ls", policy=Policy()) == "ask"
+    decision = decide("ls > a", policy=Policy())
+    assert decision.rule == "not plain"
+    assert "`> a` redirects" in decision.reason
+
+
+def test_a_decision_names_the_part_and_the_rule():
+    decision = decide("ls && git push origin 'a b'")
+    assert (decision.verdict, decision.rule) == ("ask", "push")
+    assert decision.target == "git push origin 'a b'"
+    assert "`look` does not go so far: `--output=x` writes" in decide("ls; git log --output=x").reason
+
+
+def test_a_rule_that_names_the_hazard_allows_it():
+    policy = Policy(rules=(Rule("clean", "allow", "", commands=("git clean -fd",)),))
+    assert verdict("git clean -fd", policy=policy) == "allow"
+    assert verdict("git clean -fdx", policy=policy) == "ask"
+
+
+def test_a_star_stands_for_one_word():
+    policy = Policy(rules=(Rule("scripts", "allow", "", commands=("npm run *",)),))
+    assert verdict("npm run build", policy=policy) == "allow"
+    assert verdict("npm run", policy=policy) == "ask"
+
+
+def test_what_the_kernel_keeps_inside_needs_no_question_but_a_no_stays_a_no():
+    assert verdict("make > log", confined=True) == "allow"
+    assert decide("make", confined=True).rule == "confined"
+    assert verdict("rm a", confined=True) == "deny"
+    assert verdict("git push", confined=True) == "ask"
+
+
+def test_a_default_of_no_is_kept_for_commands_whatever_confines_them():
+    policy = Policy(
+        rules=(LOOK,), defaults={"read": "allow", "change": "allow", "run": "deny", "visit": "deny"}
+    )
+    assert verdict("make", policy=policy, confined=True) == "deny"
+    assert verdict("ls", policy=policy, confined=True) == "deny"
+
+
+def test_a_rule_about_all_commands_speaks_for_opaque_ones_too():
+    everything = Policy(rules=(Rule("anything", "allow", "", effects=frozenset({"run"})),))
+    assert verdict("echo $(id) > a", policy=everything) == "allow"
+    nothing = Policy(rules=(Rule("nothing", "deny", "", effects=frozenset({"run"})), LOOK))
+    assert verdict("ls", policy=nothing) == "deny"
+
+
+def test_outside_of_a_sandbox_private_files_are_not_handed_out_by_name():
+    policy = Policy()
+    for script in ("cat .env", "cat ./deep/.env.local", "grep --file=id_rsa x", "ls; cat .ssh/config"):
+        assert decide(script, policy=policy).rule == "private"
+    assert verdict("cat .env.example", policy=policy) == "ask"
+    assert verdict("cat .env", policy=policy, confined=True) == "allow"
+
+
+def test_a_rule_is_about_paths_or_about_commands():
+    with pytest.raises(UsageError, match="two rules"):
+        Policy(rules=(Rule("both", "deny", "", paths=("a",), commands=("ls",)),))
+    with pytest.raises(UsageError, match="empty command"):
+        Policy(rules=(Rule("none", "deny", "", commands=("",), match=("ls",)),))
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Rule("r", "allow", "", commands=("git log",), match=("git push",)),
+        Rule("r", "allow", "", commands=("git log",), not_match=("git log -1",)),
+        Rule("r", "allow", "", commands=("ls",), match=("ls; pwd",)),
+        Rule("r", "deny", "", commands=("rm",), not_match=("echo $(rm a)",)),
+    ],
+)
+def test_a_rule_over_commands_that_contradicts_its_examples_does_not_load(rule):
+    with pytest.raises(UsageError, match="examples"):
+        Policy(rules=(rule,))
+
+
+def test_hosts_that_are_none_do_not_load():
+    with pytest.raises(UsageError, match="not a host"):
+        Policy(hosts=("https://example.com",))
+
+
+async def asked_about(
+    *scripts: str, policy: Policy | None = None, confined: bool = False
+) -> tuple[list[int], MemoryCommands]:
+    """Which of the scripts were asked about when every yes is to last."""
+    asked: list[str] = []
+
+    async def always(approval):
+        asked.append(approval.preview)
+        return Reply(allow=True, remember="session")
+
+    commands = MemoryCommands({}, confined=confined)
+    commands.answers = dict.fromkeys(scripts, Answer())
+    box = memory_toolbox(commands=commands, approver=always, policy=policy)
+    counts = []
+    for number, script in enumerate(scripts):
+        before = len(asked)
+        result = await box.call("bash", {"command": script})
+        assert result.ok, result.text
+        if len(asked) > before:
+            counts.append(number)
+    return counts, commands
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("scripts", "asked"),
+    [
+        (("git push", "git push origin main"), [0]),
+        (("git push", "git pull"), [0, 1]),
+        (("git push", "git push --force"), [0, 1]),
+        (("git push && npm run test", "npm run test -- -x", "git push"), [0]),
+        (("git push", "git push && npm run test"), [0, 1]),
+        (("npm run test", "npm run deploy"), [0, 1]),
+        (("./run.sh a", "./run.sh b", "./run.sh a"), [0, 1]),
+        (("python a.py", "python b.py", "python a.py"), [0, 1]),
+        (("ls > a", "ls > b", "ls > a"), [0, 1]),
+        (("timeout 9 make test", "make test"), [0]),
+        (("make test", "timeout 9 make test"), [0, 1]),
+    ],
+)
+async def test_a_lasting_yes_covers_commands_of_its_kind_and_no_others(scripts, asked):
+    assert (await asked_about(*scripts))[0] == asked
+
+
+@pytest.mark.anyio
+async def test_the_question_shows_the_script_and_what_to_look_at():
+    seen = []
+
+    async def look(approval):
+        seen.append(approval)
+        return Reply(allow=False)
+
+    box = memory_toolbox(commands=MemoryCommands(confined=False), approver=look)
+    await box.call("bash", {"command": "find . -delete; echo x > $HOME/.bashrc"})
+    [approval] = seen
+    assert approval.preview.startswith("find . -delete; echo x > $HOME/.bashrc\n# not plain: ")
+    assert "# look: writes `$HOME/.bashrc`" in approval.preview
+    assert "# look: `-delete` deletes (`find`)" in approval.preview
+
+
+@pytest.mark.anyio
+async def test_listed_hosts_reach_every_command_and_need_no_question_in_a_sandbox():
+    policy = Policy(hosts=("example.com",))
+    asked, commands = await asked_about("make", policy=policy, confined=True)
+    assert asked == []
+    assert (commands.ran[0].network, commands.ran[0].hosts) == ("listed", ("example.com",))
