@@ -18,7 +18,7 @@ from pathlib import Path
 import anyio
 
 from bench.capture.scripts import script
-from bench.capture.trees import difference, grow, plant, snapshot
+from bench.capture.trees import Snapshot, difference, grow, plant, snapshot
 from bench.figures import Figure
 from handtools import Call, Policy, Toolbox, local_workspace
 from handtools.host.commands.capturing import NoCapture
@@ -137,7 +137,7 @@ async def _one(box: Toolbox, root: Path, text: str, chance: random.Random, check
             checked.touched += 1
             return
         _tidy(root, person, before)
-    found = difference(before, snapshot(root))
+    found = difference(before, snapshot(root), but=_above(root, person))
     if found:
         checked.failures.append(f"undo of {text!r}: {found[:5]} {undone.text[:300]}")
         return
@@ -157,11 +157,20 @@ def _person(root: Path, chance: random.Random) -> Path:
     return path
 
 
-def _tidy(root: Path, person: Path, before: dict[str, object]) -> None:
+def _above(root: Path, person: Path | None) -> set[str]:
+    """The folders that a person's file keeps, also from being a file again."""
+    return (
+        set()
+        if person is None
+        else {str(path.relative_to(root)) for path in person.parents if root in path.parents}
+    )
+
+
+def _tidy(root: Path, person: Path, before: Snapshot) -> None:
     """Take the person's file away again, and the folders that stayed only because of it."""
     person.unlink()
     folder = person.parent
-    while folder != root and str(folder.relative_to(root)) not in before:
+    while folder != root and before.get(str(folder.relative_to(root)), ("",))[0][:3] != "0o4":
         folder.rmdir()
         folder = folder.parent
 

@@ -5,7 +5,13 @@ import os
 import random
 import stat
 import subprocess
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
+
+
+Snapshot = dict[str, tuple[Any, ...]]
+"""Facts by path."""
 
 
 def grow(root: Path, files: int) -> None:
@@ -41,9 +47,9 @@ def plant(root: Path, chance: random.Random) -> None:
         subprocess.run([*git, *words], cwd=root, check=True, capture_output=True)
 
 
-def snapshot(root: Path) -> dict[str, object]:
+def snapshot(root: Path) -> Snapshot:
     """Everything below a folder: kind, mode, bytes or target, and the other names of the same file."""
-    found: dict[str, object] = {}
+    found: Snapshot = {}
     names: dict[int, list[str]] = {}
     for folder, folders, files in os.walk(root):
         for name in (*folders, *files):
@@ -59,17 +65,14 @@ def snapshot(root: Path) -> dict[str, object]:
                     names.setdefault(facts.st_ino, []).append(inside)
             else:
                 found[inside] = (mode, facts.st_uid)
-    found["\0links"] = sorted(sorted(group) for group in names.values())
+    found["\0links"] = tuple(sorted(tuple(sorted(group)) for group in names.values()))
     return found
 
 
-def difference(one: dict[str, object], other: dict[str, object]) -> list[str]:
-    """Where two snapshots differ."""
-    return [
-        f"{path}: {one.get(path)} / {other.get(path)}"
-        for path in {**one, **other}
-        if one.get(path) != other.get(path)
-    ]
+def difference(one: Snapshot, other: Snapshot, *, but: Collection[str] = ()) -> list[str]:
+    """Where two snapshots differ, apart from some paths."""
+    paths = [path for path in {**one, **other} if one.get(path) != other.get(path) and path not in but]
+    return [f"{path}: {one.get(path)} / {other.get(path)}" for path in paths]
 
 
 def _hash(path: str) -> str:

@@ -232,9 +232,9 @@ def _keep_used_folders(workspace: Workspace, plan: Reversal) -> None:
     """A folder that someone else put something into stays; that is no conflict worth stopping for."""
     going = {change.path for change in plan.changes if change.after is None}
     for change in list(plan.changes):
-        if change.before is None or change.before.kind != "folder" or change.after is not None:
+        if change.before is None or change.before.kind != "folder" or change.before.held:
             continue
-        if change.before.held:
+        if change.after is not None and change.after.kind == "folder":
             continue
         if any(facts.path not in going for facts in workspace.files.names(change.path)):
             plan.changes.remove(change)
