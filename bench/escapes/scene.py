@@ -208,6 +208,8 @@ class Scene:
             start_new_session=True,
             cwd=self.base / "out",
             stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         report.unlink(missing_ok=True)
         _until(lambda: report.exists() and report.read_text().endswith("\n"))
@@ -364,16 +366,9 @@ def _marks(folder: Path, *, but: tuple[str, ...]) -> Marks:
 
 
 _NEVER = (
-    ".git",
-    ".env",
-    ".envrc",
-    ".mcp.json",
-    ".vscode",
-    ".claude",
-    ".cursor",
-    ".husky",
+    ".git", ".env", ".envrc", ".mcp.json", ".vscode", ".idea", ".claude", ".cursor", ".husky", ".github",
     ".pre-commit-config.yaml",
-)
+)  # fmt: skip
 
 
 def _left(workspace: Path, before: Marks) -> Iterator[str]:
@@ -383,7 +378,7 @@ def _left(workspace: Path, before: Marks) -> Iterator[str]:
         if before.get(path) == mark:
             continue
         mode, entry = int(str(mark[0])), Path(path)
-        named = any(part in _NEVER or part.startswith(".env") for part in entry.parts)
+        named = any(part.lower() in _NEVER or part.lower().startswith(".env.") for part in entry.parts)
         special = not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
         leads = stat.S_ISLNK(mode) and not (workspace / path).resolve().is_relative_to(workspace)
         elevated = stat.S_ISREG(mode) and mode & (stat.S_ISUID | stat.S_ISGID)

@@ -41,7 +41,8 @@ def _bare(script: Script, workspace: Path, environment: dict[str, str]) -> tuple
     """As a careless program does it: everything is inherited, the process group is killed."""
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
-            _argv(script, environment),
+            # A parent that attempts may kill: without it that would be this bench.
+            ("/bin/sh", "-c", '"$@"; exit $?', "sh", *_argv(script, environment)),
             cwd=workspace,
             env=os.environ | environment,
             stdin=subprocess.DEVNULL,
