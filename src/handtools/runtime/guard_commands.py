@@ -92,12 +92,11 @@ class GuardedCommands:
         if command.cwd:
             command = replace(command, cwd=await to_thread.run_sync(self._folder, command.cwd))
         listed = self.files.gate.policy.hosts
-        if command.network == "off" and listed:
-            command = replace(command, network="listed", hosts=listed)
-        kept_off = command.network == "off" or (
-            command.network == "listed" and set(command.hosts) <= {*listed}
-        )
-        await self.files.gate.admit(Run(command, confined=self.workspace.commands.confined and kept_off))
+        if listed and command.network != "on":
+            hosts = tuple(dict.fromkeys((*listed, *command.hosts)))
+            command = replace(command, network="listed", hosts=hosts)
+        confined = self.workspace.commands.confined and command.network != "on"
+        await self.files.gate.admit(Run(command, confined=confined))
         return command
 
     def _folder(self, path: str) -> str:

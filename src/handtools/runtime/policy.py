@@ -1,10 +1,11 @@
 """Policy: rules over effects. Deny beats ask beats allow, and every decision names its rule."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
+from handtools.core.command import Command
 from handtools.core.effects import Effect, EffectKind, Run, targets
 from handtools.core.errors import UsageError
 from handtools.core.tool import AnyTool
@@ -147,8 +148,17 @@ class Policy:
     def decisions(self, effect: Effect, tool: str) -> list[Decision]:
         """The verdict on each target."""
         if isinstance(effect, Run):
-            return judged(effect, self._all_rules, tool, self._default("run"))
+            parts = judged(effect, self._all_rules, tool, self._default("run"))
+            return [*self._reached(effect.command), *parts]
         return [self._judge(effect.kind, target, tool) for target in targets(effect)]
+
+    def _reached(self, command: Command) -> Iterator[Decision]:
+        """Hosts that are not listed, judged as visits: being allowed to run is not being allowed to go there."""
+        wanted = ("every host",) if command.network == "on" else command.hosts
+        reason = "It wants to reach what is not on the list of hosts."
+        for host in wanted if command.network != "off" else ():
+            if host not in self.hosts:
+                yield Decision(self.defaults["visit"], "hosts", reason, host)
 
     def forbids(self, path: str, tool: str) -> bool:
         """Whether a path may not be changed at all."""

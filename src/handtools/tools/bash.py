@@ -36,6 +36,11 @@ class BashParams(BaseModel):
         default=False, description="With background: give it a terminal, for REPLs and prompts."
     )
     review: bool = Field(default=False, description="Hold its changes until a person has approved them.")
+    hosts: list[str] = Field(
+        [],
+        max_length=20,
+        description="Hosts it must reach, such as a package index; a person may be asked.",
+    )
 
 
 class BashDetails(BaseModel):
@@ -64,6 +69,8 @@ async def bash(ctx: Context, params: BashParams) -> Result[BashDetails]:
         cwd=params.cwd or "",
         allowance=Allowance(seconds=_seconds(params)),
         review=params.review,
+        network="listed" if params.hosts else "off",
+        hosts=tuple(params.hosts),
         terminal=(ROWS, COLUMNS) if params.pty else None,
     )
     if params.background:

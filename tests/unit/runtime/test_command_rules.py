@@ -259,3 +259,26 @@ async def test_listed_hosts_reach_every_command_and_need_no_question_in_a_sandbo
     asked, commands = await asked_about("make", policy=policy, confined=True)
     assert asked == []
     assert (commands.ran[0].network, commands.ran[0].hosts) == ("listed", ("example.com",))
+
+
+@pytest.mark.anyio
+async def test_a_host_that_is_not_listed_is_asked_about_even_for_allowed_commands_in_a_sandbox():
+    seen = []
+
+    async def once(approval):
+        seen.append((approval.rule, approval.preview, approval.remembered))
+        return Reply(allow=True, remember="session")
+
+    commands = MemoryCommands({"ls": Answer()}, confined=True)
+    policy = Policy(rules=(LOOK,), hosts=("example.com",))
+    box = memory_toolbox(commands=commands, approver=once, policy=policy)
+    for hosts in (["example.com"], ["other.example"], ["other.example"], ["third.example"]):
+        await box.call("bash", {"command": "ls", "hosts": hosts})
+    assert [kept for _, _, kept in seen] == ["run other.example … (hosts)", "run third.example … (hosts)"]
+    assert "# network: example.com, other.example" in seen[0][1]
+    assert commands.ran[1].hosts == ("example.com", "other.example")
+
+
+def test_the_whole_network_is_asked_about():
+    command = Command(script="ls", network="on")
+    assert POLICY.decide(Run(command, confined=False), "bash").rule == "hosts"
