@@ -9,7 +9,6 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-
 Snapshot = dict[str, tuple[Any, ...]]
 """Facts by path."""
 
@@ -76,5 +75,8 @@ def difference(one: Snapshot, other: Snapshot, *, but: Collection[str] = ()) -> 
 
 
 def _hash(path: str) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except PermissionError:
+        return "unreadable"
