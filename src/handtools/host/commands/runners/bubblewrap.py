@@ -15,11 +15,14 @@ from handtools.host.commands.launching import Launch
 from handtools.host.commands.runners import bubblewrap_hidden as hidden
 from handtools.host.commands.runners import bubblewrap_profile as profile
 from handtools.host.commands.runners import seccomp
+from handtools.host.commands.runners.bubblewrap_finding import Finder, Found
 from handtools.host.commands.runners.bubblewrap_profile import Masks, Sizes
 from handtools.host.commands.runners.standing import bounded, owner_of, reachable
 
 _OLDEST = (0, 8)
 _PROBE_SECONDS = 10
+_MOST_MASKS = 256
+"""Each is a mount, and a descriptor while it is made."""
 
 
 class BubblewrapRunner:
@@ -35,6 +38,7 @@ class BubblewrapRunner:
     def __init__(self, *, sizes: Sizes | None = None, readable: Iterable[str] = ()) -> None:
         self._sizes = sizes or Sizes()
         self._readable = tuple(readable)
+        self._finders: dict[tuple[object, ...], Finder] = {}
 
     def available(self) -> str:
         """Empty when it works on this machine, else why not."""
@@ -47,13 +51,14 @@ class BubblewrapRunner:
                 f"{launch.root} can't be a workspace in a sandbox: the system itself lies in it."
             )
         user = launch.user or owner_of(launch.root)
+        found = self._found(launch)
         home = profile.private_home(launch)
-        hide = self._masks(launch, as_root=os.geteuid() == 0 and user is None)
+        hide, notes = self._masks(launch, found.private, as_root=os.geteuid() == 0 and user is None)
         made: list[int] = []
         try:
             made.append(_program())
             made += [os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in hide.files]
-            kept = hidden.kept_paths(launch.root, launch.read_only)
+            kept = hidden.kept_paths(launch.root, found.read_only)
             readable = [
                 path
                 for path in (*profile.toolchains(home), *self._readable)
@@ -78,17 +83,38 @@ class BubblewrapRunner:
             pass_fds=(*launch.pass_fds, *made),
             user=user,
             allowance=bounded(launch.allowance),
+            notes=(*launch.notes, *notes),
         )
 
-    def _masks(self, launch: Launch, *, as_root: bool) -> Masks:
-        private = hidden.masks(launch.root, launch.private)
+    def _found(self, launch: Launch) -> Found:
+        """What the policy's globs mean in this workspace; absolute paths mean themselves."""
+        globs = tuple(
+            tuple(each for each in given if not each.startswith(f"{launch.root}/"))
+            for given in (launch.private, launch.read_only)
+        )
+        paths = [
+            [each for each in given if each.startswith(f"{launch.root}/")]
+            for given in (launch.private, launch.read_only)
+        ]
+        key = (launch.root, *globs)
+        if key not in self._finders:
+            self._finders[key] = Finder(launch.root, *globs)
+        found = self._finders[key].found() if any(globs) else Found((), ())
+        return Found((*found.private, *paths[0]), (*found.read_only, *paths[1]))
+
+    def _masks(
+        self, launch: Launch, private_paths: Iterable[str], *, as_root: bool
+    ) -> tuple[Masks, tuple[str, ...]]:
+        private = hidden.masks(launch.root, private_paths)
+        more = len(private.files) - _MOST_MASKS
+        notes = (
+            (f"{more} private files could not be hidden from it: there are too many.",) if more > 0 else ()
+        )
         # Through an overlay a socket has no other end.
         sockets = hidden.visible_sockets(launch.root if launch.overlay is None else os.devnull)
         system = hidden.system_secrets() if as_root else Masks()
-        return Masks(
-            tuple(dict.fromkeys((*private.files, *sockets, *system.files))),
-            (*private.folders, *system.folders),
-        )
+        files = (*private.files[:_MOST_MASKS], *sockets, *system.files)
+        return Masks(tuple(dict.fromkeys(files)), (*private.folders, *system.folders)), notes
 
     @cached_property
     def _program(self) -> str:

@@ -2,16 +2,13 @@
 
 import os
 import stat
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 from handtools.host.commands.runners.bubblewrap_profile import SYSTEM, Masks
 
 _LISTENING = "/proc/net/unix"
-_CHECK_SECONDS = 0.004
-"""How long a call may look for folders that have changed since the last one."""
 
 
 @cache
@@ -99,60 +96,3 @@ def _worktree_record(root: str) -> str | None:
         return None
     real = os.path.realpath(shared)
     return real if answers and os.path.isfile(f"{real}/HEAD") else None
-
-
-class PrivateFiles:
-    """The private paths below a workspace, found once and then kept up to date by folders' change times."""
-
-    def __init__(self, root: str, hides: Callable[[str], bool]) -> None:
-        self._root = root
-        self._hides = hides
-        self._folders: dict[str, tuple[int, frozenset[str]]] = {}
-        self._waiting: list[str] = []
-
-    def paths(self) -> tuple[str, ...]:
-        """Absolute paths. A large tree is looked through in turns: a new file may be found some calls later."""
-        if not self._folders:
-            self._walk(".")
-        elif not self._waiting:
-            self._waiting = list(self._folders)
-        self._refresh(".")
-        deadline = time.monotonic() + _CHECK_SECONDS
-        while self._waiting and time.monotonic() < deadline:
-            self._refresh(self._waiting.pop())
-        return tuple(sorted(path for _, found in self._folders.values() for path in found))
-
-    def _refresh(self, folder: str) -> None:
-        known = self._folders.get(folder)
-        try:
-            changed = os.stat(os.path.join(self._root, folder)).st_mtime_ns
-        except OSError:
-            self._folders.pop(folder, None)
-            return
-        if known is None or known[0] != changed:
-            self._walk(folder, known_below=True)
-
-    def _walk(self, start: str, *, known_below: bool = False) -> None:
-        waiting = [start]
-        while waiting:
-            folder = waiting.pop()
-            below = list(self._look(folder))
-            waiting += [each for each in below if not (known_below and each in self._folders)]
-
-    def _look(self, folder: str) -> Iterator[str]:
-        """Note a folder's private entries; gives the folders in it that are to be looked at."""
-        at = os.path.join(self._root, folder)
-        found: set[str] = set()
-        try:
-            changed = os.stat(at).st_mtime_ns
-            with os.scandir(at) as entries:
-                for entry in entries:
-                    path = entry.name if folder == "." else f"{folder}/{entry.name}"
-                    is_folder = entry.is_dir(follow_symlinks=False)
-                    if self._hides(f"{path}/" if is_folder else path):
-                        found.add(entry.path)
-                    elif is_folder:
-                        yield path
-        except OSError:
-            return
-        self._folders[folder] = (changed, frozenset(found))

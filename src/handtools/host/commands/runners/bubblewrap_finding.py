@@ -1,0 +1,107 @@
+"""Finding what globs of the policy mean in a workspace: private paths, and those that must not be written.
+
+A mount needs a path, and a policy speaks in globs. So the tree is looked through once and then kept up to date by
+folders' change times: a command in a large tree must not wait for a walk each time.
+"""
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from handtools.text.globbing import AnyGlob
+
+_CHECK_SECONDS = 0.004
+"""How long a call may look for folders that have changed since the last one."""
+INSTALLED = frozenset({"node_modules", "site-packages", "dist-packages", ".tox", ".nox", "__pycache__"})
+"""Folders of other people's files: what has a private name there (certificates, samples) is no secret."""
+EXCEPT = "!"
+"""Before a glob: what it matches is meant to be seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Absolute paths."""
+
+    private: tuple[str, ...]
+    read_only: tuple[str, ...]
+
+
+class Wanted:
+    """A list of globs, with exceptions."""
+
+    def __init__(self, globs: Iterable[str]) -> None:
+        listed = tuple(globs)
+        self._globs = AnyGlob(
+            [each for each in listed if not each.startswith(EXCEPT)], case_sensitive=False
+        )
+        self._but = AnyGlob(
+            [each.removeprefix(EXCEPT) for each in listed if each.startswith(EXCEPT)], case_sensitive=False
+        )
+
+    def matches(self, path: str, *, folder: bool) -> bool:
+        """Whether a path of the workspace is meant."""
+        return self._globs.matches(path, folder=folder) and not self._but.matches(path, folder=folder)
+
+
+class Finder:
+    """What is to be found below one workspace."""
+
+    def __init__(self, root: str, private: Iterable[str], read_only: Iterable[str]) -> None:
+        self._root = root
+        self._private = Wanted(private)
+        self._read_only = Wanted(read_only)
+        self._folders: dict[str, tuple[int, frozenset[str], frozenset[str]]] = {}
+        self._waiting: list[str] = []
+
+    def found(self) -> Found:
+        """What there is. A large tree is checked in turns: a new path may be found only some calls later."""
+        if not self._folders:
+            self._walk("")
+        self._refresh("")
+        self._waiting = self._waiting or list(self._folders)
+        deadline = time.monotonic() + _CHECK_SECONDS
+        while self._waiting and time.monotonic() < deadline:
+            self._refresh(self._waiting.pop())
+        seen = self._folders.values()
+        return Found(
+            tuple(sorted(path for _, private, _ in seen for path in private)),
+            tuple(sorted(path for _, _, kept in seen for path in kept)),
+        )
+
+    def _refresh(self, folder: str) -> None:
+        known = self._folders.get(folder)
+        try:
+            changed = os.stat(os.path.join(self._root, folder)).st_mtime_ns
+        except OSError:
+            self._folders.pop(folder, None)
+            return
+        if known is None or known[0] != changed:
+            self._walk(folder)
+
+    def _walk(self, start: str) -> None:
+        """Look at a folder, and at those below that are not known yet."""
+        waiting = [start]
+        while waiting:
+            waiting += [each for each in self._look(waiting.pop()) if each not in self._folders]
+
+    def _look(self, folder: str) -> Iterator[str]:
+        """Note what a folder holds; gives the folders in it that are to be looked at."""
+        private: set[str] = set()
+        kept: set[str] = set()
+        try:
+            changed = os.stat(os.path.join(self._root, folder)).st_mtime_ns
+            with os.scandir(os.path.join(self._root, folder)) as entries:
+                for entry in entries:
+                    path = f"{folder}/{entry.name}" if folder else entry.name
+                    is_folder = entry.is_dir(follow_symlinks=False)
+                    if self._private.matches(path, folder=is_folder):
+                        private.add(entry.path)
+                        continue
+                    if self._read_only.matches(path, folder=is_folder):
+                        kept.add(entry.path)
+                    elif is_folder and entry.name not in INSTALLED:
+                        yield path
+        except OSError:
+            return
+        self._folders[folder] = (changed, frozenset(private), frozenset(kept))
