@@ -20,7 +20,13 @@ Respond = Callable[[Any, Any], Awaitable[Answer]]
 """Takes the SDK's request context and the validated parameters."""
 
 NAME = "handtools"
-TITLE = "handtools"
+IDENTITY = {"name": NAME, "version": __version__, "title": NAME}
+OFFERED = ("tools", "resources", "prompts")
+INSTRUCTIONS = """\
+Tools for working on code in one folder. Paths are relative to that folder; nothing outside it can be reached.
+Every call is judged by a policy and recorded: `undo` takes back a call, a turn or the last change of a path.
+A long output is cut and kept whole: `read` its `output:` path by range. A call that waits for approval has changed
+nothing yet."""
 
 
 class Method(NamedTuple):
@@ -33,9 +39,8 @@ class Method(NamedTuple):
 class Registry:
     """Methods by name. The runner asks it what to call; the session manager opens and closes it."""
 
-    def __init__(self, *, instructions: str) -> None:
+    def __init__(self) -> None:
         load_lean()
-        self.instructions = instructions
         self.requests: dict[str, Method] = {}
         self.notifications: dict[str, Method] = {}
         self.cache_hints: dict[str, Any] = {}
@@ -60,7 +65,7 @@ class Registry:
     @property
     def server_info_stamp(self) -> dict[str, Any]:  # the SDK's name
         """Who we are, as every answer of the current protocol says."""
-        return copy.copy(_WHO)
+        return copy.copy(IDENTITY)
 
     def create_initialization_options(self) -> Any:
         """What the handshake of older protocols answers."""
@@ -69,9 +74,9 @@ class Registry:
         return InitializationOptions(
             server_name=NAME,
             server_version=__version__,
-            title=TITLE,
+            title=NAME,
             capabilities=self._capabilities(),
-            instructions=self.instructions,
+            instructions=INSTRUCTIONS,
         )
 
     def _add_own(self) -> None:
@@ -87,20 +92,17 @@ class Registry:
         return DiscoverResult(
             supported_versions=list(MODERN_PROTOCOL_VERSIONS),
             capabilities=self._capabilities(),
-            instructions=self.instructions,
+            instructions=INSTRUCTIONS,
         )
 
     def _capabilities(self) -> Any:
         from mcp_types import ServerCapabilities
 
         offered: dict[str, Any] = {}
-        for part in ("tools", "resources", "prompts"):
+        for part in OFFERED:
             if f"{part}/list" in self.requests:
                 offered[part] = {}
         return ServerCapabilities(**offered, extensions=self.extensions or None)
-
-
-_WHO = {"name": NAME, "version": __version__, "title": TITLE}
 
 
 async def _pong(_ctx: Any, _params: Any) -> Answer:

@@ -8,12 +8,6 @@ from handtools.mcp.registry import Method, Registry
 if TYPE_CHECKING:
     from handtools.mcp.roots import Roots
 
-INSTRUCTIONS = """\
-Tools for working on code in one folder. Paths are relative to that folder; nothing outside it can be reached.
-Every call is judged by a policy and recorded: `undo` takes back a call, a turn or the last change of a path.
-A long output is cut and kept whole: `read` its `output:` path by range. A call that waits for approval has changed
-nothing yet."""
-
 
 def server(desk: Desk, roots: "Roots | None" = None) -> Registry:
     """Everything that a client can ask of a desk."""
@@ -29,7 +23,7 @@ def server(desk: Desk, roots: "Roots | None" = None) -> Registry:
     from handtools.mcp.prompts import Prompts
     from handtools.mcp.resources import Resources
 
-    registry = Registry(instructions=INSTRUCTIONS)
+    registry = Registry()
     resources, prompts = Resources(desk), Prompts(desk)
     registry.requests |= {
         "tools/list": Method(PaginatedRequestParams, desk.list_tools),

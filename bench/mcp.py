@@ -1,0 +1,347 @@
+"""The MCP server against a bare one of the same SDK: round trips, cold start, many clients."""
+
+import argparse
+import asyncio
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.figures import Figure, gathered
+
+TOKEN = "bench-token-0123456789abcdef0123"
+VERSION = "2025-11-25"
+BARE = """
+import sys, anyio
+import mcp_types as types
+from mcp.server.lowlevel import Server
+
+async def listed(ctx, params):
+    return types.ListToolsResult(tools=[types.Tool(name="noop", input_schema={"type": "object", "properties": {}})])
+
+async def called(ctx, params):
+    return types.CallToolResult(content=[types.TextContent(text="Nothing was done.", type="text")])
+
+server = Server("bare", on_list_tools=listed, on_call_tool=called)
+
+async def stdio():
+    from mcp.server.stdio import stdio_server
+    async with stdio_server() as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
+
+if len(sys.argv) > 1:
+    import uvicorn
+    uvicorn.run(server.streamable_http_app(), port=int(sys.argv[1]), log_level="warning")
+else:
+    anyio.run(stdio)
+"""
+OURS = """
+import sys
+from pathlib import Path
+from pydantic import BaseModel
+from handtools import Context, Result, Toolbox, local_workspace, tool
+
+class Nothing(BaseModel): ...
+
+@tool(effects=("read",))
+async def noop(ctx: Context, params: Nothing) -> Result[Nothing]:
+    "Do nothing."
+    return Result("Nothing was done.", Nothing())
+
+from handtools.toolbox import CODING
+root = Path(sys.argv[1])
+box = Toolbox([*CODING, noop], workspace=local_workspace(root))
+if len(sys.argv) > 2:
+    import anyio
+    from handtools.mcp.grants import Grant, Grants, digest_of
+    from handtools.mcp.http import Place, Site, run_site
+    grants = Grants([Grant(name="bench", sha256=digest_of(sys.argv[3]), workspace=root)])
+    anyio.run(run_site, Site(grants, Place(port=int(sys.argv[2])), {"bench": box}))
+else:
+    from handtools.mcp.stdio import serve_stdio
+    serve_stdio(box, root)
+"""
+HELLO = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--npm", type=Path, help="folder whose node_modules holds other servers to start")
+
+
+def run(options: argparse.Namespace) -> list[Figure]:
+    """All figures; `--quick` takes fewer rounds."""
+    return gathered(lambda: _figures(quick=options.quick, npm=options.npm))
+
+
+async def _figures(*, quick: bool, npm: Path | None) -> AsyncIterator[Figure]:
+    with tempfile.TemporaryDirectory() as place:
+        os.environ["HANDTOOLS_STATE"] = str(Path(place) / "state")
+        root = Path(place, "work")
+        root.mkdir()
+        for figure in _starts(root, rounds=3 if quick else 11, npm=npm):
+            yield figure
+        for clients in (1, 16):
+            yield await _round_trips("stdio", root, clients, rounds=4 if quick else 15)
+            yield await _round_trips("http", root, clients, rounds=4 if quick else 15)
+        async for figure in _crowd(root, clients=16 if quick else 64, calls=25 if quick else 200):
+            yield figure
+
+
+def _starts(root: Path, *, rounds: int, npm: Path | None) -> Iterator[Figure]:
+    """From the start of the process to the answer to the first `tools/list`."""
+    handtools = str(Path(sys.executable).with_name("handtools"))
+    commands = {"ours": [handtools, "mcp", str(root)], "bare": [sys.executable, "-c", BARE]}
+    if npm is not None:
+        scripts = {
+            "filesystem": "@modelcontextprotocol/server-filesystem/dist/index.js",
+            "commander": "@wonderwhy-er/desktop-commander/dist/index.js",
+        }
+        for name, script in scripts.items():
+            commands[name] = ["node", str(npm / "node_modules" / script), str(root)]
+    taken: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(rounds):
+        for name, command in commands.items():
+            taken[name].append(_start(command))
+    middle = {name: statistics.median(seconds) * 1000 for name, seconds in taken.items()}
+    ratio = statistics.median(o / b for o, b in zip(taken["ours"], taken["bare"], strict=True))
+    name = "cold start to the first tools/list"
+    yield Figure(name=name, value=middle["bare"] * ratio, unit="ms", baseline=middle["bare"], goal=1.25)
+    yield Figure(name=f"{name}, fastest", value=min(taken["ours"]) * 1000, unit="ms")
+    for other in commands.keys() - {"ours", "bare"}:
+        yield Figure(name=f"{name}: {other}", value=middle[other], unit="ms")
+
+
+def _start(command: list[str]) -> float:
+    began = time.perf_counter()
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as child:
+        assert child.stdin
+        assert child.stdout
+        for message in (
+            {"id": 1, "method": "initialize", "params": HELLO},
+            {"method": "notifications/initialized"},
+            {"id": 2, "method": "tools/list", "params": {}},
+        ):
+            child.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        child.stdin.flush()
+        while line := child.stdout.readline():
+            if line.startswith(b"{") and json.loads(line).get("id") == 2:
+                break
+        taken = time.perf_counter() - began
+        child.kill()
+        return taken
+
+
+class Pipe:
+    """A client over stdio, as thin as can be: what is measured is the server."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.sent = 0
+
+    async def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        assert self.process.stdin
+        assert self.process.stdout
+        self.sent += 1
+        message = {"jsonrpc": "2.0", "id": self.sent, "method": method, "params": params}
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        while line := await self.process.stdout.readline():
+            answer: dict[str, Any] = json.loads(line)
+            if answer.get("id") == self.sent:
+                return answer
+        raise EOFError
+
+
+class Post:
+    """A client over HTTP, on a connection of its own that stays open."""
+
+    def __init__(self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.port, self.reader, self.writer = port, reader, writer
+        self.sent = 0
+        self.session = ""
+
+    async def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        self.sent += 1
+        return await self.send({"jsonrpc": "2.0", "id": self.sent, "method": method, "params": params})
+
+    async def send(self, message: dict[str, Any]) -> dict[str, Any]:
+        body = json.dumps(message).encode()
+        lines = [
+            "POST /mcp HTTP/1.1", f"host: 127.0.0.1:{self.port}", f"authorization: Bearer {TOKEN}",
+            "content-type: application/json", "accept: application/json, text/event-stream",
+            f"content-length: {len(body)}", f"mcp-protocol-version: {VERSION}",
+        ]  # fmt: skip
+        lines += [f"mcp-session-id: {self.session}"] if self.session else []
+        self.writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+        head = (await self.reader.readuntil(b"\r\n\r\n")).decode().lower()
+        if "mcp-session-id: " in head:
+            self.session = head.split("mcp-session-id: ")[1].split("\r\n")[0]
+        whole = await self._rest(head)
+        data = [line[5:] for line in whole.splitlines() if line.startswith(b"data:") and line[5:].strip()]
+        text = data[-1] if data else whole
+        answer: dict[str, Any] = json.loads(text) if text.strip() else {}
+        return answer
+
+    async def _rest(self, head: str) -> bytes:
+        if "content-length: " in head:
+            size = int(head.split("content-length: ")[1].split("\r\n", maxsplit=1)[0])
+            return await self.reader.readexactly(size)
+        if "transfer-encoding: chunked" not in head:
+            return b""
+        whole = b""
+        while size := int(await self.reader.readuntil(b"\r\n"), 16):
+            whole += await self.reader.readexactly(size)
+            await self.reader.readexactly(2)
+        await self.reader.readexactly(2)
+        return whole
+
+
+@asynccontextmanager
+async def _server(
+    kind: str, root: Path, *, ours: bool, clients: int
+) -> AsyncIterator[tuple[list[Any], list[int]]]:
+    """Connected clients, and the processes that serve them: one for HTTP, one each for stdio."""
+    program = ["-c", OURS, str(root)] if ours else ["-c", BARE]
+    async with AsyncExitStack() as stack:
+        connected: list[Any] = []
+        serving: list[int] = []
+        if kind == "stdio":
+            for _ in range(clients):
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable, *program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, limit=1 << 24
+                )
+                stack.push_async_callback(_ended, process)
+                serving.append(process.pid)
+                connected.append(Pipe(process))
+        else:
+            port = _free_port()
+            more = [str(port), TOKEN] if ours else [str(port)]
+            process = await asyncio.create_subprocess_exec(sys.executable, *program, *more)
+            stack.push_async_callback(_ended, process)
+            serving.append(process.pid)
+            for _ in range(clients):
+                connected.append(Post(port, *await _connected(port)))
+        for client in connected:
+            await client.ask("initialize", HELLO)
+            if isinstance(client, Post):
+                await client.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            else:
+                client.process.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+        yield connected, serving
+
+
+async def _round_trips(kind: str, root: Path, clients: int, *, rounds: int) -> Figure:
+    """Calls of a tool that does nothing, ours and bare in turn."""
+    calls = 40 if clients == 1 else 10
+    # Sixteen Python processes do not fit this machine: stdio clients are few where each has a server of its own.
+    processes = min(clients, 4) if kind == "stdio" else clients
+    async with (
+        _server(kind, root, ours=True, clients=processes) as (ours, _),
+        _server(kind, root, ours=False, clients=processes) as (bare, _),
+    ):
+        share = clients // processes
+
+        async def burst(client: Any) -> None:
+            for _ in range(calls * share):
+                answer = await client.ask("tools/call", {"name": "noop", "arguments": {}})
+                assert not answer["result"].get("isError"), answer
+
+        async def timed(connected: list[Any]) -> float:
+            began = time.perf_counter()
+            await asyncio.gather(*(burst(client) for client in connected))
+            return (time.perf_counter() - began) / (calls * clients) * 1000
+
+        await timed(ours), await timed(bare)
+        pairs = [(await timed(ours), await timed(bare)) for _ in range(rounds)]
+    ratio = statistics.median(mine / theirs for mine, theirs in pairs)
+    baseline = statistics.median(theirs for _, theirs in pairs)
+    name = f"no-op over {kind}, {clients} client{'s' if clients > 1 else ''}"
+    return Figure(name=name, value=baseline * ratio, unit="ms", baseline=baseline, goal=1.3)
+
+
+async def _crowd(root: Path, *, clients: int, calls: int) -> AsyncIterator[Figure]:
+    """Many clients with mixed calls: no error, and nothing is left behind."""
+    (root / "shared.txt").write_text("word\n" * 200)
+    async with _server("http", root, ours=True, clients=clients) as (connected, (pid,)):
+        errors = 0
+
+        async def work(number: int, client: Any, count: int) -> None:
+            nonlocal errors
+            await client.ask(
+                "tools/call", {"name": "write", "arguments": {"path": f"{number}.txt", "content": "0\n"}}
+            )
+            for step in range(count):
+                name, args = _mixed(number, step)
+                answer = await client.ask("tools/call", {"name": name, "arguments": args})
+                errors += "result" not in answer or bool(answer["result"].get("isError"))
+
+        await asyncio.gather(*(work(n, c, 10) for n, c in enumerate(connected[:4])))
+        for number in range(4):
+            (root / f"{number}.txt").unlink()
+        before = _held(pid)
+        began = time.perf_counter()
+        await asyncio.gather(*(work(n, c, calls) for n, c in enumerate(connected)))
+        taken = time.perf_counter() - began
+        after = _held(pid)
+    total = clients * (calls + 1)
+    name = f"{clients} clients x {calls} mixed calls"
+    yield Figure(name=f"{name}: errors", value=errors, unit="", goal=0)
+    yield Figure(name=f"{name}: calls per second", value=total / taken, unit="/s")
+    yield Figure(name=f"{name}: memory kept", value=(after[0] - before[0]) / 1024, unit="MB", goal=64)
+    yield Figure(name=f"{name}: file handles kept", value=after[1] - before[1], unit="", goal=8)
+    yield Figure(name=f"{name}: processes kept", value=after[2] - before[2], unit="", goal=0)
+
+
+def _mixed(number: int, step: int) -> tuple[str, dict[str, Any]]:
+    own = f"{number}.txt"
+    match step % 5:
+        case 0:
+            return "read", {"path": "shared.txt"}
+        case 1:
+            return "edit", {"path": own, "old_string": str(step // 5), "new_string": str(step // 5 + 1)}
+        case 2:
+            return "list", {}
+        case 3:
+            return "read", {"path": own}
+        case _:
+            return "noop", {}
+
+
+def _held(pid: int) -> tuple[int, int, int]:
+    """Resident kB, open files and child processes."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    resident = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+    files = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    children = sum(
+        len(Path(task, "children").read_text().split()) for task in Path(f"/proc/{pid}/task").iterdir()
+    )
+    return resident, files, children
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def _connected(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    for _ in range(600):
+        try:
+            return await asyncio.open_connection("127.0.0.1", port, limit=1 << 24)
+        except ConnectionRefusedError:
+            await asyncio.sleep(0.05)
+    raise TimeoutError
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    process.kill()
+    await process.wait()
