@@ -55,13 +55,18 @@ def look(folder: Folder, name: str, *, like: Node) -> Node | None:
 
 
 def _file(folder: Folder, name: str, like: Node) -> Node:
-    fd = folder.open_file(name)
+    ref = like.held.ref if like.held else ""
+    try:
+        fd = folder.open_file(name)
+    except PermissionError:
+        found = folder.stat(name)
+        held = Held(ref, seen_mark(found), found.st_size)
+        return Node("file", b"", stat.S_IMODE(found.st_mode), held)
     try:
         found = os.fstat(fd)
         wanted = like.held.mark if like.held and like.kind == "file" else ""
         data = os.pread(fd, KNOWN_BYTES, 0) if found.st_size <= KNOWN_BYTES else b""
         mark = digest(data) if data and not wanted.startswith(_SEEN) else file_mark(fd, found, like=wanted)
-        ref = like.held.ref if like.held else ""
         return Node("file", data, stat.S_IMODE(found.st_mode), Held(ref, mark, found.st_size))
     finally:
         os.close(fd)

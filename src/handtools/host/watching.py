@@ -13,7 +13,7 @@ from handtools.core.changes import Node
 from handtools.core.errors import Busy
 from handtools.host import syscalls
 from handtools.host.folders import Folder, kind_of
-from handtools.host.marking import file_mark, look
+from handtools.host.marking import file_mark, look, seen_mark
 
 PATIENCE = 0.2
 """Seconds to wait for a writer that has the file open."""
@@ -42,6 +42,10 @@ class Watched:
             found, fd = folder.open_found(name)
         except FileNotFoundError:
             return None
+        except PermissionError:
+            if node.held is None:
+                raise
+            found, fd = folder.stat(name), None  # what is only moved need not be readable
         watched = cls(name, node, found, fd)
         if node.kind == "folder" and node.held:
             watched._folder = folder
@@ -61,7 +65,7 @@ class Watched:
         """Hold writers back and compare; lets go and answers no when anything differs."""
         self.held = True
         if self.fd is None:
-            return self._holds_tree()
+            return self._holds_unread()
         try:
             self._leased = _lease(self.fd, self._name)
             now = os.fstat(self.fd)
@@ -106,7 +110,10 @@ class Watched:
         """Whether a folder still has all that it should have, and no more."""
         return self._folder is None or self.node.same(look(folder, name, like=self.node))
 
-    def _holds_tree(self) -> bool:
+    def _holds_unread(self) -> bool:
+        held = self.node.held
+        if held and self.node.kind == "file":
+            return held.mark == seen_mark(self.found)
         return self._folder is None or self.holds_tree_at(self._folder, self._name)
 
     def _holds_bytes(self) -> bool:

@@ -159,7 +159,7 @@ def reversal(workspace: Workspace, touches: Iterable[Touch], *, merge: bool) -> 
             now = back.before if part is group[0] else now
             node = back.after
             plan.reverts.setdefault(path, []).append(part.touch)
-        if not _same(now, node):
+        if not _same(now, node) or _other(now, node):
             plan.changes.append(Change(path, now, node))
     plan.changes.sort(key=order)
     _keep_used_folders(workspace, plan)
@@ -247,6 +247,11 @@ def _keep_used_folders(workspace: Workspace, plan: Reversal) -> None:
 
 def _same(one: Node | None, other: Node | None) -> bool:
     return other is None if one is None else one.same(other)
+
+
+def _other(one: Node | None, other: Node | None) -> bool:
+    """Whether two held things are alike and still two: of other times, or with other names elsewhere."""
+    return bool(one and other and one.held and other.held and one.held.ref != other.held.ref)
 
 
 def _kept(workspace: Workspace, touch: Touch, *, before: bool) -> Node | None:
