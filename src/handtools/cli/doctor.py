@@ -18,6 +18,9 @@ STYLES = {"ok": "green", "missing": "yellow", "broken": "bold red"}
 
 def doctor(
     deep: Annotated[bool, typer.Option("--deep", help="Read a large journal through, too.")] = False,
+    mcp: Annotated[
+        bool, typer.Option("--mcp", help="Start the MCP server, and look at the clients, instead.")
+    ] = False,
     as_json: options.AsJson = False,
     workspace: options.Workspace = options.HERE,
 ) -> None:
@@ -27,7 +30,12 @@ def doctor(
     """
     from handtools.cli.checks import findings
 
-    found = list(findings(workspace, deep=deep))
+    if mcp:
+        from handtools.cli.mcp_checks import mcp_findings
+
+        found = list(mcp_findings(workspace))
+    else:
+        found = list(findings(workspace, deep=deep))
     broken = [finding.name for finding in found if finding.state == "broken"]
     if as_json:
         rows = [asdict(finding) for finding in found]

@@ -1,0 +1,41 @@
+"""`handtools tokens`: what the definitions of the tools cost a model in every conversation."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from handtools.cli import options
+from handtools.cli.mcp import Preset, PresetOption
+from handtools.cli.screen import out, print_json, remark, table
+
+
+def tokens(
+    preset: PresetOption = Preset.coding,
+    dialect: Annotated[str, typer.Option(help="plain, strict or gemini.")] = "plain",
+    as_json: options.AsJson = False,
+    workspace: options.Workspace = options.HERE,
+) -> None:
+    """Say what the definitions of the tools cost a model.
+
+    Counted is what a provider sends: names, descriptions and the schemas of arguments. The estimate leans high.
+    """
+    from handtools.mcp.presets import opened
+    from handtools.text.tokens import estimate
+
+    if dialect not in {"plain", "strict", "gemini"}:
+        raise typer.BadParameter("plain, strict or gemini.", param_hint="--dialect")
+    costs: dict[str, int] = {}
+    for one in opened(workspace, preset=preset).definitions(dialect):  # type: ignore[arg-type]
+        told = {"name": one.name, "description": one.description, "input_schema": one.input_schema}
+        costs[one.name] = estimate(json.dumps(told))
+    total = sum(costs.values())
+    if as_json:
+        print_json({"preset": preset, "dialect": dialect, "tokens": costs, "total": total})
+        return
+    rows = table("TOOL", "TOKENS")
+    for name, cost in costs.items():
+        rows.add_row(name, f"{cost:,}")
+    rows.add_row("all", f"{total:,}")
+    out().print(rows)
+    remark("", "An estimate that leans high; what a tool answers comes on top.")

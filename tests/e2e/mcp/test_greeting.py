@@ -1,0 +1,83 @@
+"""What is answered before the SDK is loaded is what the SDK would answer."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.e2e.mcp.conftest import CURRENT, HERE
+
+KEYS = "io.modelcontextprotocol/"
+ENVELOPE = {f"{KEYS}protocolVersion": CURRENT, f"{KEYS}clientCapabilities": {}}
+
+
+def handshake(version):
+    hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    return [
+        {"id": "a", "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list", "params": {}},
+    ]
+
+
+CURRENT_FIRST = [
+    {"id": 1, "method": "server/discover", "params": {"_meta": ENVELOPE}},
+    {"id": 2, "method": "tools/list", "params": {"_meta": ENVELOPE}},
+]
+
+
+def conversation(folder, messages, *, slowly):
+    """The answers to messages, sent at once; or with a line before them for which the SDK must be loaded."""
+    command = [sys.executable, str(HERE / "workshop.py"), str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ) as child:
+        if slowly:
+            child.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/unknown"}\n')
+        for message in messages:
+            child.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        child.stdin.flush()
+        wanted = sum("id" in message for message in messages)
+        answers = [json.loads(child.stdout.readline()) for _ in range(wanted)]
+        child.stdin.close()
+        rest = child.stdout.read()
+    assert rest == b""
+    return {answer["id"]: answer for answer in answers}
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [*(handshake(v) for v in ("2024-11-05", "2025-06-18", "2025-11-25", "1999-01-01")), CURRENT_FIRST],
+    ids=["oldest", "older", "latest handshake", "unknown", "current"],
+)
+def test_the_greeting_says_what_the_sdk_says(folder, messages):
+    assert conversation(folder, messages, slowly=False) == conversation(folder, messages, slowly=True)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"id": 1, "method": "tools/list", "params": {}},
+        {"id": 1, "method": "initialize", "params": {}},
+        {"id": 1, "method": "tools/list", "params": {"_meta": {f"{KEYS}protocolVersion": "1999-01-01"}}},
+        {"id": 1, "method": "nonsense", "params": {}},
+    ],
+)
+def test_what_is_no_greeting_is_left_to_the_sdk(folder, message):
+    answers = conversation(folder, [message], slowly=False)
+    assert answers == conversation(folder, [message], slowly=True)
+    assert "error" in answers[1]
+
+
+def test_a_line_that_is_no_message_does_not_end_the_server(folder):
+    command = [sys.executable, str(HERE / "workshop.py"), str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ) as child:
+        child.stdin.write(b"\xff\xfe nonsense\n\n[1, 2]\n")
+        for message in handshake("2025-11-25"):
+            child.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        child.stdin.flush()
+        lines = [json.loads(child.stdout.readline()) for _ in range(2)]
+        while lines[-1].get("id") != 2:
+            lines.append(json.loads(child.stdout.readline()))
+        child.stdin.close()
+    assert lines[-1]["result"]["tools"]

@@ -1,0 +1,66 @@
+"""Approvals as forms, and what people put into them."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from handtools import Approval, Reply
+from handtools.mcp.asking import can_ask, form, input_required, question, reply
+
+APPROVAL = Approval(
+    call_id="c1",
+    title="write wants to change .envrc",
+    preview="+x\n" * 5_000 + "+lone \udce9\n",
+    rule="ask by rule `protected`",
+    fingerprint="f",
+    remembered="change .envrc (protected)",
+)
+
+
+def test_a_question_shows_what_is_asked_and_stays_short():
+    asked = question(APPROVAL)
+    assert asked.startswith(APPROVAL.title)
+    assert "protected" in asked
+    assert len(asked) < 8_000
+    asked.encode()
+
+
+def test_the_form_is_flat():
+    fields = form()["properties"].values()
+    assert all(field["type"] == "string" for field in fields)
+
+
+def test_the_state_of_a_question_names_the_call():
+    assert input_required(APPROVAL)["requestState"] == "c1"
+
+
+@pytest.mark.parametrize(
+    ("action", "content", "said"),
+    [
+        ("accept", {"decision": "once"}, Reply(allow=True)),
+        ("accept", {"decision": "project"}, Reply(allow=True, remember="project")),
+        ("accept", {"decision": "no", "message": "later"}, Reply(allow=False, message="later")),
+        ("accept", {"decision": "yes!"}, Reply(allow=False)),
+        ("accept", {}, Reply(allow=False)),
+        ("accept", None, Reply(allow=False)),
+        ("decline", None, Reply(allow=False)),
+        ("cancel", None, None),
+        (None, None, None),
+    ],
+)
+def test_only_a_clear_yes_is_a_yes(action, content, said):
+    assert reply(action, content) == said
+
+
+@pytest.mark.parametrize(
+    ("elicitation", "able"),
+    [
+        (None, False),
+        (SimpleNamespace(form=None, url=None), True),
+        (SimpleNamespace(form={}, url={}), True),
+        (SimpleNamespace(form=None, url={}), False),
+    ],
+)
+def test_a_client_is_asked_only_with_forms_it_can_show(elicitation, able):
+    assert can_ask(SimpleNamespace(elicitation=elicitation)) is able
+    assert not can_ask(None)

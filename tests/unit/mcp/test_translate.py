@@ -1,0 +1,129 @@
+"""Definitions and results as MCP writes them."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from handtools import Document, Image, Result, Text
+from handtools.core.result import Fault
+from handtools.core.schema import schema
+from handtools.mcp.translate import CALL_ID, answer, carried, tools
+from handtools.testing.fakes import memory_toolbox
+from handtools.text.tokens import estimate
+
+KEPT = Path(__file__).parent / "tools_list.json"
+TOKENS = 6_000
+UNKNOWN_TO_STRICT = {
+    "default",
+    "minLength",
+    "maxLength",
+    "format",
+    "examples",
+    "title",
+    "$ref",
+    "$defs",
+    "allOf",
+}
+"""Keywords that the strictest provider refuses."""
+
+
+class Part(BaseModel):
+    name: str
+    note: str | None = None
+
+
+class Whole(BaseModel):
+    parts: list[Part]
+    must: int | None
+    count: int = 0
+    shown: str | None = Field(None, alias="as")
+
+
+def test_the_list_of_tools_is_as_reviewed(request):
+    listed = [
+        {key: tool[key] for key in ("name", "title", "annotations")}
+        | {
+            "inputs": sorted(tool["inputSchema"]["properties"]),
+            "outputs": sorted(tool["outputSchema"]["properties"]),
+        }
+        for tool in tools(memory_toolbox())
+    ]
+    text = json.dumps(listed, indent=1) + "\n"
+    if request.config.getoption("--update-snapshots", default=False) or not KEPT.exists():
+        KEPT.write_text(text)
+    assert text == KEPT.read_text(), f"if this is meant, delete {KEPT.name}, run again, and commit it"
+
+
+def test_all_definitions_together_stay_within_their_budget():
+    told = [
+        {key: tool[key] for key in ("name", "description", "inputSchema")}
+        for tool in tools(memory_toolbox())
+    ]
+    assert sum(estimate(json.dumps(one)) for one in told) <= TOKENS
+
+
+@pytest.mark.parametrize("tool", memory_toolbox().definitions("strict"), ids=lambda one: one.name)
+def test_the_strictest_provider_accepts_the_schema(tool):
+    assert json.dumps(tool.input_schema).isascii()
+
+    def check(node):
+        if isinstance(node, list):
+            for item in node:
+                check(item)
+        elif isinstance(node, dict):
+            if node.get("type") == "object":
+                assert node["additionalProperties"] is False
+                assert node["required"] == list(node["properties"])
+                for field in node["properties"].values():
+                    check(field)
+                return
+            assert not UNKNOWN_TO_STRICT & set(node), node
+            for value in node.values():
+                check(value)
+
+    check(tool.input_schema)
+
+
+@pytest.mark.parametrize("tool", tools(memory_toolbox()), ids=lambda tool: tool["name"])
+def test_names_and_schemas_keep_to_what_every_client_takes(tool):
+    assert tool["name"].replace("_", "").isalnum()
+    assert len(tool["name"]) <= 64
+    for part in ("inputSchema", "outputSchema"):
+        jsonschema.Draft202012Validator.check_schema(tool[part])
+        assert tool[part]["type"] == "object"
+        assert "$ref" not in json.dumps(tool[part])
+
+
+def test_details_fit_their_schema():
+    whole = Whole.model_validate({"parts": [{"name": "a"}, {"name": "b", "note": "c"}], "must": None})
+    shown = carried(whole)
+    jsonschema.validate(shown, schema(Whole))
+    assert shown == {"parts": [{"name": "a"}, {"name": "b", "note": "c"}], "must": None, "count": 0}
+
+
+def test_blocks_of_every_kind_have_a_shape():
+    result = Result([Text("t"), Image(b"i", "image/png"), Document(b"d", "application/pdf", "a.pdf")], None)
+    content = answer(result, "id")["content"]
+    assert [block["type"] for block in content] == ["text", "image", "resource"]
+    assert content[2]["resource"]["uri"] == "handtools://call/id/a.pdf"
+
+
+def test_a_failure_is_an_error_with_its_code_and_without_details():
+    result = Result("no", Part(name="x"), status="denied", fault=Fault("denied", "no"))
+    value = answer(result, "id")
+    assert value["isError"]
+    assert "structuredContent" not in value
+    assert value["_meta"] == {CALL_ID: "id", "handtools/status": "denied", "handtools/fault": "denied"}
+
+
+@given(
+    st.recursive(st.none() | st.booleans() | st.text(st.characters()), st.lists, max_leaves=5),
+    st.text(st.characters()),
+)
+def test_whatever_is_carried_is_json_in_utf8(value, key):
+    json.dumps(carried({key: value, "lone\udcff": ["\ud800"]}), ensure_ascii=False).encode()
