@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from handtools.core.errors import HandtoolsError, HostError, ToolError, UsageError
     from handtools.core.result import Result
     from handtools.core.tool import Tool, tool
-    from handtools.runtime.policy import Policy, Rule
+    from handtools.runtime.policy import Policy
+    from handtools.runtime.rules import Rule
     from handtools.runtime.workspace import Workspace
     from handtools.toolbox import Toolbox, coding, everything, local_workspace, plugins, reading
 
@@ -38,7 +39,7 @@ _HOMES = {
     "Policy": "runtime.policy",
     "Reply": "core.approval",
     "Result": "core.result",
-    "Rule": "runtime.policy",
+    "Rule": "runtime.rules",
     "Text": "core.content",
     "Tool": "core.tool",
     "ToolError": "core.errors",

@@ -19,7 +19,7 @@ from handtools.mcp.following import Follower
 from handtools.mcp.identity import Identity, digest, identify
 from handtools.mcp.metrics import Metrics
 from handtools.mcp.translate import LIST_MS, Json, answer, complete, failure, tools
-from handtools.runtime.policy import Rule
+from handtools.runtime.rules import Rule
 from handtools.toolbox import Toolbox
 
 if TYPE_CHECKING:

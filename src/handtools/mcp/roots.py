@@ -9,7 +9,7 @@ import anyio
 
 from handtools.mcp.desk import Desk
 from handtools.mcp.translate import Json
-from handtools.runtime.policy import Rule
+from handtools.runtime.rules import Rule
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext

@@ -13,7 +13,8 @@ from handtools.core.ports import FileFacts
 from handtools.core.searching import Gaps, Hits, Paths, Patterns, Scope, Tallies, Tree, Wanted
 from handtools.runtime.approval import Gate
 from handtools.runtime.guard import OUTPUT, no_longer_kept
-from handtools.runtime.policy import Policy, Rule
+from handtools.runtime.policy import Policy
+from handtools.runtime.rules import Rule
 from handtools.runtime.workspace import Workspace
 from handtools.text.globbing import AnyGlob, BadGlob
 from handtools.text.screening import Screen

@@ -15,7 +15,8 @@ from handtools.core.tool import AnyTool
 from handtools.core.wire import result_from_json, result_to_json
 from handtools.host.commands.no_commands import NoCommands
 from handtools.runtime.overflow import OUTPUT_BYTES
-from handtools.runtime.policy import Policy, Rule
+from handtools.runtime.policy import Policy
+from handtools.runtime.rules import Rule
 from handtools.testing.fakes import memory_toolbox
 from handtools.text.tokens import estimate
 from handtools.toolbox import Toolbox

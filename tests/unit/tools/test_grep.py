@@ -4,7 +4,8 @@ import pytest
 
 from handtools.core.call import Call
 from handtools.core.finding import BLOCK
-from handtools.runtime.policy import PRIVATE, Policy, Rule
+from handtools.runtime.policy import Policy
+from handtools.runtime.rules import PRIVATE, Rule
 from handtools.testing.fakes import memory_toolbox
 from handtools.text.citing import LINE_CHARS
 from handtools.text.tokens import estimate

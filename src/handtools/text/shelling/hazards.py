@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from handtools.text.shelling.words import Words
-from handtools.text.shelling.wrappers import base
+from handtools.text.shelling.wrapping import bare_name
 
 _RUNS, _WRITES, _DELETES, _REWRITES = (
     "runs another program",
@@ -127,7 +127,7 @@ _OPERANDS = {"uniq": 1}
 
 def hazards(words: Words) -> tuple[Hazard, ...]:
     """The words of a command that a rule about its beginning does not speak for."""
-    name = base(words[0])
+    name = bare_name(words[0])
     name = _SAME.get(name, name)
     options = _OPTIONS.get(name, {})
     found = []

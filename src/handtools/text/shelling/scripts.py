@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from handtools.text.shelling.hazards import hazards
 from handtools.text.shelling.lowering import lowered, nodes, parse
 from handtools.text.shelling.words import Opaque, Words, literal
-from handtools.text.shelling.wrappers import SHELLS, base, guesses, inner
+from handtools.text.shelling.wrapping import SHELLS, bare_name, guesses, inner
 
 if TYPE_CHECKING:
     from ast_grep_py import SgNode
@@ -85,15 +85,19 @@ def _opened(words: Words, depth: int) -> Iterator[Words]:
     if depth >= _DEPTH:
         return
     for guess in guesses(words):
-        yield from _opened(guess, depth + 1) if base(guess[0]) in _TAKES_SCRIPTS else (guess,)
-    if base(words[0]) in _TAKES_SCRIPTS:
+        yield from _opened(guess, depth + 1) if bare_name(guess[0]) in _TAKES_SCRIPTS else (guess,)
+    if bare_name(words[0]) in _TAKES_SCRIPTS:
         for word in words[1:]:
             if " " in word or "\n" in word:
                 yield from _found(word, depth + 1)
 
 
 def _dangers(text: str, found: tuple[Words, ...]) -> tuple[str, ...]:
-    told = [f"`{base(words[0])}` {_FIERCE[base(words[0])]}" for words in found if base(words[0]) in _FIERCE]
+    told = [
+        f"`{bare_name(words[0])}` {_FIERCE[bare_name(words[0])]}"
+        for words in found
+        if bare_name(words[0]) in _FIERCE
+    ]
     told += [f"{hazard} (`{words[0]}`)" for words in found for hazard in hazards(words)]
     return tuple(dict.fromkeys([*_written(text), *told]))[:12]
 

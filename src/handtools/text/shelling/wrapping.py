@@ -1,4 +1,4 @@
-"""Wrappers: programs that run the program named after them."""
+"""Wrapping: programs that run the program named after them."""
 
 import re
 from collections.abc import Mapping
@@ -34,14 +34,14 @@ SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh", "fish"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
-def base(name: str) -> str:
+def bare_name(name: str) -> str:
     """A program's name without its folder."""
     return name.rpartition("/")[2]
 
 
 def unwrapped(words: Words) -> Words | None:
     """The command inside a command, or None; raises `Opaque` when what is inside can't be told."""
-    name = base(words[0])
+    name = bare_name(words[0])
     if name in _AS_ANOTHER:
         raise Opaque(f"`{name}` runs it as another user")
     if name in _OTHERS:
@@ -77,7 +77,7 @@ def inner(words: Words) -> tuple[Words, ...]:
 
 def guesses(words: Words) -> list[Words]:
     """What might be run inside, for finding dangers: every word that could begin a command."""
-    name = base(words[0])
+    name = bare_name(words[0])
     if name not in _AS_ANOTHER | _OTHERS and name not in _SEEN_THROUGH and name not in {"find", "fd"}:
         return []
     return [words[place:] for place, word in enumerate(words) if place and _could_begin(word)][:16]

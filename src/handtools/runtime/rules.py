@@ -1,0 +1,141 @@
+"""Rules: sentences about effects on paths, or about commands."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from handtools.core.effects import EffectKind
+from handtools.core.errors import UsageError
+from handtools.runtime.deciding import Verdict
+from handtools.text.globbing import AnyGlob
+from handtools.text.shelling import Words, read_script
+from handtools.text.shelling.hazards import hazards
+from handtools.text.shelling.wrapping import bare_name
+
+
+@dataclass(frozen=True)
+class Beginnings:
+    """Beginnings of commands, as rules write them: words with `|` between alternatives, `*` for any word."""
+
+    written: tuple[str, ...]
+    narrow: bool
+    """An allowance: exactly this program, and no word after the beginning that changes what the command is."""
+
+    def match(self, words: Words) -> bool:
+        """Whether a command begins like one of them."""
+        return any(self._begins(words, each) for each in self._read)
+
+    def excess(self, words: Words) -> str:
+        """Why a command that begins so is still not meant, or nothing."""
+        lengths = [len(each) for each in self._read if self._begins(words, each)]
+        spoken_for = words[: max(lengths, default=0)]
+        left = [hazard for hazard in hazards(words) if hazard.word not in spoken_for]
+        return str(left[0]) if left else ""
+
+    def cover(self, text: str) -> bool:
+        """Whether a whole script is what the rule is about."""
+        script = read_script(text)
+        if not self.narrow:
+            return any(self.match(words) for words in script.found)
+        return bool(script.parts) and all(
+            self.match(words) and not self.excess(words) for words in script.parts
+        )
+
+    def _begins(self, words: Words, beginning: Sequence[frozenset[str]]) -> bool:
+        if len(words) < len(beginning):
+            return False
+        name = words[0] if self.narrow else bare_name(words[0])
+        return all(
+            "*" in some or word in some for word, some in zip((name, *words[1:]), beginning, strict=False)
+        )
+
+    @cached_property
+    def _read(self) -> tuple[tuple[frozenset[str], ...], ...]:
+        read = tuple(tuple(frozenset(word.split("|")) for word in each.split()) for each in self.written)
+        if not all(read):
+            raise UsageError("A rule names an empty command.")
+        return read
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One sentence: these effects on these paths are denied, asked about or allowed, because."""
+
+    name: str
+    verdict: Verdict
+    reason: str
+    effects: frozenset[EffectKind] = frozenset({"read", "change", "run", "visit"})
+    paths: tuple[str, ...] = ()
+    """Globs, matched without regard to case; none means every path."""
+    commands: tuple[str, ...] = ()
+    """Beginnings of commands, with alternatives: `git log|diff`, `npm run *`. Then it is about commands only."""
+    but: tuple[str, ...] = ()
+    """Globs that the rule leaves alone."""
+    tools: tuple[str, ...] = ()
+    """Names of tools; none means every tool."""
+    match: tuple[str, ...] = ()
+    """Paths, or scripts, that the rule must hit: checked when the policy is made."""
+    not_match: tuple[str, ...] = ()
+    """Paths, or scripts, that the rule must leave alone: checked when the policy is made."""
+
+    def hits(self, kind: EffectKind, target: str, tool: str) -> bool:
+        """Whether the rule speaks about this."""
+        return not self.commands and self.speaks(kind, tool) and self.covers(target)
+
+    def speaks(self, kind: EffectKind, tool: str) -> bool:
+        """Whether the rule is about this kind of effect and this tool at all."""
+        return kind in self.effects and (not self.tools or tool in self.tools)
+
+    def covers(self, target: str) -> bool:
+        """Whether the rule speaks about this path."""
+        return (not self.paths or self._paths.matches(target)) and not self._but.matches(target)
+
+    @cached_property
+    def beginnings(self) -> Beginnings:
+        """The commands that the rule is about; an allowance is read narrowly, everything else widely."""
+        return Beginnings(self.commands, narrow=self.verdict == "allow")
+
+    @cached_property
+    def _paths(self) -> AnyGlob:
+        return AnyGlob(self.paths, case_sensitive=False)
+
+    @cached_property
+    def _but(self) -> AnyGlob:
+        return AnyGlob(self.but, case_sensitive=False)
+
+    def check(self) -> None:
+        """Try the rule on its own examples."""
+        if self.commands and (self.paths or self.but):
+            raise UsageError(f"Rule `{self.name}` is about paths and about commands: make it two rules.")
+        covers = self.beginnings.cover if self.commands else self.covers
+        wrong = [example for example in self.match if not covers(example)]
+        wrong += [example for example in self.not_match if covers(example)]
+        if wrong:
+            raise UsageError(f"Rule `{self.name}` does not do what its examples say: {', '.join(wrong)}.")
+
+
+PRIVATE = Rule(
+    name="private",
+    verdict="deny",
+    reason="It may hold secrets. A person can open it up with a rule in the policy.",
+    paths=(
+        ".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.keystore", "id_rsa*", "id_ed25519*", "id_ecdsa*",
+        ".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", ".aws/", ".ssh/", ".gnupg/",
+    ),
+    but=("*.pub", ".env.example", ".env.sample", ".env.template", ".env.dist"),
+    match=(".env", "deep/.env.local", "id_rsa", ".ssh/config", ".ENV"),
+    not_match=(".env.example", "id_rsa.pub", "src/environment.py"),
+)  # fmt: skip
+
+PROTECTED = Rule(
+    name="protected",
+    verdict="ask",
+    reason="Programs run or trust what is in it.",
+    effects=frozenset({"change"}),
+    paths=(
+        ".git", ".git/", ".envrc", ".mcp.json", ".vscode/", ".idea/", ".zed/", ".claude/", ".cursor/", ".codex/",
+        ".husky/", ".pre-commit-config.yaml", ".github/workflows/", ".bashrc", ".profile", ".zshrc",
+    ),
+    match=(".git/config", "sub/.git/hooks/pre-commit", ".envrc", ".github/workflows/ci.yml"),
+    not_match=(".gitignore", "src/git/config", ".github/CODEOWNERS"),
+)  # fmt: skip
