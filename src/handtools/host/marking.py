@@ -50,7 +50,8 @@ def look(folder: Folder, name: str, *, like: Node) -> Node | None:
         marks = {leaf.path: leaf.mark for leaf in unpack(like.data)}
         return tree(list(leaves(folder, name, marks)), mode=mode, ref=like.held.ref)
     if kind == "link":
-        return Node("link", folder.link_target(name))
+        target = folder.link_target(name)
+        return Node("link", target, None, like.held and Held(like.held.ref, digest(target), 0))
     return _file(folder, name, like) if kind == "file" else Node("folder")
 
 

@@ -144,6 +144,8 @@ class Vault:
     def _parent(self, ref: str, *, make: bool = False) -> Iterator[tuple[Folder, str]]:
         """The folder that holds a thing; no link is followed on the way."""
         *above, name = self._path(ref).relative_to(self._folder).parts
+        if make:
+            self._folder.mkdir(0o700, parents=True, exist_ok=True)
         folder = Folder.at(os.fspath(self._folder))
         try:
             for part in above:
