@@ -254,3 +254,80 @@ async def test_pip_installs_nothing_when_another_host_is_listed(confined):
     assert confined.told
     assert all(visit.refused for visit in confined.told)
     assert any(hosts[0] in note for note in ran.exit.notes)
+
+
+ASKING = """
+import os, sys, tempfile
+import anyio
+from pathlib import Path
+from handtools import Policy, coding
+from handtools.core.events import Visited
+
+async def main(port):
+    folder = Path(tempfile.mkdtemp())
+    (folder / "work").mkdir()
+    os.environ["XDG_STATE_HOME"] = str(folder / "state")
+    box = coding(folder / "work", policy=Policy(hosts=(f"127.0.0.1:{port}",)))
+    heard = []
+    box.listen(lambda event: heard.append(event.visit) if isinstance(event, Visited) else None)
+    script = sys.stdin.read()
+    result = await box.call("bash", {"command": script})
+    await box.aclose()
+    print(result.status, os.geteuid(), (folder / "work" / "page").read_bytes().decode())
+    print(*sorted(f"{visit.host}:{bool(visit.refused)}" for visit in heard))
+
+anyio.run(main, sys.argv[1])
+"""
+
+
+def pythons(user: int | None) -> list[str]:
+    """Interpreters that this user can start, with what we need in them."""
+    there = [sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"]
+    return [path for path in there if ran_as(path, ["-c", "import anyio, pydantic, handtools"], user) == 0]
+
+
+def ran_as(path: str, words: list[str], user: int | None) -> int:
+    try:
+        return subprocess.run(
+            [path, *words], env=variables(), capture_output=True, check=False, **identity(user)
+        ).returncode
+    except OSError:
+        return -1
+
+
+def variables() -> dict[str, str]:
+    places = os.pathsep.join(each for each in sys.path if each)
+    return {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": places,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HOME": "/tmp",
+    }
+
+
+def identity(user: int | None) -> dict[str, object]:
+    return {} if user is None else {"user": user, "group": user, "extra_groups": []}
+
+
+@pytest.mark.parametrize("user", [None, 65534], ids=["this user", "nobody"])
+def test_a_toolbox_lets_commands_reach_listed_hosts_and_tells_listeners(outside, user):
+    if user is not None and os.geteuid() != 0:
+        pytest.skip("machine: only root can become another user")
+    program = next(iter(pythons(user)), None) or pytest.skip("machine: no interpreter for that user")
+    client = (
+        "import urllib.request as u;"
+        f"open('page','wb').write(u.build_opener(u.ProxyHandler({{'http': 'http://127.0.0.1:{PORT}'}}))"
+        f".open(u.Request('http://127.0.0.1:{outside}/')).read())"
+    )
+    script = (
+        f'export no_proxy= NO_PROXY=; {interpreter()} -c "{client}"; '
+        f'{interpreter()} -c "{client.replace(f":{outside}", ":1").replace("page", "none")}"'
+    )
+    done = subprocess.run(
+        [program, "-c", ASKING, str(outside)], input=script, env=variables(),
+        capture_output=True, text=True, timeout=100, check=False, cwd="/", **identity(user),
+    )  # fmt: skip
+    assert done.stdout.splitlines() == [
+        f"ok {os.geteuid() if user is None else user} hello from outside",
+        "127.0.0.1:False 127.0.0.1:True",
+    ], done.stderr

@@ -282,3 +282,13 @@ async def test_a_host_that_is_not_listed_is_asked_about_even_for_allowed_command
 def test_the_whole_network_is_asked_about():
     command = Command(script="ls", network="on")
     assert POLICY.decide(Run(command, confined=False), "bash").rule == "hosts"
+
+
+@pytest.mark.anyio
+async def test_why_names_the_part_and_the_rule_and_runs_nothing():
+    commands = MemoryCommands(confined=False)
+    box = memory_toolbox(commands=commands, policy=POLICY)
+    decision = await box.why("bash", {"command": "ls && sudo rm -rf 'a b'"})
+    assert (decision.verdict, decision.rule, decision.target) == ("deny", "no-rm", "rm -rf 'a b'")
+    assert (await box.why("bash", {"command": "ls\ngit push"})).target == "git push"
+    assert commands.ran == []
