@@ -19,8 +19,10 @@ from bench.escapes.scripts import Script, below, load
 from bench.escapes.stages import BARE, Stage, stages
 from bench.figures import Figure
 
-GOALS = {"bubblewrap": 0.85, "transaction": 1.0, "container": 0.9}
+GOALS = {"bubblewrap": 0.88, "transaction": 1.0, "container": 0.9}
 """The share of attempts that must be stopped. What is planted in the workspace itself is for the transaction."""
+QUICK_STEP = 6
+"""In CI every so manieth, under the strongest there is."""
 MOST_BARE = 0.2
 """Without protection at most so few may fail, or the attempts prove nothing."""
 
@@ -37,7 +39,7 @@ def run(options: argparse.Namespace) -> Iterable[Figure]:
     if options.terminal:
         terminals.take(options.terminal)
     known = stages()
-    wanted = options.runner or (list(known) if not options.quick else [BARE, list(known)[-1]])
+    wanted = options.runner or (list(known)[-1:] if options.quick else list(known))
     for name in wanted:
         if name not in known:
             raise SystemExit(f"{name} is not here; there are: {', '.join(known)}")
@@ -65,6 +67,8 @@ def _all(name: str, stage: Stage, options: argparse.Namespace) -> Iterator[Figur
         yield from _benign(name, stage, options)
     for title, folder in (("attempts", "attempts"), ("held-out attempts", "heldout")):
         scripts = [each for each in below(folder) if not families or each.family in families]
+        if options.quick and not options.runner:
+            scripts = scripts[::QUICK_STEP]
         if scripts:
             yield from _attempts(name, stage, title, scripts, options)
 
@@ -110,12 +114,12 @@ def attempt(name: str, stage: Stage, script: Script, place: Scene) -> tuple[byte
 
 def _benign(name: str, stage: Stage, options: argparse.Namespace) -> Iterator[Figure]:
     """Ordinary work: it must end well and say so."""
-    scripts = below("benign")
+    scripts = below("benign")[:: QUICK_STEP if options.quick and not options.runner else 1]
     failed = []
     for script in scripts:
         with tempfile.TemporaryDirectory(prefix="benign-") as folder:
             code, output = stage(script, Path(os.path.realpath(folder)), {})
-        if code != 0 or not output.decode("utf-8", "replace").rstrip().endswith("fine"):
+        if code != 0 or b"fine" not in output.splitlines():
             failed.append(script.name)
             if options.told:
                 print(

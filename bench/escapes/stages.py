@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 
 from bench.escapes.scripts import Script
+from bench.escapes.transactions import transact
 from handtools.core.command import Allowance
 from handtools.host.commands.launching import Launch, Runner
 from handtools.host.commands.processes.running import run_process
@@ -28,6 +29,8 @@ def stages() -> dict[str, Stage]:
     for runner in reversed(ladder()):
         if not runner.available():
             found[runner.name] = _under(runner)
+    if "bubblewrap" in found:
+        found["transaction"] = transact
     return found
 
 
