@@ -65,7 +65,7 @@ class Placing(Move):
             return
         if self._old is None:
             self._find(self.place.folder, self.place.name)
-        if self._old is None or not self._old.hold():
+        if self._old is None or not self._old.hold(self.place.folder):
             self._old = None
             raise stale(self.place)
 

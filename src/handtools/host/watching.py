@@ -24,11 +24,10 @@ _CHUNK_BYTES = 1 << 20
 class Watched:
     """A file or a link as it was found; `intact` says whether it is still so."""
 
-    __slots__ = ("_folder", "_leased", "_name", "fd", "found", "held", "node")
+    __slots__ = ("_leased", "_name", "fd", "found", "held", "node")
 
     def __init__(self, name: str, node: Node, found: os.stat_result, fd: int | None) -> None:
         self._name = name
-        self._folder: Folder | None = None
         self._leased = False
         self.held = False
         self.node = node
@@ -47,8 +46,6 @@ class Watched:
                 raise
             found, fd = folder.stat(name), None  # what is only moved need not be readable
         watched = cls(name, node, found, fd)
-        if node.kind == "folder" and node.held:
-            watched._folder = folder
         alike = kind_of(found.st_mode) == node.kind and watched._fits(found)
         if alike and (node.kind != "link" or folder.link_target(name) == node.data):
             return watched
@@ -59,13 +56,13 @@ class Watched:
     def take(cls, folder: Folder, name: str, node: Node) -> Self | None:
         """Open and hold a name if it holds just this node; else None. `Busy` while it is being written."""
         watched = cls.find(folder, name, node)
-        return watched if watched and watched.hold() else None
+        return watched if watched and watched.hold(folder) else None
 
-    def hold(self) -> bool:
+    def hold(self, folder: Folder) -> bool:
         """Hold writers back and compare; lets go and answers no when anything differs."""
         self.held = True
         if self.fd is None:
-            return self._holds_unread()
+            return self._holds_unread() and self.holds_tree_at(folder, self._name)
         try:
             self._leased = _lease(self.fd, self._name)
             now = os.fstat(self.fd)
@@ -108,13 +105,13 @@ class Watched:
 
     def holds_tree_at(self, folder: Folder, name: str) -> bool:
         """Whether a folder still has all that it should have, and no more."""
-        return self._folder is None or self.node.same(look(folder, name, like=self.node))
+        if self.node.kind != "folder" or self.node.held is None:
+            return True
+        return self.node.same(look(folder, name, like=self.node))
 
     def _holds_unread(self) -> bool:
         held = self.node.held
-        if held and self.node.kind == "file":
-            return held.mark == seen_mark(self.found)
-        return self._folder is None or self.holds_tree_at(self._folder, self._name)
+        return not held or self.node.kind != "file" or held.mark == seen_mark(self.found)
 
     def _holds_bytes(self) -> bool:
         if self.fd is None:

@@ -1,0 +1,65 @@
+"""A process that runs one command and dies at a chosen moment; started by test_transaction."""
+
+import os
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+
+from handtools import Call, Policy, Toolbox
+from handtools.host.local_files import LocalFiles
+from handtools.host.vault import Vault
+from handtools.toolbox import CODING, local_workspace
+
+SCRIPT = (
+    "echo new > a; rm -rf d; mkdir n; echo x > n/y; ln -s a l; chmod 700 e; "
+    "mkdir big; for i in $(seq 300); do echo $i > big/$i; done"
+)
+
+
+class DyingVault(Vault):
+    """Ends the process at the n-th move, before or after it."""
+
+    def __init__(self, folder: Path, at: int, *, after: bool) -> None:
+        super().__init__(folder)
+        self.left, self.after = at, after
+
+    def _count(self, *, after: bool) -> None:
+        if self.after == after:
+            self.left -= 1
+            if self.left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def take_out(self, ref, folder, name):
+        self._count(after=False)
+        super().take_out(ref, folder, name)
+        self._count(after=True)
+
+    def put_in(self, ref, folder, name):
+        self._count(after=False)
+        super().put_in(ref, folder, name)
+        self._count(after=True)
+
+
+def box(base: Path, vault: Vault | None = None) -> Toolbox:
+    workspace = local_workspace(base / "work", state=base / "state")
+    if vault is not None:
+        workspace = replace(workspace, files=LocalFiles(base / "work", vault=vault))
+    return Toolbox(CODING, workspace=workspace, policy=Policy(unattended="allow"))
+
+
+async def main(base: Path, moment: str, number: int) -> None:
+    vault = None
+    if moment in {"before", "after"}:
+        vault = DyingVault(base / "state" / "vault", number, after=moment == "after")
+    made = box(base, vault)
+    script = f"echo begun >> a; echo ready; exec sleep {number}" if moment == "running" else SCRIPT
+    made.listen(lambda event: print(type(event).__name__, flush=True))
+    await made.call(Call(id="the-call", tool="bash", args={"command": script}))
+    print("survived", flush=True)
+
+
+if __name__ == "__main__":
+    anyio.run(main, Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
