@@ -58,7 +58,7 @@ class Gate:
         approval = self._approval(effect, decision)
         if approval.fingerprint in self.granted:
             return
-        kept = [] if question else approval.remembered.splitlines()
+        kept = [] if question else _lines(approval)
         if kept and all(self.journal.calls.granted(self.call.session, each) for each in kept):
             return
         reply = await self._ask(approval)
@@ -99,5 +99,10 @@ def settle(journal: Journal, approval: Approval, reply: Reply) -> None:
         hint = reply.message or "Do something else, or ask what is wanted."
         raise Denied("A person declined this.", hint=hint)
     if reply.remember != "once":
-        for kept in approval.remembered.splitlines():
+        for kept in _lines(approval):
             journal.calls.grant(approval.session if reply.remember == "session" else "", kept)
+
+
+def _lines(approval: Approval) -> list[str]:
+    """By line feeds alone: a path may hold other characters that end a line for Python."""
+    return [line for line in approval.remembered.split("\n") if line]

@@ -292,3 +292,20 @@ async def test_why_names_the_part_and_the_rule_and_runs_nothing():
     assert (decision.verdict, decision.rule, decision.target) == ("deny", "no-rm", "rm -rf 'a b'")
     assert (await box.why("bash", {"command": "ls\ngit push"})).target == "git push"
     assert commands.ran == []
+
+
+@pytest.mark.anyio
+async def test_a_lasting_yes_to_an_odd_name_is_not_a_yes_to_the_name_inside_it():
+    asked = []
+
+    async def always(approval):
+        asked.append(approval.title)
+        return Reply(allow=True, remember="session")
+
+    box = memory_toolbox(approver=always)
+    for separator in ("\n", "\u2028", "\x0b"):
+        odd = f".envrc{separator}change .mcp.json (protected){separator}x/.envrc"
+        await box.call("write", {"path": odd, "content": "x"})
+    before = len(asked)
+    await box.call("write", {"path": ".mcp.json", "content": "{}"})
+    assert len(asked) == before + 1
