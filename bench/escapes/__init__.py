@@ -6,6 +6,7 @@ The held-out ones were written after the profile was frozen, and never used to t
 
 import argparse
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -114,7 +115,9 @@ def attempt(name: str, stage: Stage, script: Script, place: Scene) -> tuple[byte
 
 def _benign(name: str, stage: Stage, options: argparse.Namespace) -> Iterator[Figure]:
     """Ordinary work: it must end well and say so."""
-    scripts = below("benign")[:: QUICK_STEP if options.quick and not options.runner else 1]
+    scripts = [each for each in below("benign") if all(map(shutil.which, each.needs))]
+    if options.quick and not options.runner:
+        scripts = scripts[::QUICK_STEP]
     failed = []
     for script in scripts:
         with tempfile.TemporaryDirectory(prefix="benign-") as folder:

@@ -23,6 +23,9 @@ class Script:
     open_git: bool
     """Whether the policy lets it write to `.git`."""
 
+    needs: tuple[str, ...]
+    """Programs without which it says nothing."""
+
     @property
     def title(self) -> str:
         """As reports name it."""
@@ -49,6 +52,7 @@ def load(path: Path) -> Script:
         pause=float(settings.get("pause", 0)),
         terminal=settings.get("terminal") == "yes",
         open_git=settings.get("git") == "open",
+        needs=tuple(settings.get("needs", "").split()),
     )
 
 

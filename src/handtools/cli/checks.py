@@ -44,6 +44,7 @@ def findings(root: Path, *, deep: bool) -> Iterator[Finding]:
         "capture", "ok", "declared: file tools record exactly what they change; commands are not built yet"
     )
     yield from _kernel(root, state)
+    yield from _sandbox()
     yield from _programs()
     yield from _plugins()
 
@@ -141,19 +142,28 @@ def _kernel(root: Path, state: Path) -> Iterator[Finding]:
         )
 
 
+def _sandbox() -> Iterator[Finding]:
+    """What confines commands, and why not something stronger."""
+    from handtools.host.commands.runners.choosing import choose
+
+    choice = choose()
+    step = "" if choice.runner.confined else "Install bubblewrap, or allow user namespaces."
+    yield Finding(
+        "sandbox",
+        "ok" if choice.runner.confined else "missing",
+        f"{choice.runner.name}: {choice.runner.boundary}",
+        step,
+    )
+    for passed in choice.passed:
+        yield Finding(f"not {passed.name}", "missing", passed.reason)
+
+
 def _programs() -> Iterator[Finding]:
     search = _which("rg")
     if search:
         yield Finding("rg", "ok", search)
     else:
         yield Finding("rg", "missing", "no tool of today needs it; searching will", "Install ripgrep.")
-    sandboxes = [name for name in ("bwrap", "docker") if _which(name)]
-    if sandboxes:
-        yield Finding("sandbox", "ok", f"{', '.join(sandboxes)} present; commands are not built yet")
-    else:
-        yield Finding(
-            "sandbox", "missing", "no tool of today runs commands", "Install bubblewrap for later."
-        )
     servers = [name for name in SERVERS if _which(name)]
     if servers:
         yield Finding("servers", "ok", f"{', '.join(servers)} present; language tools are not built yet")

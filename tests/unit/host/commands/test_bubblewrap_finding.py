@@ -1,0 +1,68 @@
+"""Globs of a policy as paths of a workspace."""
+
+import os
+
+from handtools.host.commands.runners.bubblewrap_finding import Finder
+
+PRIVATE = (".env", ".env.*", "*.pem", ".ssh/", "!.env.example")
+
+
+def finder(root, private=PRIVATE, read_only=(".git", ".git/")):
+    return Finder(str(root), private, read_only)
+
+
+def plant(root, *paths):
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("x")
+
+
+def names(root, paths):
+    return [os.path.relpath(path, root) for path in paths]
+
+
+def test_files_and_folders_are_found_at_any_depth(tmp_path):
+    plant(tmp_path, ".env", "a/b/.env.local", "a/key.pem", "a/.ssh/id", "a/plain.txt")
+    assert names(tmp_path, finder(tmp_path).found().private) == [
+        ".env",
+        "a/.ssh",
+        "a/b/.env.local",
+        "a/key.pem",
+    ]
+
+
+def test_case_does_not_hide_a_name(tmp_path):
+    plant(tmp_path, ".ENV")
+    assert names(tmp_path, finder(tmp_path).found().private) == [".ENV"]
+
+
+def test_exceptions_stay_visible(tmp_path):
+    plant(tmp_path, ".env.example", ".env.local")
+    assert names(tmp_path, finder(tmp_path).found().private) == [".env.local"]
+
+
+def test_what_is_installed_is_no_secret(tmp_path):
+    plant(tmp_path, "node_modules/x/.env", "lib/site-packages/certifi/cacert.pem")
+    assert finder(tmp_path).found().private == ()
+
+
+def test_repositories_are_found_and_not_looked_into(tmp_path):
+    plant(tmp_path, ".git/config", "sub/.git/config", ".git/.env")
+    found = finder(tmp_path).found()
+    assert names(tmp_path, found.read_only) == [".git", "sub/.git"]
+    assert found.private == ()
+
+
+def test_a_new_file_is_found_and_one_that_is_gone_is_not(tmp_path):
+    plant(tmp_path, "a/.env")
+    looking = finder(tmp_path)
+    assert names(tmp_path, looking.found().private) == ["a/.env"]
+    (tmp_path / "a/.env").unlink()
+    plant(tmp_path, "b/c/.env")
+    assert names(tmp_path, looking.found().private) == ["b/c/.env"]
+
+
+def test_a_link_to_a_folder_is_not_followed(tmp_path):
+    plant(tmp_path, "work/x", "out/.env")
+    (tmp_path / "work/out").symlink_to(tmp_path / "out")
+    assert finder(tmp_path / "work").found().private == ()

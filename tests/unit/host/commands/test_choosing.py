@@ -1,0 +1,56 @@
+"""Choosing a runner: the strongest that works, with reasons."""
+
+import os
+
+import pytest
+
+from handtools.core.errors import HostError
+from handtools.host.commands.launching import Launch
+from handtools.host.commands.runners.choosing import choose, confining
+
+
+class Rung:
+    boundary = "For tests."
+    confined = True
+
+    def __init__(self, name, problem=""):
+        self.name = name
+        self.problem = problem
+
+    def available(self):
+        return self.problem
+
+    def confine(self, launch):
+        from dataclasses import replace
+
+        self.made = os.open(os.devnull, os.O_RDONLY)
+        return replace(launch, pass_fds=(*launch.pass_fds, self.made))
+
+
+def test_the_first_that_works_is_taken_and_the_others_are_explained():
+    choice = choose([Rung("strong", "No namespaces here."), Rung("weak"), Rung("weaker")])
+    assert choice.runner.name == "weak"
+    assert [(each.name, each.reason) for each in choice.passed] == [("strong", "No namespaces here.")]
+    assert "No namespaces here." in choice.reason
+
+
+def test_a_wanted_runner_is_never_replaced_by_a_weaker_one():
+    with pytest.raises(HostError, match="No namespaces here"):
+        choose([Rung("strong", "No namespaces here."), Rung("weak")], wanted="strong")
+
+
+def test_a_runner_that_does_not_exist_is_an_error():
+    with pytest.raises(HostError, match="nothing"):
+        choose([Rung("weak")], wanted="nothing")
+
+
+def test_descriptors_of_the_runner_are_closed_and_others_are_not():
+    runner, ours = Rung("strong"), os.open(os.devnull, os.O_RDONLY)
+    try:
+        with confining(runner, Launch(argv=("true",), env={}, cwd="/", root="/x", pass_fds=(ours,))):
+            os.fstat(runner.made)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(runner.made)
+        os.fstat(ours)
+    finally:
+        os.close(ours)
