@@ -23,6 +23,8 @@ SHOWN_BYTES = 2_000
 SHOWN_LINES = 40
 LAST_SECONDS = 2.0
 """How long a result waits for the last of the progress to be told."""
+APART_SECONDS = 0.01
+"""Between the last progress and the result: the TypeScript SDK drops progress that it reads with the result."""
 
 
 class Follower:
@@ -42,15 +44,17 @@ class Follower:
             self._toolbox.listen(self._hear)
         send, receive = anyio.create_memory_object_stream[str](WAITING)
         self._followed[call_id] = send
-        told = anyio.Event()
+        told, count = anyio.Event(), [0]
         outcome: list[Result[Any]] = []
         try:
             async with anyio.create_task_group() as group:
-                group.start_soon(_pass_on, receive, report, told)
+                group.start_soon(_pass_on, receive, report, told, count)
                 outcome.append(await run())
                 # The end of the call closes the stream, behind the last of its progress.
                 with anyio.move_on_after(LAST_SECONDS):
                     await told.wait()
+                if count[0]:
+                    await anyio.sleep(APART_SECONDS)
                 group.cancel_scope.cancel()
         finally:
             self._followed.pop(call_id, None)
@@ -74,11 +78,12 @@ class Follower:
             stream.close()
 
 
-async def _pass_on(receive: MemoryObjectReceiveStream[str], report: Report, told: anyio.Event) -> None:
-    sent = 0
+async def _pass_on(
+    receive: MemoryObjectReceiveStream[str], report: Report, told: anyio.Event, count: list[int]
+) -> None:
     async with receive:
         async for text in receive:
-            sent += 1
+            count[0] += 1
             shown = clip(text, max_lines=SHOWN_LINES, max_bytes=SHOWN_BYTES, keep="tail").text
-            await report(float(sent), None, displayed(shown))
+            await report(float(count[0]), None, displayed(shown))
     told.set()
