@@ -209,11 +209,12 @@ class GuardedFiles:
         return missing[::-1]
 
     def _with_mode(self, located: str, change: Change) -> Node | None:
-        """A deletion records the mode, so that undo can bring it back; an edit leaves modes to their owner."""
-        if change.before is None or change.after is not None:
-            return change.before
+        """What takes the mode away records it, so that undo can bring it back; an edit leaves it to its owner."""
+        before, after = change.before, change.after
+        if before is None or (after is not None and after.mode is None):
+            return before
         facts = self.workspace.files.facts(located)
-        return Node(change.before.kind, change.before.data, facts.mode if facts else None)
+        return Node(before.kind, before.data, facts.mode if facts else None)
 
 
 def no_longer_kept(path: str) -> NotFound:

@@ -202,14 +202,15 @@ def _whole(workspace: Workspace, change: Change, paths: Collection[str]) -> bool
 def _step_back(change: Change, node: Node | None, *, merge: bool) -> Change | Conflict:
     """From what is there to what was before the change."""
     before, after = change.before, change.after
-    if _same(after, node):
+    if _same(after, node) or (_same(before, node) and not _other(before, node)):
         return Change(change.path, node, before)
+    if node is None:
+        return Conflict(change.path, "It was deleted since.", None)
     merged = _merged(base=after, ours=node, theirs=before)
     if merged is None:
         return Conflict(change.path, "It changed since, in the same place.", None)
     if not merge:
         return Conflict(change.path, "It changed since; the changes can be merged.", merged)
-    assert node is not None
     source = decode(node.data)
     plain = Node(
         "file", node.data, node.mode

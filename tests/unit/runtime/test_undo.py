@@ -86,6 +86,34 @@ async def test_a_created_file_that_changed_since_is_kept():
     assert content(box, "new.txt") == b"hi, and a person's words"
 
 
+async def test_what_a_person_took_back_already_is_no_conflict():
+    box = memory_toolbox()
+    call = Call(tool="write", args={"path": "new/x.txt", "content": "hi"})
+    await box.call(call)
+    box.workspace.files.perform(
+        box.workspace.files.plan(
+            [
+                Change("new/x.txt", Node("file", b"hi"), None),
+                Change("new", Node("folder"), None),
+            ]
+        )
+    )
+    result = await undone(box, "call", call.id)
+    assert result.ok
+    assert result.details.conflicts == []
+    assert (await undone(box, "call", call.id)).fault.code == "nothing_to_undo"
+
+
+async def test_an_edited_file_that_is_gone_is_said_to_be_deleted():
+    box = memory_toolbox({"a": b"one\n"})
+    call = await edited(box, "a", "one", "two")
+    by_hand(box, "a", None)
+    result = await undone(box, "call", call)
+    assert [kept.path for kept in result.details.conflicts] == ["a"]
+    assert "It was deleted since." in result.text
+    assert content(box, "a") is None
+
+
 async def test_a_file_that_changed_elsewhere_is_a_conflict_and_can_be_merged():
     box = memory_toolbox({"a": b"".join(b"line %d\n" % index for index in range(9))})
     call = await edited(box, "a", "line 1\n", "LINE 1\n")

@@ -199,3 +199,25 @@ async def test_a_patch_whose_drift_was_understood_says_so():
     done, _ = await patch(FILES, diff)
     assert done.ok, done.text
     assert done.details.notes == ["b.py: hunk 1 stood at line 1, not 3."]
+
+
+async def test_an_undo_takes_back_a_mode_too():
+    box, mode = moded({"run.sh": (b"x\n", 0o640)})
+    assert (
+        await box.call(
+            "patch", {"patch": "diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n"}
+        )
+    ).ok
+    assert mode("run.sh") == 0o750
+    undone = await box.call("undo", {"name": "run.sh"})
+    assert undone.details.restored == ["run.sh"]
+    assert mode("run.sh") == 0o640
+    assert (await box.call("undo", {"name": "run.sh", "action": "redo"})).ok
+    assert mode("run.sh") == 0o750
+
+
+async def test_a_refusal_points_at_the_text_above_it():
+    done, _ = await patch(
+        {"a": b"line 0\nline 1\n"}, "*** Begin Patch\n*** Update File: a\n@@\n-line x\n+y\n*** End Patch"
+    )
+    assert done.text.endswith("```\nIf those lines are meant, send the old text as above.")

@@ -35,7 +35,7 @@ def not_found(page: Page, olds: list[str], new: str) -> Refused:
     return _present(page, old, new) or Refused(
         code="not_found",
         message=f"old_string does not occur in the file. Nearest: lines {window.line}-{window.end_line}.",
-        hint="If those lines are meant, send the old_string below.",
+        hint="If those lines are meant, send old_string as above.",
         nearest=window,
         differences=differences(old, window),
         suggestion=_unique(page, window.line - 1, window.end_line),
@@ -55,7 +55,7 @@ def unclear(page: Page, why: Unclear, first: int, last: int, old: str) -> Refuse
     return Refused(
         code=why.code,
         message=f"{why} (lines {window.line}-{window.end_line})",
-        hint="Send the old_string below, and new_string in the same form.",
+        hint="Send old_string as above, and new_string in the same form.",
         nearest=window,
         differences=differences(old, window),
         suggestion=_unique(page, first, last),
@@ -88,7 +88,7 @@ def elided(page: Page, spans: list[tuple[int, int]]) -> Refused:
     return Refused(
         code="ambiguous",
         message=f"With lines left out, old_string fits {len(spans)} places.",
-        hint="Send every line of the place you mean, as below.",
+        hint="Send every line of the place you mean, as above.",
         places=places,
     )
 
@@ -122,7 +122,7 @@ def stale(page: Page, first: int, last: int) -> Refused:
     return Refused(
         code="stale",
         message=f"Lines {window.line}-{window.end_line} were changed by someone since you read them.",
-        hint="Look at the lines below and edit them as they are now.",
+        hint="Look at the lines above and edit them as they are now.",
         nearest=window,
         suggestion=_unique(page, first, last),
     )
@@ -260,7 +260,7 @@ def _whole_lines(page: Page, line: int, old: str, code: Code, why: str) -> Refus
     return Refused(
         code=code,
         message=why,
-        hint="Send whole lines, as below.",
+        hint="Send whole lines, as above.",
         nearest=page.window(line - 1, last),
         suggestion=_unique(page, line - 1, last),
     )
