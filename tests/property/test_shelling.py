@@ -128,7 +128,12 @@ def test_any_text_is_read_without_an_error(text):
         prefix(part)
 
 
-@pytest.mark.parametrize("depth", [2_000, 20_000])
+@pytest.mark.parametrize("depth", [2_000, 5_000])
 def test_deep_nesting_is_opaque_and_quick(depth):
     assert read_script("(" * depth + "ls" + ")" * depth).opaque
     assert read_script("$(" * depth).opaque
+
+
+@pytest.mark.parametrize("joint", [" && ", " | ", "; ", "\n"])
+def test_a_long_list_is_plain_all_the_same(joint):
+    assert read_script(joint.join(["foo a"] * 1_300)).parts == (("foo", "a"),) * 1_300

@@ -23,9 +23,14 @@ def judged(run: Run, rules: Iterable[Rule], tool: str, usual: Decision) -> list[
     strict = [*_strict(run, about), *([] if run.confined else _private(run, spoken))]
     if general:
         usual = _of(max(general, key=lambda rule: STRENGTH[rule.verdict]))
-    elif run.confined and usual.verdict == "ask":
+    elif run.confined and usual.verdict == "ask" and _looked_for(run, about):
         usual = Decision("allow", "confined", _CONFINED)
     return [*strict, *_parts(run, [rule for rule in about if rule.verdict == "allow"], usual)]
+
+
+def _looked_for(run: Run, rules: Sequence[Rule]) -> bool:
+    """Whether strict rules could look at all of it: padding must not carry a command past them."""
+    return run.script.seen or all(rule.verdict == "allow" for rule in rules)
 
 
 def _strict(run: Run, rules: Sequence[Rule]) -> Iterator[Decision]:

@@ -309,3 +309,23 @@ async def test_a_lasting_yes_to_an_odd_name_is_not_a_yes_to_the_name_inside_it()
     before = len(asked)
     await box.call("write", {"path": ".mcp.json", "content": "{}"})
     assert len(asked) == before + 1
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo " + "a" * 20_000 + "; rm x",
+        "(" + "ls a;" * 2_000 + "); rm x",
+        "echo \x07; rm x",
+        "echo '\ud800'; rm x",
+    ],
+    ids=["long", "many", "control", "surrogate"],
+)
+def test_padding_does_not_carry_a_command_past_a_denial(script):
+    assert verdict(script, confined=True) in {"ask", "deny"}
+    assert verdict(script, confined=True, policy=Policy()) == "allow"
+
+
+def test_a_script_without_commands_is_seen_whole():
+    assert verdict("export A=1", confined=True) == "allow"
+    assert verdict("echo 'a", confined=True) == "ask"

@@ -14,7 +14,8 @@ from handtools.text.shelling.words import Opaque, Words, literal, program
 if TYPE_CHECKING:
     from ast_grep_py import SgNode
 
-MOST_CHARS = 50_000
+MOST_CHARS = 12_000
+"""The worst of this length takes a second to read."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 _GAP = re.compile(r"(?:[ \t]|(?<=[ \t])\\\n)*")
 _BREAK = re.compile(r"(?:[ \t\n]|(?<=[ \t])\\\n)*")
@@ -88,24 +89,27 @@ def lowered(text: str) -> tuple[Words, ...]:
     return tuple((program(words[0]), *map(literal, words[1:])) for words in reading.commands)
 
 
-def _walk(node: "SgNode", reading: _Reading) -> None:
-    kind = node.kind()
-    if kind in _GROUPS:
-        children = node.children()
-        if kind == "redirected_statement" and children[0].kind() == "file_redirect":
-            raise Opaque("it redirects without a program")
-        for child in children:
-            _walk(child, reading)
-    elif kind == "command":
-        _command(node, reading)
-    elif kind in _JOINTS:
-        _take(node, "joint", reading)
-    elif kind == "comment":
-        _take(node, "comment", reading)
-    elif kind == "file_redirect":
-        _redirect(node, reading)
-    else:
-        raise Opaque(_REASONS.get(kind, f"it holds {kind.replace('_', ' ')}"))
+def _walk(root: "SgNode", reading: _Reading) -> None:
+    """By a stack of our own: a long list of commands is a deep tree."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        kind = node.kind()
+        if kind in _GROUPS:
+            children = node.children()
+            if kind == "redirected_statement" and children[0].kind() == "file_redirect":
+                raise Opaque("it redirects without a program")
+            waiting += reversed(children)
+        elif kind == "command":
+            _command(node, reading)
+        elif kind in _JOINTS:
+            _take(node, "joint", reading)
+        elif kind == "comment":
+            _take(node, "comment", reading)
+        elif kind == "file_redirect":
+            _redirect(node, reading)
+        else:
+            raise Opaque(_REASONS.get(kind, f"it holds {kind.replace('_', ' ')}"))
 
 
 def _command(node: "SgNode", reading: _Reading) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from handtools.text.shelling.hazards import hazards
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from ast_grep_py import SgNode
 
 _DEPTH = 4
-_MOST_FOUND = 200
+_MOST_FOUND = 5_000
 _FIERCE = {
     "rm": "deletes", "rmdir": "deletes", "shred": "destroys", "dd": "writes raw bytes", "mkfs": "formats",
     "sudo": "acts as another user", "doas": "acts as another user", "su": "acts as another user",
@@ -40,6 +41,8 @@ class Script:
     """Every command that was seen in it, at any depth: enough to find dangers, never to rule them out."""
     dangers: tuple[str, ...]
     """What a person should look at, in words."""
+    seen: bool = True
+    """Whether all of it was looked at; else it was too long, or not to be read."""
 
 
 @lru_cache(maxsize=64)
@@ -49,10 +52,19 @@ def read_script(text: str) -> Script:
         outer = lowered(text)
         parts = tuple(each for words in outer for each in (words, *inner(words)))
     except Opaque as reason:
-        found = tuple(_found(text, 0))[:_MOST_FOUND]
-        return Script(text, (), f"{reason}.", found, _dangers(text, found))
+        found = tuple(islice(_found(text, 0), _MOST_FOUND + 1))
+        seen = len(found) <= _MOST_FOUND and _readable(text)
+        return Script(text, (), f"{reason}.", found, _dangers(text, found), seen=seen)
     found = (*parts, *(guess for words in parts for guess in guesses(words)))
     return Script(text, parts, "", found, _dangers(text, parts))
+
+
+def _readable(text: str) -> bool:
+    """Whether the tree has everything in it."""
+    try:
+        return all(node.kind() != "ERROR" for node in nodes(parse(text)))
+    except Opaque:
+        return False
 
 
 def _found(text: str, depth: int) -> Iterator[Words]:
