@@ -37,7 +37,12 @@ def findings(root: Path, *, deep: bool) -> Iterator[Finding]:
     from handtools.host.state import state_folder
 
     yield _workspace(root)
-    state = state_folder(root)
+    try:
+        state = state_folder(root)
+    except HostError as failure:
+        yield Finding("state", "broken", str(failure), "Until then no call runs: none could be recorded.")
+        yield from _programs()
+        return
     yield Finding("state", "ok", f"{state}, {_size(_bytes_below(state))}")
     yield from _journal(root, state, deep=deep)
     yield Finding(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from handtools.cli.screen import Stopped
+from handtools.cli.screen import Stopped, remark
 from handtools.core.approval import Approval, Reply
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ def record_at(path: Path) -> Iterator[Record]:
     try:
         yield Record(path, workspace)
     finally:
+        if workspace.journal.healed:
+            remark(workspace.journal.healed)
         workspace.journal.close()
 
 

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from handtools.core.errors import UsageError
+
 
 def new_id() -> str:
     """A call id for callers that have none of their own."""
@@ -24,3 +26,7 @@ class Call:
     parent: str = ""
     deadline: float | None = None
     """Seconds from the start of the call; None leaves it to the toolbox's limits."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.args, Mapping):
+            raise UsageError("The arguments of a call are an object; parse a provider's JSON text first.")

@@ -15,7 +15,7 @@ class EditParams(BaseModel):
     """What the model sends."""
 
     path: str = Field(description="File to edit, relative to the workspace root.")
-    old_string: str = Field(min_length=1, description="Text to replace; must be in the file once.")
+    old_string: str = Field(description="Text to replace; must be in the file once.")
     new_string: str = Field(description="Text to put in its place.")
     replace_all: bool = Field(default=False, description="Replace every exact occurrence.")
     description: str = Field("", description="One line on what this is for.")

@@ -108,6 +108,24 @@ def test_the_state_inside_the_workspace_is_refused_in_one_clear_line(shell):
     assert "Traceback" not in ran.err
 
 
+def test_doctor_says_what_is_wrong_with_the_state_folder(shell, tmp_path):
+    (tmp_path / "file").write_text("")
+    ran = shell.run("doctor", "--json", HANDTOOLS_STATE=str(tmp_path / "file"))
+    rows = {row["name"]: row for row in ran.json["findings"]}
+    assert ran.code == 1
+    assert rows["state"]["state"] == "broken"
+    assert "HANDTOOLS_STATE" in rows["state"]["told"]
+
+
+def test_a_damaged_journal_is_told_by_the_command_that_finds_it(shell):
+    shell.write("a.txt", "x")
+    (journal,) = shell.state.rglob("journal.sqlite")
+    journal.write_bytes(b"not a database, at all" * 100)
+    ran = shell.run("log")
+    assert "damaged" in ran.err
+    assert "damaged" not in shell.run("log").err
+
+
 def test_a_page_of_a_large_log_reads_no_more_than_the_page(shell):
     shell.write("a.txt", "x")
     (journal,) = shell.state.rglob("journal.sqlite")

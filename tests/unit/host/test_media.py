@@ -175,9 +175,11 @@ async def test_a_notebook_as_text_is_its_json():
 
 
 async def test_a_notebook_that_is_none_can_still_be_read_as_text():
-    result = await read("a.ipynb", b'{"no": "cells"}')
-    assert result.fault.code == "wrong_kind"
-    assert "view=text" in result.text
+    for data in (b'{"no": "cells"}', b"[1]", b'{"cells": [null]}'):
+        result = await read("a.ipynb", data)
+        assert result.fault.code == "wrong_kind"
+        assert "its cells are not where they belong" in result.text
+        assert "view=text" in result.text
 
 
 def zipped():

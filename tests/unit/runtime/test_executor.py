@@ -7,6 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from handtools import Call, CancelToken, Context, Policy, Reply, Result, Rule, tool
+from handtools.core.errors import UsageError
 from handtools.core.events import Event, Progressed, Settled, Started
 from handtools.testing.fakes import memory_toolbox
 from handtools.toolbox import CODING, Toolbox
@@ -89,6 +90,11 @@ async def test_every_problem_with_the_arguments_is_named_at_once():
         "takes:",
     ):
         assert words in result.text
+
+
+async def test_arguments_that_are_still_text_are_a_mistake_of_the_caller():
+    with pytest.raises(UsageError, match="parse a provider's JSON text first"):
+        await memory_toolbox().call("read", '{"path": "a"}')
 
 
 async def test_an_unknown_tool_names_the_near_one():

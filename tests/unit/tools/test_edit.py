@@ -35,6 +35,13 @@ async def test_text_that_is_not_there_is_refused():
     assert files["a"] == b"x\n"
 
 
+async def test_an_empty_old_string_is_refused_with_the_tool_that_creates_files():
+    refused, files = await edit({"a": b"x\n"}, old_string="", new_string="z")
+    assert refused.fault.code == "invalid_input"
+    assert "To create a file, write it." in refused.text
+    assert files["a"] == b"x\n"
+
+
 async def test_the_same_text_twice_is_refused():
     refused, _ = await edit({"a": b"x\n"}, old_string="x", new_string="x")
     assert refused.fault.code == "invalid_input"

@@ -26,8 +26,13 @@ def preview(path: str, data: bytes) -> Preview:
         parts = [_cell(number, cell, language) for number, cell in enumerate(cells, 1)]
         images = [image for cell in cells for image in _images(cell)]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
+        why = (
+            f"it is no JSON ({error})"
+            if isinstance(error, ValueError)
+            else "its cells are not where they belong"
+        )
         hint = "Read it with view=text."
-        raise WrongKind(f"`{path}` is not a notebook that can be read: {error}.", hint=hint) from error
+        raise WrongKind(f"`{path}` is not a notebook that can be read: {why}.", hint=hint) from error
     left_out = f"{len(images) - MOST_IMAGES} more pictures" if len(images) > MOST_IMAGES else ""
     return Preview(
         kind="notebook",
