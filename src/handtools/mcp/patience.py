@@ -17,13 +17,15 @@ def hasty(seconds: float) -> type[Any]:
             super().connection_made(transport)
             self._wait()
 
-        def data_received(self, data: bytes) -> None:
+        def hear(self, data: bytes) -> None:
             super().data_received(data)
             waiting = self.conn.their_state is h11.IDLE
             if waiting and self._late is None:
                 self._wait()
             elif not waiting:
                 self._stop_waiting()
+
+        data_received = hear
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_waiting()

@@ -54,18 +54,23 @@ class Registry:
         """Nothing of ours is tied to the SDK's lifespan."""
         yield {}
 
-    def get_request_handler(self, method: str) -> Method | None:  # the SDK's name
+    def request(self, method: str) -> Method | None:
         """What answers a request."""
         return self.requests.get(method)
 
-    def get_notification_handler(self, method: str) -> Method | None:  # the SDK's name
+    def notification(self, method: str) -> Method | None:
         """What hears a notification."""
         return self.notifications.get(method)
 
     @property
-    def server_info_stamp(self) -> dict[str, Any]:  # the SDK's name
+    def identity(self) -> dict[str, Any]:
         """Who we are, as every answer of the current protocol says."""
         return copy.copy(IDENTITY)
+
+    # The same, as the SDK calls them.
+    get_request_handler = request
+    get_notification_handler = notification
+    server_info_stamp = identity
 
     def create_initialization_options(self) -> Any:
         """What the handshake of older protocols answers."""

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import anyio
 import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
@@ -48,6 +49,13 @@ def on_stdio(folder):
             yield client
 
     return connect
+
+
+async def appears(path):
+    """Return when a file is there: another process makes it, and nothing else tells."""
+    with anyio.fail_after(30):
+        while not path.exists():
+            await anyio.to_thread.run_sync(select.select, [], [], [], 0.02)
 
 
 def text(result):

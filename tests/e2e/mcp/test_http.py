@@ -7,7 +7,7 @@ import anyio
 import httpx2
 import pytest
 
-from tests.e2e.mcp.conftest import CURRENT, OLDER, text
+from tests.e2e.mcp.conftest import CURRENT, OLDER, appears, text
 from tests.e2e.mcp.test_stdio import CALL_ID, answering
 
 pytestmark = pytest.mark.anyio
@@ -176,8 +176,7 @@ async def test_stopping_lets_a_running_call_end(on_http, tmp_path):
         await client.list_tools()  # the client would fetch it after the call, when the door is closed
 
         async def stop():
-            while not (tmp_path / "marks").exists():
-                await anyio.sleep(0.02)
+            await appears(tmp_path / "marks")
             site.process.send_signal(signal.SIGTERM)
 
         group.start_soon(stop)
@@ -193,8 +192,7 @@ async def test_a_call_that_outlasts_the_grace_is_recorded_as_cancelled(on_http, 
         async with site.connect(token) as client, anyio.create_task_group() as group:
 
             async def stop():
-                while not (tmp_path / "marks").exists():
-                    await anyio.sleep(0.02)
+                await appears(tmp_path / "marks")
                 site.process.send_signal(signal.SIGTERM)
 
             group.start_soon(stop)

@@ -6,7 +6,7 @@ import pytest
 from handtools import Call, CancelToken, Reply, UsageError
 from handtools.core.errors import HostError
 from handtools.mcp.remote import RemoteToolbox
-from tests.e2e.mcp.conftest import sites
+from tests.e2e.mcp.conftest import appears, sites
 
 pytestmark = pytest.mark.anyio
 
@@ -59,8 +59,7 @@ async def test_a_token_cancels_the_call_there(box, tmp_path):
     async with anyio.create_task_group() as group:
 
         async def stop():
-            while not marks.exists():
-                await anyio.sleep(0.02)
+            await appears(marks)
             token.cancel()
 
         group.start_soon(stop)
@@ -74,8 +73,7 @@ async def test_whoever_stops_waiting_cancels_the_call_there(box, tmp_path):
     with anyio.move_on_after(30) as scope:
 
         async def stop():
-            while not marks.exists():
-                await anyio.sleep(0.02)
+            await appears(marks)
             scope.cancel()
 
         async with anyio.create_task_group() as group:
@@ -99,8 +97,7 @@ async def test_a_connection_that_breaks_in_the_middle_is_made_again_and_the_call
             group.start_soon(_pump, client, server)
             if cuts and answered_once():
                 cuts -= 1
-                while not marks.exists():
-                    await anyio.sleep(0.02)
+                await appears(marks)
             else:
                 await _pump(server, client)
             group.cancel_scope.cancel()

@@ -1,0 +1,95 @@
+"""The commands that people type around the server."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HANDTOOLS = str(Path(sys.executable).with_name("handtools"))
+
+
+@pytest.fixture
+def run(folder, tmp_path):
+    def run(*words):
+        home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+        return subprocess.run(
+            [HANDTOOLS, *words, "-C", str(folder)],
+            capture_output=True, text=True, timeout=90, check=False, env=os.environ | home,
+        )  # fmt: skip
+
+    return run
+
+
+def test_what_is_installed_starts_the_server_and_goes_again(run, folder):
+    (folder / ".cursor").mkdir()
+    file = folder / ".cursor" / "mcp.json"
+    before = '{\n  // mine\n  "mcpServers": {"other": {"command": "x"}}\n}\n'
+    file.write_text(before)
+    assert run("install", "cursor", "--print").returncode == 0
+    assert file.read_text() == before
+    assert run("install", "cursor").returncode == 0
+    entry = json.loads(file.read_text().replace("// mine", ""))["mcpServers"]["handtools"]
+    hello = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
+    with subprocess.Popen([entry["command"], *entry["args"]], stdin=-1, stdout=-1) as server:
+        server.stdin.write(line.encode() + b"\n")
+        server.stdin.flush()
+        assert json.loads(server.stdout.readline())["result"]["serverInfo"]["name"] == "handtools"
+        server.stdin.close()
+        assert server.wait(20) == 0
+    assert run("uninstall", "cursor").returncode == 0
+    assert file.read_text() == before
+    assert run("uninstall", "cursor").returncode == 1
+
+
+def test_a_file_that_held_nothing_else_is_gone_again(run, folder):
+    for client in ("claude", "codex", "goose", "zed", "opencode"):
+        assert run("install", client).returncode == 0
+        assert run("uninstall", client).returncode == 0
+    assert not list(folder.rglob("*.json"))
+
+
+def test_the_doctor_starts_the_server_and_finds_a_program_that_is_gone(run, folder):
+    found = json.loads(run("doctor", "--mcp", "--json").stdout)
+    assert found["ok"]
+    assert {f["name"]: f["state"] for f in found["findings"]}["server"] == "ok"
+    lost = {"mcpServers": {"handtools": {"command": "/gone/handtools", "args": ["mcp", "."]}}}
+    (folder / ".mcp.json").write_text(json.dumps(lost))
+    found = json.loads(run("doctor", "--mcp", "--json").stdout)
+    (claude,) = [f for f in found["findings"] if f["name"] == "Claude Code"]
+    assert claude["state"] == "broken"
+    assert claude["step"] == "handtools install claude"
+
+
+def test_the_tokens_of_all_definitions_are_told(run):
+    told = json.loads(run("tokens", "--json").stdout)
+    assert told["total"] == sum(told["tokens"].values()) <= 6_000
+
+
+@pytest.mark.parametrize(
+    "words", [["/no/such/folder"], [".", "--preset", "reading", "--unattended", "allow", "x"]]
+)
+def test_a_server_that_can_t_start_says_why_on_stderr(words, tmp_path):
+    ran = subprocess.run(
+        [HANDTOOLS, "mcp", *words], capture_output=True, timeout=60, check=False, stdin=subprocess.DEVNULL
+    )
+    assert ran.returncode != 0
+    assert ran.stdout == b""
+    assert ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["--http", "nonsense"], "no address"), (["--http", "0.0.0.0:0"], "--allow-host")],
+)
+def test_a_site_that_can_t_start_says_why(run, words, said):
+    ran = run("serve", *words)
+    assert ran.returncode == 1
+    assert said in ran.stderr
