@@ -39,7 +39,7 @@ class _Replay:
         for number, op in enumerate(self.ops):
             steps[op.kind](number, op)
         self._copy_to(self.match.last)
-        if self.match.loss > Loss.NOTHING:
+        if self.match.loss > Loss.NOTHING or None in self.match.places:
             self._check_slides()
         ends = [end for _, end in self.rows]
         rows = self.page.rows

@@ -111,3 +111,11 @@ def test_line_ends_themselves_can_be_edited():
     outcome = replace("a\r\nb\n", "a\r\n", "a\n")
     assert isinstance(outcome, Applied)
     assert outcome.text == "a\nb\n"
+
+
+def test_a_blank_line_that_only_old_string_has_leaves_open_which_blank_line_stays():
+    body = "  using AsmSymbol = pair<string, int>;\n\nprivate:\n  Module *First = nullptr;\n"
+    old = "  using AsmSymbol = pair<string, int>;\n\nprivate:\n\n"
+    outcome = replace(body, old, "  using AsmSymbol = pair<string, int>;\n\n")
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "unclear"
