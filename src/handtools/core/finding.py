@@ -168,11 +168,12 @@ def shown(seen: Sequence[Sight]) -> str:
 
 def fitted(seen: Sequence[Sight], tokens: int) -> tuple[str, int]:
     """As many sights as fit, without surroundings if need be; one at least. The text, and how many."""
+    text, count = "", 0
     for some in _smaller(seen):
-        text = shown(some)
+        text, count = shown(some), len(some)
         if estimate(text) <= tokens:
             break
-    return text, len(some)
+    return text, count
 
 
 def _smaller(seen: Sequence[Sight]) -> Iterator[Sequence[Sight]]:
