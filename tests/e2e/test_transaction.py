@@ -1,7 +1,9 @@
 """Commands as transactions: their changes are judged before they land, can be taken back, and survive crashes."""
 
+import contextlib
 import os
 import random
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -237,6 +239,16 @@ def left_mounts(base):
     return [line for line in Path("/proc/mounts").read_text().splitlines() if str(base) in line]
 
 
+def named(word):
+    """The processes that have a word among their arguments."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if word in Path(f"/proc/{pid}/cmdline").read_text().split("\0"):
+                found.append(int(pid))
+    return found
+
+
 def test_a_crash_while_a_command_runs_leaves_no_process_no_mount_and_no_change(base):
     number = 100_000 + os.getpid()
     before = snapshot(base / "work")
@@ -244,29 +256,21 @@ def test_a_crash_while_a_command_runs_leaves_no_process_no_mount_and_no_change(b
     for line in process.stdout:
         if line.startswith("Progressed"):
             break
+    running = [os.pidfd_open(pid) for pid in named(str(number)) if pid != process.pid]
+    assert running
     process.kill()
     process.wait()
     process.stdout.close()
+    for pidfd in running:
+        waiting = select.poll()
+        waiting.register(pidfd, select.POLLIN)
+        assert waiting.poll(20_000), "it outlived us"
+        os.close(pidfd)
 
-    def running():
-        found = []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                found += (
-                    [pid] if str(number) in Path(f"/proc/{pid}/cmdline").read_text().split("\0") else []
-                )
-            except OSError:
-                continue
-        return found
+    async def tidy():
+        await crash_box(base).call("think", {"thought": "the first call tidies up"})
 
-    async def gone():
-        with anyio.fail_after(20):
-            while running():
-                await anyio.sleep(0.01)
-        box = crash_box(base)
-        await box.call("think", {"thought": "the first call tidies up"})
-
-    anyio.run(gone)
+    anyio.run(tidy)
     assert snapshot(base / "work") == before
     assert left_mounts(base) == []
     assert items(base) == []

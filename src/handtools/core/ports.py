@@ -1,6 +1,6 @@
 """Ports: what tools may reach, and what a machine must offer. The runtime stands between the two."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -11,6 +11,7 @@ from handtools.core.command import Command, Exit, Job, Page, Ran, Show
 from handtools.core.media import MediaKind, Preview, Wish
 from handtools.core.searching import Admit, Hits, Paths, Patterns, Scope, Tallies, Tree, Wanted
 from handtools.core.syntax import Match, Outline, Role, Spot, Symbol
+from handtools.core.vault import Vault
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ class HostFiles(Protocol):
         ...
 
     @property
-    def vault(self) -> "Vault | None":
+    def vault(self) -> Vault | None:
         """Where held things are while they are not at their path."""
         ...
 
@@ -107,30 +108,6 @@ class HostFiles(Protocol):
 
     def sweep(self, step: Step) -> str | None:
         """After a crash: put away what a step left beside its target; says where bytes that are not ours went."""
-        ...
-
-
-class Vault(Protocol):
-    """Things kept outside the workspace as they are: moved in and out, not read and written."""
-
-    def has(self, ref: str) -> bool:
-        """Whether the thing is here, and not at its path."""
-        ...
-
-    def read(self, ref: str, most: int) -> bytes | None:
-        """The bytes of a file that is here, unless there are more than so many."""
-        ...
-
-    def drop(self, ref: str, *, erase: bool = False) -> None:
-        """Let go of a thing; no error when it is not here. With `erase`, a file's bytes are overwritten first."""
-        ...
-
-    def clear(self, name: str) -> None:
-        """Remove what is left of an item when its changes have landed, or never will."""
-        ...
-
-    def tidy(self, wanted: Collection[str]) -> int:
-        """Remove the items that nobody works on and the record does not name; gives back how many."""
         ...
 
 

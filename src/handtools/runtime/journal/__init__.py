@@ -2,7 +2,8 @@
 
 from contextlib import AbstractContextManager
 
-from handtools.core.ports import Store, Vault
+from handtools.core.ports import Store
+from handtools.core.vault import Vault
 from handtools.runtime.journal.blobs import Blobs
 from handtools.runtime.journal.calls import Calls, LoggedCall
 from handtools.runtime.journal.database import Database, Occupied

@@ -93,17 +93,8 @@ class Entries:
             nodes = [node for step in steps for node in (step.change.before, step.change.after) if node]
             self._blobs.put(connection, nodes)
             self._refs.put(connection, [node.held for node in nodes if node.held])
-            row = (
-                call.id,
-                ordinal,
-                call.session,
-                call.turn,
-                kind,
-                "intent",
-                coverage,
-                fingerprint,
-                note,
-            )
+            facts = (call.id, ordinal, call.session, call.turn, kind)
+            row = (*facts, "intent", coverage, fingerprint, note)
             entry = connection.execute(
                 "INSERT INTO entries "
                 "(call_id, ordinal, session, turn, kind, state, coverage, fingerprint, note, at) "

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from handtools.core.changes import Held
-from handtools.core.ports import Vault
+from handtools.core.vault import Vault
 from handtools.runtime.journal.database import Database, storable, stored
 
 
