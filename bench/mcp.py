@@ -25,7 +25,8 @@ import mcp_types as types
 from mcp.server.lowlevel import Server
 
 async def listed(ctx, params):
-    return types.ListToolsResult(tools=[types.Tool(name="noop", input_schema={"type": "object", "properties": {}})])
+    noop = types.Tool(name="noop", input_schema={"type": "object", "properties": {}})
+    return types.ListToolsResult(tools=[noop])
 
 async def called(ctx, params):
     return types.CallToolResult(content=[types.TextContent(text="Nothing was done.", type="text")])
@@ -105,7 +106,9 @@ def _starts(root: Path, *, rounds: int, npm: Path | None) -> Iterator[Figure]:
             "commander": "@wonderwhy-er/desktop-commander/dist/index.js",
         }
         for name, script in scripts.items():
-            commands[name] = ["node", str(npm / "node_modules" / script), str(root)]
+            program = npm / "node_modules" / script
+            if program.exists():
+                commands[name] = ["node", str(program), str(root)]
     taken: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(rounds):
         for name, command in commands.items():

@@ -7,6 +7,7 @@ costs there. Where the streams are not pipes (a file, another system) it is used
 import asyncio
 import contextlib
 import os
+import stat
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -25,13 +26,10 @@ async def standard_streams(listed: Callable[[], Json]) -> AsyncIterator[tuple[An
     Meanwhile stray prints go to stderr, and children read nothing.
     """
     with _claimed() as (incoming, outgoing):
-        reader, loop = asyncio.StreamReader(limit=LINE_BYTES), asyncio.get_running_loop()
-        try:
-            taking, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), incoming)
-            giving, flow = await loop.connect_write_pipe(_Flow, outgoing)
-        except (ValueError, NotImplementedError):
-            taking = None
-        if taking is not None:
+        reader = asyncio.StreamReader(limit=LINE_BYTES)
+        connected = await _connected(reader, incoming, outgoing)
+        if connected is not None:
+            taking, giving, flow = connected
             greeting = Greeting(listed, giving.write)
             await greeting.greet(reader)
             try:
@@ -44,6 +42,19 @@ async def standard_streams(listed: Callable[[], Json]) -> AsyncIterator[tuple[An
 
     async with stdio_server() as (reading, writing):
         yield reading, writing
+
+
+async def _connected(
+    reader: asyncio.StreamReader, incoming: Any, outgoing: Any
+) -> tuple[asyncio.ReadTransport, asyncio.WriteTransport, "_Flow"] | None:
+    """Both streams in the event loop's hands; None where they are no pipes."""
+    modes = [os.fstat(file.fileno()).st_mode for file in (incoming, outgoing)]
+    if sys.platform == "win32" or not all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in modes):
+        return None
+    loop = asyncio.get_running_loop()
+    taking, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), incoming)
+    giving, flow = await loop.connect_write_pipe(_Flow, outgoing)
+    return taking, giving, flow
 
 
 class Incoming:
@@ -110,7 +121,7 @@ class _Flow(asyncio.Protocol):
     def resume_writing(self) -> None:
         self.room.set()
 
-    def connection_lost(self, _: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the name is asyncio's
         self.room.set()
 
 

@@ -81,3 +81,13 @@ def test_a_line_that_is_no_message_does_not_end_the_server(folder):
             lines.append(json.loads(child.stdout.readline()))
         child.stdin.close()
     assert lines[-1]["result"]["tools"]
+
+
+def test_streams_that_are_files_are_served_too(folder, tmp_path):
+    lines = [json.dumps({"jsonrpc": "2.0", **message}) for message in handshake("2025-11-25")]
+    (tmp_path / "in").write_text("\n".join(lines) + "\n")
+    command = [sys.executable, str(HERE / "workshop.py"), str(folder)]
+    with (tmp_path / "in").open() as given, (tmp_path / "out").open("w") as taken:
+        subprocess.run(command, stdin=given, stdout=taken, timeout=60, check=True, env=os.environ)
+    answers = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
+    assert answers[0]["result"]["serverInfo"]["name"] == "handtools"
