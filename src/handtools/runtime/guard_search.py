@@ -93,6 +93,9 @@ class GuardedSearch:
             raise NotFound(f"There is nothing at `{scope.root}`.", hint=hint)
         if folder and facts.kind != "folder":
             raise WrongKind(f"`{scope.root}` is not a folder.", hint="Give the folder it is in.")
+        if facts.kind == "other":
+            hint = "Search a file or a folder."
+            raise WrongKind(f"`{scope.root}` is a pipe, a socket or a device.", hint=hint)
         sieve = Sieve(self.gate.policy, self.gate.call.tool)
         return replace(scope, root=located, exclude=(*scope.exclude, *sieve.globs)), sieve
 

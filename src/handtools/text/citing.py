@@ -1,5 +1,6 @@
 """Citing: hits as a reader sees them, with the lines around and the symbols above."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -7,6 +8,7 @@ from handtools.text.clipping import clip_line
 
 LINE_CHARS = 300
 """Longer lines are clipped around the match."""
+_BREAKING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,14 @@ class Citation:
         return clip_line(line, LINE_CHARS, around=None if number else self.at)
 
 
+def named(path: str) -> str:
+    """A path on one line: a name that holds a line end must not look like another answer."""
+    return _BREAKING.sub(lambda sign: sign[0].encode("unicode_escape").decode(), path)
+
+
 def cite(path: str, citations: Sequence[Citation]) -> str:
     """Render the hits of one file: `12:` before a hit, `12-` before a line beside it, `--` in between."""
-    shown = [path]
+    shown = [named(path)]
     crumbs = ""
     wide = any(citation.around for citation in citations)
     for rows, above in _chunks(citations):

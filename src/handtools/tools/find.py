@@ -11,6 +11,7 @@ from handtools.core.errors import InvalidInput
 from handtools.core.result import Result
 from handtools.core.searching import Entry, Paths, Scope, Wanted
 from handtools.core.tool import tool
+from handtools.text.citing import named
 from handtools.text.encoding import displayed
 from handtools.text.fitting import fitting
 from handtools.text.resuming import BadResume, Resume
@@ -111,7 +112,7 @@ def _resume(params: FindParams) -> Resume | None:
 
 
 def _row(entry: Entry) -> str:
-    return f"{entry.path}/" if entry.kind == "folder" else entry.path
+    return named(entry.path) + "/" * (entry.kind == "folder")
 
 
 def _detail(entry: Entry) -> FindEntry:

@@ -11,7 +11,7 @@ from handtools.core.result import Result
 from handtools.core.searching import Gaps, Hits, Patterns, Scope, Tally
 from handtools.core.syntax import Role
 from handtools.core.tool import tool
-from handtools.text.citing import LINE_CHARS
+from handtools.text.citing import LINE_CHARS, named
 from handtools.text.clipping import clip_line
 from handtools.text.cursors import BadCursor, Cursor, parse
 from handtools.text.encoding import displayed
@@ -186,7 +186,7 @@ async def _files(ctx: Context, params: GrepParams) -> Result[GrepDetails]:
 
     page = sorted(found.tallies, key=rank)[params.offset : params.offset + params.limit]
     end, total = params.offset + len(page), len(found.tallies)
-    rows = [f"{tally.path}:{tally.matches}" if by_count else tally.path for tally in page]
+    rows = [named(tally.path) + f":{tally.matches}" * by_count for tally in page]
     more = "more than " if found.gaps.capped else ""
     notes = [f"Showing {len(page)} of {more}{total} files with {more}{matches} matches."]
     notes += [f"Next page: offset={end}."] * (end < total) + found.gaps.notes

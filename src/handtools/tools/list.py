@@ -8,6 +8,7 @@ from handtools.core.context import Context
 from handtools.core.result import Result
 from handtools.core.searching import Branch, Scope, Tree
 from handtools.core.tool import tool
+from handtools.text.citing import named
 from handtools.text.encoding import displayed
 from handtools.text.fitting import fitting
 
@@ -91,7 +92,7 @@ def _rows(branches: Sequence[Branch], level: int, *, tree: bool) -> Iterator[tup
     for branch in branches:
         path, sign = branch.entry.path, {"folder": "/", "link": "@"}.get(branch.entry.kind, "")
         shown = path.rpartition("/")[2] if level else path
-        yield f"{'  ' * level}{shown}{sign}", branch
+        yield f"{'  ' * level}{named(shown)}{sign}", branch
         yield from _rows(branch.branches or (), level + 1, tree=tree)
 
 

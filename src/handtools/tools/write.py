@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from handtools.core.changes import Change, ChangeSet
 from handtools.core.context import Context
-from handtools.core.errors import AlreadyExists, InvalidInput, NotFound, TooLarge
+from handtools.core.errors import AlreadyExists, InvalidInput, NotFound, TooLarge, WrongKind
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text.diffing import first_changed_line, trim_indent, unified
@@ -64,6 +64,9 @@ async def write(ctx: Context, params: WriteParams) -> Result[WriteDetails]:
 
 async def _present(ctx: Context, params: WriteParams) -> bytes | None:
     facts = await ctx.files.facts(params.path)
+    if params.path.endswith("/") or (facts is not None and facts.kind == "folder"):
+        hint = "Give the path of a file; the folders above it are made."
+        raise WrongKind(f"`{params.path}` is the name of a folder.", hint=hint)
     if params.mode == "create":
         if facts is not None:
             hint = "Edit it, or write with mode=overwrite."

@@ -72,3 +72,13 @@ async def test_the_details_carry_the_diff():
     assert "-two" in result.details.diff
     assert "+2" in result.details.diff
     assert result.details.first_changed_line == 2
+
+
+@pytest.mark.parametrize("path", ["new/", "there", ".", ""])
+@pytest.mark.parametrize("mode", ["create", "overwrite"])
+async def test_a_folder_is_not_written_and_the_answer_asks_for_a_file(path, mode):
+    box = memory_toolbox({"there/a": b""})
+    result = await box.call("write", {"path": path, "content": "x", "mode": mode})
+    assert result.fault.code == "wrong_kind"
+    assert "the path of a file" in result.text
+    assert box.workspace.files.files == {"there/a": b""}
