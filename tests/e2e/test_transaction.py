@@ -6,6 +6,7 @@ import random
 import select
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import anyio
@@ -239,13 +240,16 @@ def left_mounts(base):
     return [line for line in Path("/proc/mounts").read_text().splitlines() if str(base) in line]
 
 
-def named(word):
-    """The processes that have a word among their arguments."""
+def started(word, but):
+    """Handles of the processes that have a word among their arguments, as soon as there is one."""
     found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            if word in Path(f"/proc/{pid}/cmdline").read_text().split("\0"):
-                found.append(int(pid))
+    deadline = time.monotonic() + 20
+    while not found and time.monotonic() < deadline:
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                if word in Path(f"/proc/{pid}/cmdline").read_text().split("\0") and int(pid) != but:
+                    found.append(os.pidfd_open(int(pid)))
+    assert found, "it never ran"
     return found
 
 
@@ -256,11 +260,12 @@ def test_a_crash_while_a_command_runs_leaves_no_process_no_mount_and_no_change(b
     for line in process.stdout:
         if line.startswith("Progressed"):
             break
-    running = [os.pidfd_open(pid) for pid in named(str(number)) if pid != process.pid]
-    assert running
-    process.kill()
-    process.wait()
-    process.stdout.close()
+    try:
+        running = started(str(number), but=process.pid)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
     for pidfd in running:
         waiting = select.poll()
         waiting.register(pidfd, select.POLLIN)
