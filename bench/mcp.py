@@ -90,8 +90,8 @@ async def _figures(*, quick: bool, npm: Path | None) -> AsyncIterator[Figure]:
         for figure in _starts(root, rounds=3 if quick else 11, npm=npm):
             yield figure
         for clients in (1, 16):
-            yield await _round_trips("stdio", root, clients, rounds=4 if quick else 15)
-            yield await _round_trips("http", root, clients, rounds=4 if quick else 15)
+            yield await _round_trips("stdio", root, clients, rounds=12 if quick else 40)
+            yield await _round_trips("http", root, clients, rounds=12 if quick else 40)
         async for figure in _crowd(root, clients=16 if quick else 64, calls=25 if quick else 200):
             yield figure
 
@@ -218,7 +218,11 @@ async def _server(
         connected: list[Any] = []
         serving: list[int] = []
         if kind == "stdio":
-            for _ in range(clients):
+            for number in range(clients):
+                # A client that starts a server of its own has a folder of its own.
+                if ours:
+                    program[-1] = str(root.with_name(f"{kind}-{number}"))
+                    Path(program[-1]).mkdir(exist_ok=True)
                 process = await asyncio.create_subprocess_exec(
                     sys.executable, *program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, limit=1 << 24
                 )
@@ -244,7 +248,7 @@ async def _server(
 
 async def _round_trips(kind: str, root: Path, clients: int, *, rounds: int) -> Figure:
     """Calls of a tool that does nothing, ours and bare in turn."""
-    calls = 40 if clients == 1 else 10
+    calls = 15 if clients == 1 else 3
     # Sixteen Python processes do not fit this machine: stdio clients are few where each has a server of its own.
     processes = min(clients, 4) if kind == "stdio" else clients
     async with (

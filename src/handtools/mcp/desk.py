@@ -191,9 +191,9 @@ class Desk:
         given = (params.input_responses or {}).get(asking.KEY)
         reply = asking.reply(getattr(given, "action", None), getattr(given, "content", None))
         if reply is None or kept is None or self.asks != "client":
-            return await self.attended.call(
-                kept.call if kept else Call(tool=params.name, args={}, id=call_id)
-            )
+            # Left open, answered elsewhere, or not the client's to answer: how it stands now.
+            same = Call(tool=params.name, args=params.arguments or {}, id=call_id)
+            return await self.attended.call(kept.call if kept else same)
         return await self.attended.resume(call_id, reply)
 
     async def _settle(
