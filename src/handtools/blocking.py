@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import anyio
 
@@ -27,6 +27,12 @@ class BlockingToolbox:
 
     def __init__(self, toolbox: Toolbox) -> None:
         self.toolbox = toolbox
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     call = _waiting(Toolbox.call)
     resume = _waiting(Toolbox.resume)

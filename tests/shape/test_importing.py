@@ -48,13 +48,16 @@ for name in Hidden.names:
     sys.modules.pop(name, None)
 sys.meta_path.insert(0, Hidden())
 
+# Programs of their own, started on Linux alone; nothing imports them.
+PROGRAMS = ("processes.supervisor", "processes.entering")
+
 import pkgutil
 import handtools
 from importlib import import_module
 from pathlib import Path
 
 for module in pkgutil.walk_packages(handtools.__path__, "handtools."):
-    if not module.name.endswith("__main__"):
+    if not module.name.endswith(("__main__", *PROGRAMS)):
         import_module(module.name)
 
 from handtools import BlockingToolbox, coding

@@ -12,7 +12,7 @@ from handtools.cli.outcome import FAILED, exit_code, present
 from handtools.cli.screen import Stopped, out, print_json, remark, visible
 
 if TYPE_CHECKING:
-    from handtools.core.ports import UndoScope
+    from handtools.core.history import UndoScope
     from handtools.core.result import Result
     from handtools.runtime.journal.calls import Author
 

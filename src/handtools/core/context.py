@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from handtools.core.call import Call
-from handtools.core.ports import Commands, Files, History, Media, Progress, Search, Syntax
+from handtools.core.history import History
+from handtools.core.ports import Commands, Files, Media, Progress, Search, Syntax
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

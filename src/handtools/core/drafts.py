@@ -15,7 +15,8 @@ from handtools.core.errors import (
     ToolError,
     WrongKind,
 )
-from handtools.core.ports import Files, History
+from handtools.core.history import History
+from handtools.core.ports import Files
 from handtools.text.diffing import Same, first_changed_line, unified
 from handtools.text.encoding import Source, Unencodable, decode, displayed, is_binary
 from handtools.text.lines import adopt
@@ -97,6 +98,7 @@ class Draft:
     async def read(cls, files: Files, path: str, *, text_only: bool = True) -> Self:
         """The file as it is; refused where it is no text or too large."""
         before = await files.read(path)
+        path = files.named(path)
         if is_binary(before):
             if not text_only:
                 return cls(path, before, _PLAIN, "")

@@ -41,6 +41,10 @@ class Files(Protocol):
         """What a folder holds, by name."""
         ...
 
+    def named(self, path: str) -> str:
+        """The path as answers and diffs show it: relative to the workspace, links resolved."""
+        ...
+
     async def seen(self, path: str) -> bytes | None:
         """What this agent last saw of a file, where that was kept."""
         ...
@@ -92,6 +96,10 @@ class HostFiles(Protocol):
     @property
     def vault(self) -> Vault | None:
         """Where held things are while they are not at their path."""
+        ...
+
+    def writable(self, path: str) -> bool:
+        """Whether this user may write to what is there; a program that opens it would be let."""
         ...
 
     def locate(self, path: str) -> str:
@@ -284,46 +292,6 @@ class Store(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
-    """One recorded version of a path."""
-
-    number: int
-    call_id: str
-    tool: str
-    at: float
-    action: str
-    bytes: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Replacer:
-    """The call that replaced a text, and how many calls of the session came after it."""
-
-    call_id: str
-    tool: str
-    calls_ago: int
-
-
-@dataclass(frozen=True, slots=True)
-class Undone:
-    """What an undo restored, and what it left alone."""
-
-    entry: int | None
-    restored: tuple[str, ...]
-    conflicts: tuple["Conflict", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """A path that is no longer as the call left it: kept as it is, with a merge to take or leave."""
-
-    path: str
-    reason: str
-    merged: str | None
-    """The three-way merge, where it is clean."""
-
-
 class Syntax(Protocol):
     """What parsers know about bytes that the caller holds already: no effect on the world, so nothing to judge."""
 
@@ -361,33 +329,6 @@ class Media(Protocol):
 
     async def preview(self, path: str, data: bytes, wish: Wish) -> Preview | None:
         """The file as text or pictures; None when nothing here can show it."""
-        ...
-
-
-UndoScope = Literal["call", "turn", "session", "path"]
-
-
-class History(Protocol):
-    """The record, as the undo tool sees it."""
-
-    async def undo(self, scope: UndoScope, name: str, *, merge: bool = False) -> Undone:
-        """Take back a call, a turn, a session, or the last change of a path."""
-        ...
-
-    async def redo(self, scope: UndoScope, name: str, *, merge: bool = False) -> Undone:
-        """Take back the last undo of the same words."""
-        ...
-
-    async def versions(self, path: str) -> list[Version]:
-        """Recorded versions of a path, newest first."""
-        ...
-
-    async def restore(self, path: str, number: int) -> Undone:
-        """Bring a path back to a recorded version."""
-        ...
-
-    async def replacer(self, path: str, text: str) -> "Replacer | None":
-        """The recorded call that took a text out of a file, where there is one."""
         ...
 
 

@@ -72,6 +72,11 @@ class Folder:
         except FileNotFoundError:
             return None
 
+    def writable(self, name: str) -> bool:
+        """Whether this user may write to what the name stands for."""
+        effective = os.access in os.supports_effective_ids
+        return os.access(self.name(name), os.W_OK, dir_fd=self.fd, effective_ids=effective)
+
     def link_target(self, name: str) -> bytes:
         """Where a link points."""
         return os.fsencode(os.readlink(self.name(name), dir_fd=self.fd))

@@ -113,6 +113,16 @@ class LocalFiles:
             return False
         return True
 
+    def writable(self, path: str) -> bool:
+        """Whether this user may write to what is there; a program that opens it would be let."""
+        inside = self._root.exact(path)
+        try:
+            spot = self._root.spot(inside, follow=False)
+            with spot.folder:
+                return spot.folder.writable(spot.name)
+        except OSError as error:
+            raise fault(error, path) from error
+
     def locate(self, path: str) -> str:
         """The path with inner links resolved, as locks, rules and the record name it; it need not exist."""
         inside = self._root.relative(path)

@@ -140,6 +140,11 @@ class MemoryFiles:
         with self._lock:
             return all(node is not None and node.kind == "folder" for node in above)
 
+    def writable(self, path: str) -> bool:
+        """Whether the owner may write to what is there."""
+        node = self.node(path)
+        return node is None or node.mode is None or bool(node.mode & 0o200)
+
     def locate(self, path: str) -> str:
         """The path with inner links resolved; it need not exist."""
         with self._lock:

@@ -1,5 +1,6 @@
 """The executor: the life of one call, from its id to its recorded result."""
 
+import json
 import logging
 import threading
 import time
@@ -109,6 +110,10 @@ class Executor:
         running = self._running[call.id] = _Running()
         try:
             recorded = await self._recorded(call.id)
+            if recorded is not None and self._is_reused(call):
+                return _fault(
+                    "invalid_input", f"The id {call.id!r} is of another call.", "Give this one its own id."
+                )
             if recorded is not None and not (recorded.status == "pending" and granted):
                 running.result = recorded
             else:
@@ -128,6 +133,13 @@ class Executor:
         logged = self.workspace.journal.calls.find(call_id)
         tool = self.tools.get(logged.tool) if logged else None
         return result_from_json(value, tool.details if tool else None)
+
+    def _is_reused(self, call: Call) -> bool:
+        """Whether the recorded call of this id was made with other words; one that was forgotten has none left."""
+        logged = self.workspace.journal.calls.find(call.id)
+        if logged is None or not logged.args:
+            return False
+        return (logged.tool, logged.args) != (call.tool, json.loads(json.dumps(dict(call.args))))
 
     async def _run(self, call: Call, cancel: CancelToken, granted: frozenset[str]) -> Result[Any]:
         started, clock = time.time(), time.perf_counter()
@@ -167,9 +179,8 @@ class Executor:
             await to_thread.run_sync(
                 self.workspace.journal.calls.suspend, call, out.approval, files.gate.granted
             )
-            return Result(
-                f"Waiting for approval: {out.approval.title}", None, status="pending", request=out.approval
-            )
+            said = f"Waiting for approval: {out.approval.title}. A person must answer; go on with something else."
+            return Result(said, None, status="pending", request=out.approval)
         except ToolError as failure:
             return _failed(failure)
         except HostError as failure:

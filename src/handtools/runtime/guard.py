@@ -10,7 +10,7 @@ from anyio import to_thread
 from handtools.core.call import Call
 from handtools.core.changes import Change, Changes, ChangeSet, Coverage, Node
 from handtools.core.effects import Read
-from handtools.core.errors import NotFound, WrongKind
+from handtools.core.errors import NotFound, StorageFault, WrongKind
 from handtools.core.events import Changed, Event
 from handtools.core.ports import FileFacts
 from handtools.runtime.approval import Gate
@@ -70,6 +70,10 @@ class GuardedFiles:
         await self.gate.admit(Read((located,)))
         found = await to_thread.run_sync(self.workspace.files.names, located)
         return [facts for facts in found if not self.gate.policy.hides(facts.path)]
+
+    def named(self, path: str) -> str:
+        """The path as answers and diffs show it: relative to the workspace, links resolved."""
+        return path if path.startswith(OUTPUT) else self.workspace.files.locate(path)
 
     async def seen(self, path: str) -> bytes | None:
         """What this agent last saw of a file, where it was kept."""
@@ -194,6 +198,9 @@ class GuardedFiles:
             if change.path.startswith(OUTPUT):
                 raise WrongKind("Kept outputs can't be changed.", hint="Write to a file of the workspace.")
             located = self.workspace.files.locate(change.path)
+            if change.before is not None and not self.workspace.files.writable(located):
+                hint = "Ask a person to make it writable, or write another file."
+                raise StorageFault(f"`{change.path}` is read-only for this user.", hint=hint)
             if change.after is not None:
                 for folder in self._missing_folders(located):
                     full.setdefault(folder, Change(folder, None, Node("folder")))

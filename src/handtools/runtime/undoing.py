@@ -7,7 +7,7 @@ from anyio import to_thread
 
 from handtools.core.changes import Change, ChangeSet, Node
 from handtools.core.errors import NotFound, NothingToUndo
-from handtools.core.ports import Conflict, Replacer, Undone, UndoScope, Version
+from handtools.core.history import Conflict, Replacer, Undone, UndoScope, Version
 from handtools.core.trees import is_tree, order, unfolded
 from handtools.runtime.guard import GuardedFiles
 from handtools.runtime.journal import Touch

@@ -1,5 +1,6 @@
 """Arguments: checked against the tool's model, with a message that says how to mend them."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,11 +19,33 @@ def validate(tool: AnyTool, args: Mapping[str, Any]) -> BaseModel:
     try:
         params = tool.params.model_validate(dict(args))
     except ValidationError as failure:
-        problems += [_problem(error) for error in failure.errors(include_url=False, include_context=False)]
+        params = _from_text(tool, args, failure)
+        if params is None:
+            problems += [
+                _problem(error) for error in failure.errors(include_url=False, include_context=False)
+            ]
     if params is None or problems:
         hint = f"`{tool.name}` takes: {', '.join(known) or 'nothing'}."
         raise InvalidInput(" ".join(problems), hint=hint)
     return params
+
+
+def _from_text(tool: AnyTool, args: Mapping[str, Any], failure: ValidationError) -> BaseModel | None:
+    """The parameters, where lists and objects came as JSON text: a common slip that can mean nothing else."""
+    wanted = {"list_type", "dict_type", "model_type", "model_attributes_type"}
+    mended = dict(args)
+    for error in failure.errors(include_url=False, include_context=False):
+        if error["type"] not in wanted or len(error["loc"]) != 1 or not isinstance(error["input"], str):
+            return None
+        try:
+            mended[str(error["loc"][0])] = json.loads(error["input"])
+        except ValueError:
+            return None
+    try:
+        params: BaseModel = tool.params.model_validate(mended)
+        return params
+    except ValidationError:
+        return None
 
 
 def _unknown(name: str, known: list[str]) -> str:

@@ -43,11 +43,11 @@ async def edit(ctx: Context, params: EditParams) -> Result[EditDetails]:
 
     diff = draft.diff()
     details = EditDetails(
-        path=params.path,
+        path=draft.path,
         replaced=outcome.count,
         tier=outcome.tier,
         notes=list(outcome.notes),
         diff=trim_indent(diff),
         first_changed_line=draft.first_changed_line,
     )
-    return Result(f"Replaced {outcome.count} in {params.path}.{how(outcome)}\n{diff}", details)
+    return Result(f"Replaced {outcome.count} in {draft.path}.{how(outcome)}\n{diff}", details)

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from handtools.core.context import Context
 from handtools.core.errors import InvalidInput
-from handtools.core.ports import Undone
+from handtools.core.history import Undone
 from handtools.core.result import Result
 from handtools.core.tool import tool
 

@@ -6,13 +6,15 @@ from pydantic import BaseModel, Field
 
 from handtools.core.changes import Change, ChangeSet
 from handtools.core.context import Context
-from handtools.core.errors import AlreadyExists, InvalidInput, NotFound, TooLarge, WrongKind
+from handtools.core.errors import AlreadyExists, InvalidInput, NotFound, Stale, TooLarge, WrongKind
 from handtools.core.result import Result
 from handtools.core.tool import tool
+from handtools.text.clipping import clip
 from handtools.text.diffing import first_changed_line, trim_indent, unified
 from handtools.text.encoding import Unencodable, decode, displayed, is_binary
 
 MAX_BYTES = 10_000_000
+SHOWN_LINES = 60
 
 
 class WriteParams(BaseModel):
@@ -50,16 +52,17 @@ async def write(ctx: Context, params: WriteParams) -> Result[WriteDetails]:
     change = Change.of(params.path, before=before, after=after)
     await ctx.files.apply(ChangeSet.of(change, note=params.description))
 
+    path = ctx.files.named(params.path)
     was = None if before is None or is_binary(before) else decode(before).body
     details = WriteDetails(
-        path=params.path,
+        path=path,
         created=before is None,
         bytes=len(after),
-        diff=displayed(trim_indent(unified(params.path, was, params.content))),
+        diff=displayed(trim_indent(unified(path, was, params.content))),
         first_changed_line=first_changed_line(was or "", params.content),
     )
     verb = "Created" if details.created else "Replaced"
-    return Result(f"{verb} {params.path} ({len(after):,} bytes).", details)
+    return Result(f"{verb} {path} ({len(after):,} bytes).", details)
 
 
 async def _present(ctx: Context, params: WriteParams) -> bytes | None:
@@ -74,7 +77,21 @@ async def _present(ctx: Context, params: WriteParams) -> bytes | None:
         return None
     if facts is None:
         raise NotFound(f"`{params.path}` does not exist.", hint="Write it with mode=create.")
-    return await ctx.files.read(params.path)
+    seen = await ctx.files.seen(params.path)
+    before = await ctx.files.read(params.path)
+    if seen is not None and seen != before:
+        raise Stale(
+            f"`{params.path}` changed since you last saw it.\n{_since(params.path, seen, before)}",
+            hint="Take those changes in and write again, or edit it.",
+        )
+    return before
+
+
+def _since(path: str, seen: bytes, before: bytes) -> str:
+    if is_binary(seen) or is_binary(before):
+        return ""
+    diff = displayed(unified(path, decode(seen).body, decode(before).body))
+    return clip(diff, max_lines=SHOWN_LINES, max_bytes=SHOWN_LINES * 100, keep="head").text
 
 
 def _encoded(params: WriteParams, before: bytes | None) -> bytes:

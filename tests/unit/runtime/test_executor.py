@@ -56,6 +56,30 @@ async def test_the_same_id_again_gives_the_recorded_result_and_runs_nothing():
     assert content(box, "a.txt") == b"one one"
 
 
+async def test_the_same_id_with_other_words_is_refused():
+    box = memory_toolbox({"a.txt": b"one"})
+    await box.call(Call(tool="read", args={"path": "a.txt"}, id="x1"))
+    other = await box.call(Call(tool="read", args={"path": "b.txt"}, id="x1"))
+    assert other.fault.code == "invalid_input"
+    assert "another call" in other.text
+
+
+async def test_a_list_that_came_as_json_text_is_taken_for_what_it_is():
+    box = memory_toolbox({"a.txt": b"one two\n"})
+    edits = '[{"path": "a.txt", "old_string": "one", "new_string": "1"}]'
+    assert (await box.call("multi_edit", {"edits": edits})).ok
+    assert content(box, "a.txt") == b"1 two\n"
+    refused = await box.call("multi_edit", {"edits": "not json"})
+    assert refused.fault.code == "invalid_input"
+
+
+async def test_a_path_is_answered_as_the_workspace_names_it():
+    box = memory_toolbox({"d/a.txt": b"one\n"})
+    done = await box.call("edit", {"path": "/workspace/./d//a.txt", "old_string": "one", "new_string": "1"})
+    assert done.details.path == "d/a.txt"
+    assert "--- a/d/a.txt" in done.text
+
+
 async def test_the_same_id_while_it_runs_waits_for_the_same_result():
     counter = Counter()
     go = anyio.Event()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from handtools import Change, Node
 from handtools.testing.fakes import memory_toolbox
 from handtools.tools.write import MAX_BYTES
 
@@ -82,3 +83,24 @@ async def test_a_folder_is_not_written_and_the_answer_asks_for_a_file(path, mode
     assert result.fault.code == "wrong_kind"
     assert "the path of a file" in result.text
     assert box.workspace.files.files == {"there/a": b""}
+
+
+async def test_what_a_person_changed_since_it_was_seen_is_not_written_over():
+    box = memory_toolbox({"a": b"one\ntwo\n"})
+    await box.call("read", {"path": "a"})
+    files = box.workspace.files
+    files.perform(files.plan([Change.of("a", before=b"one\ntwo\n", after=b"one\nmine\n")]))
+    args = {"path": "a", "content": "three\n", "mode": "overwrite"}
+    refused = await box.call("write", args)
+    assert refused.fault.code == "stale"
+    assert "+mine" in refused.text
+    assert files.files["a"] == b"one\nmine\n"
+    assert (await box.call("write", args)).ok
+
+
+async def test_a_read_only_file_is_left_alone():
+    box = memory_toolbox({"a": Node("file", b"x\n", 0o444)})
+    refused = await box.call("write", {"path": "a", "content": "y\n", "mode": "overwrite"})
+    assert refused.fault.code == "storage"
+    assert "read-only" in refused.text
+    assert box.workspace.files.files["a"] == b"x\n"

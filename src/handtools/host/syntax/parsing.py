@@ -130,7 +130,7 @@ def _body_line(node: "SgNode", define: Define, line: int, last: int) -> int | No
     opener = body.child(0)
     opens = first == line or (opener is not None and opener.kind() in OPENERS)
     below = first + opens
-    return below + 1 if below <= last else None
+    return below + 1 if line < below <= last else None
 
 
 def roles(root: "SgNode", grammar: Grammar, spots: Iterable[Spot]) -> dict[Spot, frozenset[Role]]:

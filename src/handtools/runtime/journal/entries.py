@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from handtools.core.call import Call
 from handtools.core.changes import Change, Coverage, Held, Kind, Node
-from handtools.core.ports import Step, UndoScope, Version
+from handtools.core.history import UndoScope, Version
+from handtools.core.ports import Step
 from handtools.runtime.journal.blobs import Blobs, kept_in_record
 from handtools.runtime.journal.database import Database, storable, stored
 from handtools.runtime.journal.refs import Refs
