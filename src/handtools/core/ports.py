@@ -45,6 +45,10 @@ class Files(Protocol):
         """The path as answers and diffs show it: relative to the workspace, links resolved."""
         ...
 
+    async def moved(self, path: str) -> str | None:
+        """Where a file that is gone went, if the repository's history tells and it is there."""
+        ...
+
     async def seen(self, path: str) -> bytes | None:
         """What this agent last saw of a file, where that was kept."""
         ...
@@ -96,6 +100,10 @@ class HostFiles(Protocol):
     @property
     def vault(self) -> Vault | None:
         """Where held things are while they are not at their path."""
+        ...
+
+    def moved(self, path: str) -> str | None:
+        """Where a file went, as far as the repository's history tells."""
         ...
 
     def writable(self, path: str) -> bool:

@@ -248,10 +248,7 @@ class Viewing:
         try:
             return await self.ctx.files.read(path, size=WHOLE_BYTES + 1)
         except NotFound as missing:
-            close = await _near_names(self.ctx, path)
-            raise (
-                NotFound(missing.message, hint=f"Near it: {', '.join(close)}.") if close else missing
-            ) from None
+            raise await _placed(self.ctx, path, missing) from None
         except WrongKind as folder:
             hint = "List it, or read it with view=map to see what its sources define."
             raise WrongKind(folder.message, hint=hint) from None
@@ -293,6 +290,14 @@ def _heads(outline: Outline) -> list[Head]:
 def _head(depth: int, one: Symbol) -> Head:
     foldable = one.kind not in _OPEN and not (one.kind in {"key", "element", "heading"} and one.children)
     return Head(depth, one.start_line, one.end_line, one.line, one.body_line, foldable)
+
+
+async def _placed(ctx: Context, path: str, missing: NotFound) -> NotFound:
+    """The error, with where the file went or what it may have been meant to be."""
+    if (now := await ctx.files.moved(path)) is not None:
+        return NotFound(missing.message, hint=f"It moved to {now}.")
+    close = await _near_names(ctx, path)
+    return NotFound(missing.message, hint=f"Near it: {', '.join(close)}.") if close else missing
 
 
 async def _near_names(ctx: Context, path: str) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from handtools.core.changes import Change, Node
 from handtools.core.errors import InvalidInput, TooLarge, UsageError, WrongKind
 from handtools.core.ports import FileFacts, Step
-from handtools.host import landing, sweeping, syscalls
+from handtools.host import git, landing, sweeping, syscalls
 from handtools.host.faults import fault
 from handtools.host.folders import kind_of, not_a_file, reopened
 from handtools.host.handles import Handles, Place
@@ -112,6 +112,10 @@ class LocalFiles:
         except OSError:
             return False
         return True
+
+    def moved(self, path: str) -> str | None:
+        """Where a file went, as far as the repository's history tells."""
+        return git.moved(self._root.real, self._root.exact(path))
 
     def writable(self, path: str) -> bool:
         """Whether this user may write to what is there; a program that opens it would be let."""

@@ -140,6 +140,11 @@ class MemoryFiles:
         with self._lock:
             return all(node is not None and node.kind == "folder" for node in above)
 
+    def moved(self, path: str) -> str | None:
+        """Memory has no history."""
+        _exact(path)
+        return None
+
     def writable(self, path: str) -> bool:
         """Whether the owner may write to what is there."""
         node = self.node(path)

@@ -75,6 +75,17 @@ class GuardedFiles:
         """The path as answers and diffs show it: relative to the workspace, links resolved."""
         return path if path.startswith(OUTPUT) else self.workspace.files.locate(path)
 
+    async def moved(self, path: str) -> str | None:
+        """Where a file that is gone went, if the repository's history tells and it is there."""
+        return await to_thread.run_sync(self._moved, path)
+
+    def _moved(self, path: str) -> str | None:
+        files = self.workspace.files
+        now = files.moved(files.locate(path))
+        if now is None or self.gate.policy.hides(now) or files.facts(now) is None:
+            return None
+        return now
+
     async def seen(self, path: str) -> bytes | None:
         """What this agent last saw of a file, where it was kept."""
         return await to_thread.run_sync(self._seen, path)
