@@ -208,9 +208,10 @@ class Executor:
         return [t for t in self.tools.values() if self.policy.offers(t) and self.workspace.serves(t)]
 
     def _tool(self, name: str) -> AnyTool:
-        offered = {tool.name: tool for tool in self.offered()}
-        if name in offered:
-            return offered[name]
+        tool = self.tools.get(name)
+        if tool is not None and self.policy.offers(tool) and self.workspace.serves(tool):
+            return tool
+        offered = [tool.name for tool in self.offered()]
         close = near(name, offered, most=3)
         hint = f"Did you mean {', '.join(close)}?" if close else f"Offered: {', '.join(offered) or 'none'}."
         raise UnknownTool(f"No tool `{name}` is offered.", hint=hint)
@@ -226,9 +227,7 @@ class Executor:
             if tool.reads_only:
                 await stack.enter_async_context(self._scheduler.turn(named, exclusive=False))
             else:
-                located = await to_thread.run_sync(
-                    lambda: {self.workspace.files.locate(path) for path in named}
-                )
+                located = await self._located(named)
                 keys = located.union(named)
                 await stack.enter_async_context(self._scheduler.turn(keys, exclusive=True))
                 locks = self.workspace.locks.hold(sorted(located), timeout=LOCK_SECONDS)
