@@ -173,3 +173,9 @@ async def test_damage_of_any_kind_still_gives_symbols_in_order_within_the_text(d
         assert one.body_line is None or one.line < one.body_line <= one.end_line
         if len(way) > 1:
             assert way[-2].start_line <= one.start_line
+
+
+@pytest.mark.parametrize("path", ["a.sh", "a.md", "a.py"])
+async def test_characters_beyond_the_tables_of_a_grammar_are_survived(path):
+    for code in range(0x10000, 0x110000, 0x3FF1):
+        await TreeSyntax().outline(path, f"x {{{chr(code)}3 (\n# {chr(code)}{{ [\n".encode())

@@ -1,5 +1,6 @@
 """Parsing: from a tree to the symbols, roles and matches in it."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -17,13 +18,15 @@ FUNCTIONS: frozenset[SymbolKind] = frozenset({"function", "method"})
 INSIDE: dict[SymbolKind, SymbolKind] = {"function": "method", "variable": "field"}
 """What these are called right inside a container."""
 OPENERS = frozenset("{([=")
+_ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 
 
 def parse(text: str, grammar: Grammar) -> "SgNode":
     """The tree of a text whose line ends are all `\\n`."""
     from ast_grep_py import SgRoot
 
-    return SgRoot(text, grammar.language).root()
+    # Some grammars look characters up in tables that end before these, and take the process along.
+    return SgRoot(_ASTRAL.sub("\ufffd", text), grammar.language).root()
 
 
 @dataclass(slots=True)

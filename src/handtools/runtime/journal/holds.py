@@ -50,7 +50,7 @@ def _items(ran: Ran) -> set[str]:
 
 
 def _to_json(ran: Ran) -> dict[str, Any]:
-    end = asdict(ran.exit) | {"changes": None}
+    end: dict[str, Any] = {**asdict(ran.exit), "changes": None}
     for name in ("head", "tail"):
         end["output"][name] = _text(end["output"][name])
     return {

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MOST_CHARS = 12_000
 """The worst of this length takes a second to read."""
+_ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 _GAP = re.compile(r"(?:[ \t]|(?<=[ \t])\\\n)*")
 _BREAK = re.compile(r"(?:[ \t\n]|(?<=[ \t])\\\n)*")
@@ -75,6 +76,9 @@ def parse(text: str) -> "SgNode":
         raise Opaque(f"it is longer than {MOST_CHARS:,} characters")
     if _CONTROL.search(text):
         raise Opaque("it holds control characters")
+    if "{" in text and _ASTRAL.search(text):
+        # The grammar looks such a character up in a table that is too small for it, and takes the process along.
+        raise Opaque("it holds a character beyond U+FFFF after a brace")
     from ast_grep_py import SgRoot
 
     return SgRoot(text, "bash").root()
