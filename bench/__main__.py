@@ -6,7 +6,7 @@ import pkgutil
 import sys
 from pathlib import Path
 
-FRAME = {"children", "figures", "__main__"}
+FRAME = {"bare", "children", "figures", "__main__"}
 
 
 def names() -> list[str]:

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
+from bench.bare import bare_edit
 from bench.figures import Figure, gathered, paired
 from handtools import Call, Toolbox, local_workspace
 from handtools.toolbox import CODING
@@ -40,7 +41,7 @@ async def _calls(folder: Path, rounds: int) -> AsyncIterator[Figure]:
     yield await paired(
         "edit of a 120 kB file over read + replace + atomic write + fsync",
         lambda: box.call("edit", {"path": "large.py"} | ours.arguments()),
-        lambda: _bare_edit(root / "bare.py", **bare.arguments()),
+        lambda: bare_edit(root / "bare.py", **bare.arguments()),
         rounds=rounds,
         goal=3.0,
     )
@@ -100,19 +101,6 @@ class Toggle:
 
     def back(self) -> None:
         self.at -= 1
-
-
-def _bare_edit(path: Path, old_string: str, new_string: str) -> None:
-    text = path.read_text()
-    temporary = path.with_suffix(".tmp")
-    with temporary.open("w") as file:
-        file.write(text.replace(old_string, new_string))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    handle = os.open(path.parent, os.O_RDONLY)
-    os.fsync(handle)
-    os.close(handle)
 
 
 def _bare_read(path: Path) -> str:

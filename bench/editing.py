@@ -1,11 +1,11 @@
 """Edits of large files through the whole tool, over a bare read + replace + atomic write of the same file."""
 
 import argparse
-import os
 import tempfile
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
+from bench.bare import bare_edit
 from bench.figures import Figure, gathered, paired
 from handtools import Toolbox, local_workspace
 from handtools.toolbox import CODING
@@ -73,17 +73,3 @@ class _Counter:
 async def _ours(box: Toolbox, pair: tuple[str, ...]) -> None:
     result = await box.call("edit", {"path": "ours.txt", "old_string": pair[0], "new_string": pair[1]})
     assert result.ok, result.text
-
-
-def bare_edit(path: Path, old: str, new: str) -> None:
-    """What a careful program does: read, replace, write beside it, make it last, rename."""
-    text = path.read_text()
-    temporary = path.with_suffix(".tmp")
-    with temporary.open("w") as file:
-        file.write(text.replace(old, new))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    handle = os.open(path.parent, os.O_RDONLY)
-    os.fsync(handle)
-    os.close(handle)
