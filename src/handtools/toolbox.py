@@ -11,6 +11,7 @@ from anyio import to_thread
 
 from handtools.core.approval import Approval, Approver, Reply
 from handtools.core.call import Call
+from handtools.core.callbacks import Callbacks
 from handtools.core.cancel import CancelToken
 from handtools.core.errors import UsageError
 from handtools.core.events import Listener
@@ -79,6 +80,7 @@ class Toolbox:
         workspace: Workspace,
         policy: Policy | None = None,
         approver: Approver | None = None,
+        callbacks: Callbacks | None = None,
         listeners: Iterable[Listener] = (),
         clock: Callable[[], datetime] = lambda: datetime.now().astimezone(),
         timeout: float = 600.0,
@@ -89,11 +91,13 @@ class Toolbox:
         self.tools = named
         self.workspace = workspace
         self.policy = policy or Policy()
+        self.callbacks = callbacks or Callbacks()
         self._executor = Executor(
             tools=named,
             workspace=workspace,
             policy=self.policy,
             approver=approver,
+            callbacks=self.callbacks,
             announcer=Announcer(tuple(listeners)),
             clock=clock,
             timeout=timeout,
@@ -147,7 +151,11 @@ class Toolbox:
     def under(self, policy: Policy, *, approver: Approver | None = None) -> "Toolbox":
         """The same tools and workspace for another agent, under its own policy."""
         return Toolbox(
-            list(self.tools.values()), workspace=self.workspace, policy=policy, approver=approver
+            list(self.tools.values()),
+            workspace=self.workspace,
+            policy=policy,
+            approver=approver,
+            callbacks=self.callbacks,
         )
 
     async def aclose(self) -> None:

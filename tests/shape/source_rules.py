@@ -22,7 +22,7 @@ MODULE_LINES = 400
 TOOL_LINES = 200
 FUNCTION_LINES = 50
 PUBLIC_NAMES = 30
-CONTEXT_FIELDS = 10
+CONTEXT_FIELDS = 13
 
 BROAD_EXCEPTS = {"core/attempting.py": "attempt", "runtime/executor.py": "_guarded"}
 """The two places that may catch everything: other people's callbacks, and a tool with a bug."""

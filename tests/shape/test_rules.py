@@ -214,9 +214,9 @@ def test_too_many_public_names_are_reported(copy: Path) -> None:
 
 
 def test_a_context_of_many_fields_is_reported(copy: Path) -> None:
-    fields = "".join(f"    field{number}: int\n" for number in range(11))
+    fields = "".join(f"    field{number}: int\n" for number in range(14))
     (copy / "src/handtools/core/context.py").write_text(f"class Context:\n{fields}", "utf-8")
-    assert source_rules.context_fields(copy) == ["11 fields, at most 10"]
+    assert source_rules.context_fields(copy) == ["14 fields, at most 13"]
 
 
 def test_prompts_that_cost_too_much_are_reported(copy: Path) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from handtools.core.call import Call
+from handtools.core.callbacks import Callbacks
 from handtools.core.history import History
 from handtools.core.ports import Commands, Files, Media, Progress, Search, Syntax
 
@@ -20,5 +21,6 @@ class Context:
     search: Search
     syntax: Syntax
     media: Media
+    callbacks: Callbacks
     progress: Progress
     clock: Callable[[], datetime]

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints, overload
 
 from pydantic import BaseModel
 
+from handtools.core.callbacks import Need
 from handtools.core.context import Context
 from handtools.core.effects import EffectKind
 from handtools.core.errors import UsageError
@@ -36,6 +37,8 @@ class Tool(Generic[P, D]):
     effects: frozenset[EffectKind]
     paths: Paths[P]
     """The paths a call is about, for locks: known before it runs."""
+    needs: Need | None = None
+    """The callback without which it is not offered."""
 
     def __call__(self, ctx: Context, params: P) -> Awaitable[Result[D]]:
         return self.run(ctx, params)
@@ -76,7 +79,7 @@ AnyTool = Tool[Any, Any]
 def tool(run: Run[P, D], /) -> Tool[P, D]: ...
 @overload
 def tool(
-    *, effects: Iterable[EffectKind] = ..., paths: Paths[Any] | None = ...
+    *, effects: Iterable[EffectKind] = ..., paths: Paths[Any] | None = ..., needs: Need | None = ...
 ) -> Callable[[Run[P, D]], Tool[P, D]]: ...
 def tool(
     run: Run[P, D] | None = None,
@@ -84,13 +87,14 @@ def tool(
     *,
     effects: Iterable[EffectKind] = ("read", "change"),
     paths: Paths[Any] | None = None,
+    needs: Need | None = None,
 ) -> Tool[P, D] | Callable[[Run[P, D]], Tool[P, D]]:
     """Make a tool of an async function; types come from its annotations, its name is the tool's."""
 
     def make(run: Run[P, D]) -> Tool[P, D]:
         params, details = _annotations(run)
         name = run.__name__.removesuffix("_")
-        return Tool(run, name, params, details, frozenset(effects), paths or _path_fields)
+        return Tool(run, name, params, details, frozenset(effects), paths or _path_fields, needs)
 
     return make if run is None else make(run)
 

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from handtools.core.approval import Approver, Reply
 from handtools.core.call import Call
+from handtools.core.callbacks import Callbacks
 from handtools.core.cancel import CancelToken
 from handtools.core.changes import together
 from handtools.core.content import Text
@@ -66,6 +67,7 @@ class Executor:
     workspace: Workspace
     policy: Policy
     approver: Approver | None
+    callbacks: Callbacks
     announcer: Announcer
     clock: Callable[[], datetime]
     timeout: float
@@ -204,12 +206,15 @@ class Executor:
             log.warning("%s", self.workspace.journal.healed)
 
     def offered(self) -> list[AnyTool]:
-        """The tools that the policy lists and the machine can serve."""
-        return [t for t in self.tools.values() if self.policy.offers(t) and self.workspace.serves(t)]
+        """The tools that the policy lists, the machine can serve and the program around us supplies."""
+        return [tool for tool in self.tools.values() if self._offers(tool)]
+
+    def _offers(self, tool: AnyTool) -> bool:
+        return self.policy.offers(tool) and self.workspace.serves(tool) and self.callbacks.has(tool.needs)
 
     def _tool(self, name: str) -> AnyTool:
         tool = self.tools.get(name)
-        if tool is not None and self.policy.offers(tool) and self.workspace.serves(tool):
+        if tool is not None and self._offers(tool):
             return tool
         offered = [tool.name for tool in self.offered()]
         close = near(name, offered, most=3)
@@ -254,6 +259,7 @@ class Executor:
             search=GuardedSearch(self.workspace, files.gate),
             syntax=self.workspace.syntax,
             media=self.workspace.media,
+            callbacks=self.callbacks,
             progress=progress,
             clock=self.clock,
         )

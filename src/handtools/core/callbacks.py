@@ -1,0 +1,53 @@
+"""Callbacks: what only the program around us can do. A tool that needs one is offered when it is there."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+Need = Literal["deliver", "delegate", "model"]
+AttachmentKind = Literal["image", "video", "audio", "document", "other"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A file on its way to a person."""
+
+    name: str
+    data: bytes
+    kind: AttachmentKind
+    media_type: str
+    title: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errand:
+    """Work for another agent."""
+
+    title: str
+    prompt: str
+    session: str
+    """Of the call that asks, so that what the other agent does can be told apart and undone."""
+    parent: str
+    """The id of that call."""
+
+
+Deliver = Callable[[Attachment], Awaitable[str]]
+"""Bring a file to the person; answers where it went, in a few words."""
+Delegate = Callable[[Errand], Awaitable[str]]
+"""Have another agent do it; answers what it found."""
+Model = Callable[[str], AsyncIterator[str]]
+"""Answer a prompt, piece by piece as it is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Callbacks:
+    """What the program around us supplies; None is "not here"."""
+
+    deliver: Deliver | None = None
+    delegate: Delegate | None = None
+    model: Model | None = None
+
+    def has(self, need: Need | None) -> bool:
+        """Whether what a tool needs was supplied."""
+        return need is None or getattr(self, need) is not None
