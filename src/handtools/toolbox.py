@@ -15,6 +15,8 @@ from handtools.core.callbacks import Callbacks
 from handtools.core.cancel import CancelToken
 from handtools.core.errors import UsageError
 from handtools.core.events import Listener
+from handtools.core.formatting import Formatters, NoFormatters
+from handtools.core.language import HostLanguage
 from handtools.core.ports import HostCommands, HostFiles
 from handtools.core.result import Result
 from handtools.core.schema import Dialect, schema
@@ -22,6 +24,7 @@ from handtools.core.tool import AnyTool, Tool
 from handtools.host.commands.best_capture import BestCapture
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.commands.overlay.preparing import vault_folder
+from handtools.host.language.no_language import NoLanguage
 from handtools.host.local_files import LocalFiles
 from handtools.host.locks import FileLocks
 from handtools.host.media.file_media import FileMedia
@@ -171,6 +174,7 @@ class Toolbox:
     def _close(self) -> None:
         self._executor.announcer.drain(1.0)
         self.workspace.commands.close()
+        self.workspace.language.close()
         self.workspace.journal.close()
 
 
@@ -180,6 +184,8 @@ def local_workspace(
     files: HostFiles | None = None,
     state: str | Path | None = None,
     commands: HostCommands | None = None,
+    language: HostLanguage | None = None,
+    formatters: Formatters | None = None,
 ) -> Workspace:
     """A folder of this machine, with its record in the user's state folder."""
     folder = Path(state) if state is not None else state_folder(root)
@@ -198,6 +204,8 @@ def local_workspace(
         or LocalCommands(
             root, state=folder, outputs=outputs, capture=None if files else BestCapture(root, vault)
         ),
+        language=language or NoLanguage(),
+        formatters=formatters or NoFormatters(),
     )
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from handtools.core.call import Call
 from handtools.core.callbacks import Callbacks
 from handtools.core.history import History
+from handtools.core.language import Language
 from handtools.core.ports import Commands, Files, Media, Progress, Search, Syntax
 
 
@@ -21,6 +22,7 @@ class Context:
     search: Search
     syntax: Syntax
     media: Media
+    language: Language
     callbacks: Callbacks
     progress: Progress
     clock: Callable[[], datetime]

@@ -119,6 +119,12 @@ class Repeated(ToolError):
     code = "repeated"
 
 
+class Unavailable(ToolError):
+    """What the call needs is not installed or does not answer here; the message names the remedy."""
+
+    code = "unavailable"
+
+
 class StorageFault(ToolError):
     """The machine refused a write: no space, read-only, no permission. Nothing is half-done."""
 

@@ -8,6 +8,7 @@ from handtools.core.approval import Approval, Reply
 from handtools.core.call import Call
 from handtools.core.changes import Changes
 from handtools.core.command import Visit
+from handtools.core.language import Review
 from handtools.core.result import Result
 
 
@@ -63,6 +64,14 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
+class Reviewed:
+    """Language servers had more to say about a change, after its call had ended."""
+
+    call_id: str
+    review: Review
+
+
+@dataclass(frozen=True, slots=True)
 class Settled:
     """A call ended."""
 
@@ -70,5 +79,5 @@ class Settled:
     result: Result[Any]
 
 
-Event = Started | Progressed | Visited | Decided | Asked | Changed | Settled
+Event = Started | Progressed | Visited | Decided | Asked | Changed | Reviewed | Settled
 Listener = Callable[[Event], None]

@@ -29,11 +29,13 @@ from handtools.core.events import Progressed, Settled, Started
 from handtools.core.result import Fault, Result, Usage
 from handtools.core.tool import AnyTool
 from handtools.core.wire import result_from_json
+from handtools.runtime.after_change import after_change
 from handtools.runtime.announcing import Announcer
 from handtools.runtime.approval import Gate, Suspended, settle
 from handtools.runtime.deciding import Decision
 from handtools.runtime.guard import LOCK_SECONDS, GuardedFiles
 from handtools.runtime.guard_commands import GuardedCommands, let_go
+from handtools.runtime.guard_language import GuardedLanguage
 from handtools.runtime.guard_search import GuardedSearch
 from handtools.runtime.journal import Occupied
 from handtools.runtime.landing import recover
@@ -172,9 +174,11 @@ class Executor:
             params = validate(tool, call.args)
             self._repeats.check(call)
             seconds = self.timeout if call.deadline is None else call.deadline
+            started = time.monotonic()
             with anyio.move_on_after(seconds) as scope, _linked(cancel, scope):
                 async with self._turn(tool, params, files):
-                    return await tool.run(self._context(call, files), params)
+                    result = await tool.run(self._context(call, files), params)
+                    return await after_change(result, files, started + seconds)
             cancel.check()
             raise TimedOut(f"The call took longer than {seconds:g} s and was stopped.")
         except Suspended as out:
@@ -259,6 +263,7 @@ class Executor:
             search=GuardedSearch(self.workspace, files.gate),
             syntax=self.workspace.syntax,
             media=self.workspace.media,
+            language=GuardedLanguage(self.workspace, files.gate),
             callbacks=self.callbacks,
             progress=progress,
             clock=self.clock,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 from anyio import to_thread
 
@@ -27,6 +28,14 @@ SEEN_BYTES = 1 << 20
 """Files up to this size are kept as the agent saw them, so that a stale edit can be merged."""
 
 
+class Landed(NamedTuple):
+    """Changes that have landed, and how they came to be."""
+
+    changes: ChangeSet
+    kind: EntryKind
+    coverage: Coverage
+
+
 @dataclass(slots=True)
 class GuardedFiles:
     """One per call: every path is located, every effect judged, every change locked and recorded."""
@@ -38,6 +47,8 @@ class GuardedFiles:
     held: frozenset[str] = frozenset()
     """Located paths whose locks the call holds from its start."""
     landed: list[Changes] = field(default_factory=list)
+    changed: list[Landed] = field(default_factory=list)
+    """What `landed` names, with the bytes: for the steps after a change."""
     sights: dict[str, Node] = field(default_factory=dict)
     """What the agent has seen in this call, by located path; recorded when the call settles."""
 
@@ -161,6 +172,7 @@ class GuardedFiles:
             happened=happened,
         )
         self.landed.append(done)
+        self.changed.append(Landed(changes, kind, coverage))
         for change in changes:
             # What a command wrote was not seen by the agent.
             if change.after is not None and change.after.kind == "file" and not change.after.held:

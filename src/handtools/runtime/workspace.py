@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from handtools.core.formatting import Formatters
+from handtools.core.language import HostLanguage
 from handtools.core.ports import HostCommands, HostFiles, HostSearch, Locks, Media, Store, Syntax
 from handtools.core.tool import AnyTool
 from handtools.runtime.journal import Journal
@@ -21,6 +23,8 @@ class Workspace:
     syntax: Syntax
     media: Media
     commands: HostCommands
+    language: HostLanguage
+    formatters: Formatters
 
     def serves(self, tool: AnyTool) -> bool:
         """Whether the machine has what the tool needs."""

@@ -6,9 +6,12 @@ from typing import Any
 
 import anyio
 
+from handtools.core.formatting import Formatters, NoFormatters
+from handtools.core.language import HostLanguage
 from handtools.core.ports import HostCommands
 from handtools.core.tool import AnyTool
 from handtools.host.commands.no_commands import NoCommands
+from handtools.host.language.no_language import NoLanguage
 from handtools.host.media.file_media import FileMedia
 from handtools.host.memory_files import MemoryFiles
 from handtools.host.memory_search import MemorySearch
@@ -73,7 +76,11 @@ class MemoryLocks:
 
 
 def memory_workspace(
-    files: Mapping[str, bytes] | None = None, *, commands: HostCommands | None = None
+    files: Mapping[str, bytes] | None = None,
+    *,
+    commands: HostCommands | None = None,
+    language: HostLanguage | None = None,
+    formatters: Formatters | None = None,
 ) -> Workspace:
     """A workspace that lives and dies with the test."""
     held = MemoryFiles(dict(files or {}))
@@ -87,6 +94,8 @@ def memory_workspace(
         syntax=TreeSyntax(),
         media=FileMedia(),
         commands=commands or NoCommands(),
+        language=language or NoLanguage(),
+        formatters=formatters or NoFormatters(),
     )
 
 
@@ -95,7 +104,10 @@ def memory_toolbox(
     *,
     tools: Sequence[AnyTool] = CODING,
     commands: HostCommands | None = None,
+    language: HostLanguage | None = None,
+    formatters: Formatters | None = None,
     **options: Any,
 ) -> Toolbox:
     """A toolbox over files in memory; options as for `Toolbox`."""
-    return Toolbox(tools, workspace=memory_workspace(files, commands=commands), **options)
+    workspace = memory_workspace(files, commands=commands, language=language, formatters=formatters)
+    return Toolbox(tools, workspace=workspace, **options)

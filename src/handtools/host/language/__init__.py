@@ -1,0 +1,1 @@
+"""Language servers of this machine."""

@@ -1,0 +1,107 @@
+"""After a change: the steps that follow when changes of a call have landed. None can take the change back."""
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from handtools.core.changes import Change, ChangeSet
+from handtools.core.content import Text
+from handtools.core.errors import ToolError
+from handtools.core.events import Reviewed
+from handtools.core.language import Review
+from handtools.core.result import Result
+from handtools.core.reviewing import told
+from handtools.runtime.guard import GuardedFiles, Landed
+from handtools.runtime.guard_commands import hidden
+from handtools.runtime.guard_language import visible
+from handtools.text.diffing import unified
+from handtools.text.encoding import decode
+
+SECONDS = 3.0
+"""How long servers may take to look at a change; what comes later is announced."""
+
+Step = Callable[[GuardedFiles, float], Awaitable[str]]
+"""Takes the files of a call and when its time is up; gives back what the model is told."""
+
+
+async def after_change(result: Result[Any], files: GuardedFiles, deadline: float) -> Result[Any]:
+    """The result with what the steps had to say; a call that only looked gets servers ready for what it saw."""
+    if not files.changed:
+        _warm(files)
+        return result
+    said = [await step(files, deadline) for step in STEPS]
+    return result.settled(content=(*result.content, *(Text(each) for each in said if each)))
+
+
+def net(landed: Sequence[Landed]) -> ChangeSet:
+    """What several changes come to, as far as they are regular files whose bytes are known."""
+    every: dict[str, Change] = {}
+    for change in (change for each in landed for change in each.changes):
+        first = every.get(change.path, change)
+        every[change.path] = Change(change.path, first.before, change.after)
+    return ChangeSet(tuple(change for change in every.values() if _plain(change)))
+
+
+def _plain(change: Change) -> bool:
+    nodes = [node for node in (change.before, change.after) if node is not None]
+    return change.before != change.after and all(node.kind == "file" and node.known for node in nodes)
+
+
+async def format_files(files: GuardedFiles, deadline: float) -> str:  # noqa: ARG001
+    """Have the project's formatter at what a tool wrote; what it does is a change of its own, and is shown.
+
+    Not at what a command wrote, nor at what an undo brought back: those are to stay as they are.
+    """
+    written = [each for each in files.changed if each.kind == "change" and each.coverage == "declared"]
+    said = [
+        await _formatted(files, change)
+        for change in net(written)
+        if change.after is not None and files.workspace.formatters.formats(change.path)
+    ]
+    return "\n".join(filter(None, said))
+
+
+async def _formatted(files: GuardedFiles, change: Change) -> str:
+    assert change.after is not None
+    before, after = change.before.data if change.before else None, change.after.data
+    done = await files.workspace.formatters.format(change.path, before, after)
+    if done is None:
+        return ""
+    if done.data is None:
+        return f"{change.path}: not formatted: {done.why}"
+    formatting = ChangeSet.of(
+        Change.of(change.path, before=after, after=done.data), note=f"formatted by {done.formatter}"
+    )
+    if files.gate.policy.decide(formatting, files.call.tool).verdict != "allow":
+        return f"{change.path}: not formatted: that would need an approval of its own."
+    try:
+        await files.apply(formatting)
+    except ToolError as refusal:
+        return f"{change.path}: not formatted: {refusal.message}"
+    diff = unified(change.path, decode(after).body, decode(done.data).body)
+    return f"{done.formatter} then formatted {change.path}:\n{diff}"
+
+
+async def diagnose(files: GuardedFiles, deadline: float) -> str:
+    """Ask language servers about the files as they are now."""
+    language, policy = files.workspace.language, files.gate.policy
+    changes = net(files.changed)
+    if not any(language.speaks(change.path) for change in changes):
+        return ""
+
+    def late(review: Review) -> None:
+        files.announce(Reviewed(files.call.id, visible(review, policy)))
+
+    seconds = min(SECONDS, deadline - time.monotonic() - 0.1)
+    review = await language.review(changes, private=hidden(policy), timeout=max(seconds, 0.0), late=late)
+    return told(visible(review, policy))
+
+
+def _warm(files: GuardedFiles) -> None:
+    language = files.workspace.language
+    for path in files.sights:
+        if language.speaks(path):
+            language.warm(path, private=hidden(files.gate.policy))
+
+
+STEPS: tuple[Step, ...] = (format_files, diagnose)

@@ -1,0 +1,183 @@
+"""After a change: what the steps do, and what they never do."""
+
+import time
+from dataclasses import dataclass, field
+
+import pytest
+
+from handtools.core.formatting import Formatted
+from handtools.core.language import Delta, Diagnostic, Review, Verdict
+from handtools.runtime.policy import Policy
+from handtools.runtime.rules import Rule
+from handtools.testing.fakes import memory_toolbox
+from handtools.testing.language import MemoryLanguage
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class Upper:
+    """A formatter that shouts, or refuses."""
+
+    why: str = ""
+    asked: list[tuple[str, bytes | None, bytes]] = field(default_factory=list)
+
+    def formats(self, path):
+        return path.endswith(".py")
+
+    async def format(self, path, before, after):
+        self.asked.append((path, before, after))
+        if self.why:
+            return Formatted("upper", None, self.why)
+        shouted = after.upper()
+        return None if shouted == after else Formatted("upper", shouted)
+
+
+def box(files, **options):
+    return memory_toolbox(files, **options)
+
+
+async def edit(tools, old, new, path="a.py"):
+    return await tools.call("edit", {"path": path, "old_string": old, "new_string": new})
+
+
+async def test_the_model_is_told_what_its_edit_broke_after_what_it_did():
+    tools = box({"a.py": b"one\n"}, language=MemoryLanguage())
+    result = await edit(tools, "one", "ERROR undefined name")
+    assert result.ok
+    said = result.content[-1].text
+    assert said == "The change was applied. Errors: 1 new (memory).\na.py:1:1 undefined name"
+    assert "undefined name" not in result.content[0].text.split("@@")[0]
+
+
+async def test_old_errors_that_only_moved_are_not_new():
+    before = b"head\n" + b"".join(b"x = %d  # ERROR old %d\n" % (n, n) for n in range(21))
+    tools = box({"a.py": before}, language=MemoryLanguage())
+    result = await edit(tools, "head\n", "head\n\n\n\n\nERROR fresh\n")
+    assert result.content[-1].text.splitlines() == [
+        "The change was applied. Errors: 1 new, 21 still there (memory).",
+        "a.py:6:1 fresh",
+    ]
+
+
+async def test_a_fix_is_counted():
+    tools = box({"a.py": b"ERROR a\nERROR b\n"}, language=MemoryLanguage())
+    assert "Errors: 1 fixed, 1 still there" in (await edit(tools, "ERROR a", "fine")).text
+    assert "No errors, 1 fixed" in (await edit(tools, "ERROR b", "fine too")).text
+
+
+async def test_what_nobody_knows_is_never_called_clean():
+    tools = box({"a.py": b"one\n"}, language=MemoryLanguage(unknown="server still checking"))
+    said = (await edit(tools, "one", "two")).content[-1].text
+    assert "unknown (memory: server still checking); not known to be clean" in said
+    assert "No errors" not in said
+
+
+async def test_at_most_twenty_errors_of_a_file_are_shown():
+    tools = box({"a.py": b"one\n"}, language=MemoryLanguage())
+    said = (await edit(tools, "one", "\n".join(f"ERROR {n}" for n in range(30)))).content[-1].text
+    assert said.count("a.py:") == 20
+    assert said.endswith("… and 10 more in a.py.")
+
+
+async def test_hidden_files_are_in_no_review():
+    class Telling(MemoryLanguage):
+        async def review(self, changes, *, private, timeout, late):
+            self.private.append(tuple(private))
+            broken = (Diagnostic("secret/key.py", 1, 0, "a secret"),)
+            review = Review(
+                elsewhere=(Delta("secret/key.py", broken),),
+                verdicts=(Verdict("a.py", "memory", "fresh", broken),),
+            )
+            late(review)
+            return review
+
+    heard = []
+    language = Telling()
+    rule = Rule("no-secrets", "deny", "Secrets.", effects=frozenset({"read"}), paths=("secret/**",))
+    tools = box(
+        {"a.py": b"one\n"}, language=language, policy=Policy(rules=(rule,)), listeners=[heard.append]
+    )
+    result = await edit(tools, "one", "two")
+    await tools.aclose()
+    assert "secret" not in result.text
+    assert not any("secret" in str(event) for event in heard if "Reviewed" in str(event))
+    assert "secret/**" in language.private[0]
+
+
+async def test_what_comes_late_is_announced():
+    class Slow(MemoryLanguage):
+        async def review(self, changes, *, private, timeout, late):
+            late(Review(deltas=(Delta("a.py", (Diagnostic("a.py", 3, 0, "late"),)),)))
+            return Review(verdicts=(Verdict("a.py", "memory", "unknown"),))
+
+    heard = []
+    tools = box({"a.py": b"one\n"}, language=Slow(), listeners=[heard.append])
+    await edit(tools, "one", "two")
+    await tools.aclose()
+    assert any(type(event).__name__ == "Reviewed" and event.review.deltas for event in heard)
+
+
+async def test_a_read_warms_the_server_of_its_file_and_says_nothing():
+    language = MemoryLanguage()
+    tools = box({"a.py": b"one\n", "b.txt": b"two\n"}, language=language)
+    result = await tools.call("read", {"path": "a.py"})
+    await tools.call("read", {"path": "b.txt"})
+    assert language.warmed == ["a.py"]
+    assert "applied" not in result.text
+
+
+async def test_an_undo_is_reviewed_and_not_formatted():
+    formatters = Upper()
+    tools = box({"a.py": b"ERROR old\n"}, language=MemoryLanguage(), formatters=formatters)
+    await edit(tools, "ERROR old", "NEW")
+    asked = len(formatters.asked)
+    result = await tools.call("undo", {"scope": "path", "name": "a.py"})
+    assert "Errors: 1 new" in result.text
+    assert len(formatters.asked) == asked
+    assert tools.workspace.files.files["a.py"] == b"ERROR old\n"
+
+
+async def test_what_a_formatter_does_is_a_change_of_its_own_that_the_model_sees_and_can_use():
+    tools = box({"a.py": b"ONE\n"}, formatters=Upper())
+    result = await edit(tools, "ONE", "two")
+    assert "upper then formatted a.py:" in result.text
+    assert "+TWO" in result.text
+    assert tools.workspace.files.files["a.py"] == b"TWO\n"
+    assert (await edit(tools, "TWO", "THREE")).ok
+
+
+async def test_a_formatter_sees_what_was_there_before_the_whole_call():
+    formatters = Upper(why="it timed out")
+    tools = box({"a.py": b"one\n"}, formatters=formatters)
+    result = await edit(tools, "one", "two")
+    assert formatters.asked == [("a.py", b"one\n", b"two\n")]
+    assert "a.py: not formatted: it timed out" in result.text
+    assert tools.workspace.files.files["a.py"] == b"two\n"
+
+
+async def test_diagnostics_are_about_the_formatted_text():
+    tools = box({"a.py": b"ONE\n"}, language=MemoryLanguage(), formatters=Upper())
+    assert "Errors: 1 new" in (await edit(tools, "ONE", "error shout")).text
+
+
+async def test_without_a_server_a_change_costs_nothing_that_can_be_noticed():
+    from handtools.core.call import Call
+    from handtools.core.result import Result
+    from handtools.runtime.after_change import after_change
+    from handtools.runtime.approval import Gate
+    from handtools.runtime.guard import GuardedFiles
+
+    tools = box({"a.py": b"one\n"})
+    call = Call(tool="edit", args={})
+    gate = Gate(call, Policy(), None, tools.workspace.journal, lambda _: None, frozenset())
+    files = GuardedFiles(call, tools.workspace, gate, lambda _: None)
+    from handtools.core.changes import Change, ChangeSet
+
+    await files.apply(ChangeSet.of(Change.of("a.py", before=b"one\n", after=b"two\n")))
+    took = []
+    for _ in range(200):
+        began = time.perf_counter()
+        await after_change(Result("", None), files, time.monotonic() + 600)
+        took.append(time.perf_counter() - began)
+    assert sorted(took)[100] < 0.001
