@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from handtools.blocking import BlockingToolbox
     from handtools.core.approval import Approval, Reply
     from handtools.core.call import Call
+    from handtools.core.callbacks import Callbacks
     from handtools.core.cancel import CancelToken
     from handtools.core.changes import Change, ChangeSet, Node
     from handtools.core.content import Document, Image, Text
@@ -27,6 +28,7 @@ _HOMES = {
     "Approval": "core.approval",
     "BlockingToolbox": "blocking",
     "Call": "core.call",
+    "Callbacks": "core.callbacks",
     "CancelToken": "core.cancel",
     "Change": "core.changes",
     "ChangeSet": "core.changes",
@@ -55,8 +57,8 @@ _HOMES = {
 }
 
 __all__ = [
-    "Approval", "BlockingToolbox", "Call", "CancelToken", "Change", "ChangeSet", "Context", "Document",
-    "HandtoolsError", "HostError", "Image", "Node", "Policy", "Reply", "Result", "Rule", "Text", "Tool",
+    "Approval", "BlockingToolbox", "Call", "Callbacks", "CancelToken", "Change", "ChangeSet", "Context",
+    "Document", "HandtoolsError", "HostError", "Image", "Node", "Policy", "Reply", "Result", "Rule", "Text", "Tool",
     "ToolError", "Toolbox", "UsageError", "Workspace", "coding", "everything", "local_workspace", "plugins",
     "reading", "tool",
 ]  # fmt: skip

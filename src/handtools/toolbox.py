@@ -42,6 +42,7 @@ from handtools.runtime.probing import probe
 from handtools.runtime.workspace import Workspace
 from handtools.tools.bash import bash
 from handtools.tools.edit import edit
+from handtools.tools.edit_agent import edit_agent
 from handtools.tools.find import find
 from handtools.tools.grep import grep
 from handtools.tools.jobs import jobs
@@ -58,6 +59,7 @@ READING: tuple[AnyTool, ...] = (read, grep, find, list_, think, now)
 CODING: tuple[AnyTool, ...] = (
     read, grep, find, list_, edit, multi_edit, patch, write, bash, jobs, undo, think, now
 )  # fmt: skip
+EVERYTHING: tuple[AnyTool, ...] = (*CODING, edit_agent)
 PLUGINS = "handtools.tools"
 """The entry-point group under which other packages offer tools."""
 
@@ -222,7 +224,7 @@ def coding(root: str | Path = ".", **options: Any) -> Toolbox:
 
 def everything(root: str | Path = ".", **options: Any) -> Toolbox:
     """All our tools, and those that installed packages offer."""
-    return Toolbox([*CODING, *plugins()], workspace=local_workspace(root), **options)
+    return Toolbox([*EVERYTHING, *plugins()], workspace=local_workspace(root), **options)
 
 
 def plugins() -> list[AnyTool]:

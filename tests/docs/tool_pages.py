@@ -6,7 +6,7 @@ from typing import Any
 
 from handtools.core.schema import schema
 from handtools.core.tool import AnyTool
-from handtools.toolbox import CODING
+from handtools.toolbox import EVERYTHING
 from handtools.tools.text_editor import text_editor
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "tools"
@@ -23,7 +23,7 @@ def stem(tool: AnyTool) -> str:
     return tool.run.__module__.rpartition(".")[2]
 
 
-TOOLS: list[AnyTool] = sorted((*CODING, text_editor()), key=stem)
+TOOLS: list[AnyTool] = sorted((*EVERYTHING, text_editor()), key=stem)
 """Every tool of ours, the ones that no preset has included."""
 
 

@@ -113,10 +113,15 @@ class Draft:
         """A file that is not there yet."""
         return cls(path, None, _PLAIN, body)
 
-    async def replace(self, files: Files, old: str, new: str, *, every: bool = False) -> Applied | Refused:
-        """Replace text in the only place that can be meant; what the agent last saw helps where the text fails."""
+    async def replace(
+        self, files: Files | None, old: str, new: str, *, every: bool = False
+    ) -> Applied | Refused:
+        """Replace text in the only place that can be meant; what the agent last saw helps where the text fails.
+
+        Without files nothing was seen but the text as it is.
+        """
         outcome = replace(self.body, old, new, every=every)
-        if not every and not (isinstance(outcome, Applied) and outcome.tier == "exact"):
+        if files and not every and not (isinstance(outcome, Applied) and outcome.tier == "exact"):
             seen = await files.seen(self.path)
             if seen is not None and seen != self.before and not is_binary(seen):
                 outcome = replace(self.body, old, new, seen=decode(seen).body)

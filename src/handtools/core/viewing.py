@@ -152,7 +152,7 @@ class Viewing:
         return Piece("\n".join(shown), part)
 
     def _outline(self, facts: Part, lines: list[str], outline: Outline) -> Piece:
-        shown = outlined(lines, _heads(outline), self.budget)
+        shown = outlined(lines, heads(outline), self.budget)
         note = f"(Outline of {len(lines)} lines of {outline.language}, each with its line range"
         note += f"; {shown.left_out} deeper or later symbols left out" if shown.left_out else ""
         note += f'. Read a part with start_line and end_line, or a symbol as "{facts.path}::Name".'
@@ -162,7 +162,7 @@ class Viewing:
         return Piece(f"{shown.text}\n{note})", part)
 
     def _fold(self, facts: Part, lines: list[str], outline: Outline) -> Piece:
-        rows = folded(lines, _heads(outline))
+        rows = folded(lines, heads(outline))
         kept = fitting([f"{row}\n" for row in rows], self.budget)
         clipped = len(kept) < len(rows)
         note = f"(Folded: {len(lines)} lines in {len(rows)} rows"
@@ -283,7 +283,8 @@ def _known(outline: Outline | None, path: str) -> Outline:
     return outline
 
 
-def _heads(outline: Outline) -> list[Head]:
+def heads(outline: Outline) -> list[Head]:
+    """The symbols as views draw them."""
     return [_head(len(way) - 1, way[-1]) for way in flattened(outline.symbols)]
 
 

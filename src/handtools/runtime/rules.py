@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import get_args
 
 from handtools.core.effects import EffectKind
 from handtools.core.errors import UsageError
@@ -105,6 +106,11 @@ class Rule:
 
     def check(self) -> None:
         """Try the rule on its own examples."""
+        if self.verdict not in get_args(Verdict):
+            verdicts = ", ".join(get_args(Verdict))
+            raise UsageError(
+                f"Rule `{self.name}`: {self.verdict!r} is no verdict; it is one of {verdicts}."
+            )
         if self.commands and (self.paths or self.but):
             raise UsageError(f"Rule `{self.name}` is about paths and about commands: make it two rules.")
         covers = self.beginnings.cover if self.commands else self.covers

@@ -53,3 +53,10 @@ def _nearly(body: str, found: Applied) -> Refused:
         nearest=Window(line, rows),
         suggestion="\n".join(rows),
     )
+
+
+def already_around(body: str, old: str, new: str) -> bool:
+    """Whether the old text is there only within the new one: an insertion that was made looks so."""
+    body, old, new = (lines.adopt(text, "\n") for text in (body, old, new))
+    times = new.count(old) if old else 0
+    return times > 0 and old != new and body.count(new) * times == body.count(old) > 0

@@ -59,6 +59,11 @@ def test_a_rule_that_contradicts_its_examples_does_not_load():
         Policy(rules=(Rule("secrets", "deny", "", paths=("*.key",), not_match=("a.key",)),))
 
 
+def test_a_verdict_that_is_none_does_not_load():
+    with pytest.raises(UsageError, match="deny, ask, allow"):
+        Policy(rules=(Rule("deny", "change", "a.py"),))  # type: ignore[arg-type]
+
+
 def test_excluded_paths_are_hidden_and_denied():
     policy = Policy(excluded=("build/", "*.log"))
     assert policy.hides("build/x.o")

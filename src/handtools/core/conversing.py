@@ -1,0 +1,165 @@
+"""Conversing: a model carries out instructions on one file, its edits taken up while it still writes."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from handtools.core.callbacks import Model
+from handtools.core.changes import ChangeSet
+from handtools.core.drafts import Draft, refusal
+from handtools.core.errors import InvalidInput, NoMatch, TooLarge
+from handtools.core.ports import Files, Progress
+from handtools.text.edit_asking import Lines, Sight, meant_lines, question, united
+from handtools.text.edit_stream import Cannot, EditStream, Located, Malformed, Marks, Pair, Piece, Show
+from handtools.text.editing import already_around
+from handtools.text.lines import count, line_at, split
+from handtools.text.matching import Refused
+from handtools.text.tokens import estimate
+
+MOST_ROUNDS = 5
+WHOLE_LINES = 2_000
+WHOLE_TOKENS = 30_000
+"""A file over either is shown by its outline and the parts that the instructions seem to mean."""
+SHOWN_LINES = 1_200
+ANSWER_CHARS = 1_000_000
+
+_BY_HAND = "Nothing was written. Say it more precisely, or use `edit`."
+
+
+@dataclass(slots=True)
+class Conversation:
+    """Asks, takes up edits, asks again with what is really there; nothing is written before it ends well."""
+
+    model: Model
+    draft: Draft
+    instructions: str
+    say: Progress
+    outline: str = ""
+    """Of a long file, to go with the parts that are shown."""
+    rounds: int = 0
+    made: list[Pair] = field(default_factory=list)
+    _wanted: list[Lines] = field(default_factory=list)
+    _marks: Marks = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._marks = Marks.absent_from(self.draft.body, self.instructions)
+
+    async def hold(self) -> None:
+        """Ask until every edit has its place and the model is done."""
+        open_points: list[str] = []
+        for self.rounds in range(1, MOST_ROUNDS + 1):
+            open_points = await self._ask(self._so_far(open_points))
+            if not open_points:
+                break
+        else:
+            last = open_points[-1]
+            raise NoMatch(
+                f"After {MOST_ROUNDS} questions the model's edits do not fit. {last}", hint=_BY_HAND
+            )
+        if not self.made or not self.draft.is_changed:
+            raise InvalidInput("The model made no edit.", hint=_BY_HAND)
+
+    async def land(self, files: Files, note: str) -> None:
+        """Write all edits as one change; onto what others wrote meanwhile, if every edit still has its place."""
+        fresh = await Draft.read(files, self.draft.path)
+        if fresh.before != self.draft.before:
+            await self._carry_over(fresh)
+        await files.apply(ChangeSet.of(self.draft.change(), note=note))
+
+    async def _carry_over(self, fresh: Draft) -> None:
+        for pair in self.made:
+            outcome = await fresh.replace(None, pair.old, pair.new)
+            if isinstance(outcome, Refused):
+                where = "Nothing was written. The file was changed meanwhile: "
+                raise refusal(outcome, where, old="the old text", new="the new text")
+        self.draft = fresh
+
+    async def _ask(self, so_far: list[str]) -> list[str]:
+        """One answer, taken up as it comes; what is still open after it."""
+        asked = question(self._sight(), self.instructions, self._marks, before=so_far)
+        stream, chars, open_points = EditStream(self._marks), 0, list[str]()
+        async with _closing(self.model(asked)) as answer:
+            async for text in answer:
+                chars += len(text)
+                if chars > ANSWER_CHARS:
+                    raise TooLarge(
+                        f"The model's answer has over {ANSWER_CHARS:,} characters.", hint=_BY_HAND
+                    )
+                for piece in stream.feed(text):
+                    open_points += await self._take(piece)
+                if not stream.unfinished():
+                    break
+        left = stream.unfinished()
+        # Lines that were asked for end an answer too.
+        return open_points or ([f"Not finished: {left}. Write what is missing."] if left else [])
+
+    async def _take(self, piece: Piece) -> list[str]:
+        """Use one piece; what is wrong with it, in words for the model."""
+        if isinstance(piece, Located):
+            self._announce(piece.old)
+        elif isinstance(piece, Pair):
+            return await self._make(piece)
+        elif isinstance(piece, Show):
+            return [self._show(piece)]
+        elif isinstance(piece, Cannot):
+            raise InvalidInput(f"The model can't do it: {piece.why}", hint=_BY_HAND)
+        elif isinstance(piece, Malformed):
+            return [f"Not understood: {piece.why}. Write that edit again."]
+        return []
+
+    async def _make(self, pair: Pair) -> list[str]:
+        if pair in self.made:
+            return []
+        if not pair.old and not self.draft.body:
+            self.draft.put(pair.new)
+            self.made.append(pair)
+            return []
+        if already_around(self.draft.body, pair.old, pair.new):
+            why = (
+                "The new text is there already, around the old one. To have it once more, copy more lines."
+            )
+            return [f"Refused:\n{self._marks.pair(pair.old, pair.new)}\n{why}"]
+        outcome = await self.draft.replace(None, pair.old, pair.new)
+        if isinstance(outcome, Refused):
+            why = str(refusal(outcome, old="the old text", new="the new text"))
+            return [f"Refused:\n{self._marks.pair(pair.old, pair.new)}\n{why}"]
+        self.made.append(pair)
+        line = line_at(self.draft.body, outcome.spans[0].start)
+        self.say(f"{self.draft.path}: edit {len(self.made)} made at line {line}\n")
+        return []
+
+    def _announce(self, old: str) -> None:
+        """Say where an edit goes while its new text is still being written."""
+        if self.draft.body.count(old) == 1:
+            line = line_at(self.draft.body, self.draft.body.index(old))
+            self.say(f"{self.draft.path}: edit {len(self.made) + 1} goes to line {line}\n")
+
+    def _show(self, wanted: Show) -> str:
+        total = count(self.draft.body)
+        first = min(max(1, wanted.first), max(1, total))
+        last = min(max(first, wanted.last), first + SHOWN_LINES - 1, max(1, total))
+        self._wanted.append(Lines(first, last))
+        return f"Lines {first} to {last} are shown now. Go on."
+
+    def _so_far(self, open_points: list[str]) -> list[str]:
+        made = f"{len(self.made)} edits are made, and the file is shown with them; do not write them again."
+        return [made, *open_points] if self.rounds > 1 else []
+
+    def _sight(self) -> Sight:
+        lines = split(self.draft.body)
+        if len(lines) <= WHOLE_LINES and estimate(self.draft.body) <= WHOLE_TOKENS:
+            return Sight(path=self.draft.path, lines=lines)
+        meant = meant_lines(lines, self.instructions, most=SHOWN_LINES)
+        windows = united((*meant, *self._wanted))
+        return Sight(path=self.draft.path, lines=lines, outline=self.outline, windows=windows)
+
+
+@asynccontextmanager
+async def _closing(answer: AsyncIterator[str]) -> AsyncIterator[AsyncIterator[str]]:
+    """An answer that is not read to its end lets go of its connection."""
+    try:
+        yield answer
+    finally:
+        close = getattr(answer, "aclose", None)
+        if close is not None:
+            await close()

@@ -1,0 +1,69 @@
+"""Edit agent: instructions in words, carried out on one file by a model that the host supplies."""
+
+from collections.abc import Iterable
+
+from pydantic import BaseModel, Field
+
+from handtools.core.context import Context
+from handtools.core.conversing import WHOLE_LINES, Conversation
+from handtools.core.drafts import Draft
+from handtools.core.result import Result
+from handtools.core.tool import tool
+from handtools.core.viewing import heads
+from handtools.text.diffing import trim_indent
+from handtools.text.lines import count, split
+from handtools.text.outlining import outlined
+from handtools.text.paging import Budget
+
+OUTLINE = Budget(400, 24_000)
+
+
+class EditAgentParams(BaseModel):
+    """What the model sends."""
+
+    path: str = Field(description="File to edit, relative to the workspace root.")
+    instructions: str = Field(
+        min_length=1, max_length=20_000, description="What to change, in words; name what is meant."
+    )
+    description: str = Field("", description="One line on what this is for.")
+
+
+class EditAgentDetails(BaseModel):
+    """What programs get."""
+
+    path: str
+    edits: int
+    questions: int
+    diff: str
+    first_changed_line: int | None
+
+
+def _no_locks(_: EditAgentParams) -> Iterable[str]:
+    """A model may write for minutes: the file is locked when the edits land, and compared then."""
+    return ()
+
+
+@tool(paths=_no_locks, needs="model")
+async def edit_agent(ctx: Context, params: EditAgentParams) -> Result[EditAgentDetails]:
+    """Have a model make the edits."""
+    assert ctx.callbacks.model is not None, "not offered without a model"
+    draft = await Draft.read(ctx.files, params.path)
+    outline = await _outline(ctx, draft) if count(draft.body) > WHOLE_LINES else ""
+    talk = Conversation(ctx.callbacks.model, draft, params.instructions, ctx.progress, outline)
+    await talk.hold()
+    await talk.land(ctx.files, params.description or params.instructions[:200])
+
+    diff = talk.draft.diff()
+    details = EditAgentDetails(
+        path=talk.draft.path,
+        edits=len(talk.made),
+        questions=talk.rounds,
+        diff=trim_indent(diff),
+        first_changed_line=talk.draft.first_changed_line,
+    )
+    return Result(f"Edits made in {talk.draft.path}: {len(talk.made)}.\n{diff}", details)
+
+
+async def _outline(ctx: Context, draft: Draft) -> str:
+    found = await ctx.syntax.outline(draft.path, draft.before or b"")
+    return outlined(split(draft.body), heads(found), OUTLINE).text if found else ""

@@ -1,0 +1,51 @@
+"""Which lines of a long file a model is shown, and how."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handtools.text.edit_asking import Lines, Sight, meant_lines, question, united
+from handtools.text.edit_stream import Marks
+
+LONG = [f"value_{number} = {number}\n" for number in range(1, 20_001)]
+
+
+def test_the_lines_that_instructions_name_are_shown():
+    windows = meant_lines(LONG, "Make value_12345 negative.", most=1_200)
+    assert windows == (Lines(12_320, 12_370),)
+
+
+def test_words_that_are_everywhere_point_nowhere():
+    lines = [*LONG, *(["return None\n"] * 100)]
+    assert meant_lines(lines, "value_7 shall return None", most=1_200) == (Lines(1, 32),)
+
+
+def test_without_a_known_word_the_start_is_shown():
+    assert meant_lines(LONG, "tidy up", most=1_200) == (Lines(1, 1_200),)
+    assert meant_lines([], "tidy up", most=1_200) == (Lines(1, 1),)
+
+
+def test_a_long_file_is_shown_in_parts_that_can_be_copied():
+    sight = Sight(path="a.py", lines=LONG, outline="1 value_1", windows=(Lines(5, 6),))
+    asked = question(sight, "Do it.", Marks("_1"), before=["Refused: no."])
+    assert '<file_1 path="a.py" lines="5-6">\nvalue_5 = 5\nvalue_6 = 6\n</file_1>' in asked
+    assert "1 value_1" in asked
+    assert "20,000 lines" in asked
+    assert "<show_1 " in asked
+    assert asked.endswith("So far:\nRefused: no.")
+
+
+def test_a_short_file_is_shown_whole():
+    asked = question(Sight(path="a.py", lines=["x\r\n", "y"]), "Do it.", Marks("_1"))
+    assert '<file_1 path="a.py">\nx\ny\n</file_1>' in asked
+    assert "<show_1 " not in asked
+
+
+@given(st.lists(st.tuples(st.integers(1, 300), st.integers(0, 40)), max_size=12))
+def test_windows_are_united_without_losing_or_adding_a_line(made):
+    windows = [Lines(first, first + more) for first, more in made]
+    joined = united(windows)
+    wanted = {line for window in windows for line in range(window.first, window.last + 1)}
+    assert {line for window in joined for line in range(window.first, window.last + 1)} == wanted
+    assert all(one.last + 1 < two.first for one, two in pairwise(joined))
