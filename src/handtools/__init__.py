@@ -58,9 +58,9 @@ _HOMES = {
 
 __all__ = [
     "Approval", "BlockingToolbox", "Call", "Callbacks", "CancelToken", "Change", "ChangeSet", "Context",
-    "Document", "HandtoolsError", "HostError", "Image", "Node", "Policy", "Reply", "Result", "Rule", "Text", "Tool",
-    "ToolError", "Toolbox", "UsageError", "Workspace", "coding", "everything", "local_workspace", "plugins",
-    "reading", "tool",
+    "Document", "HandtoolsError", "HostError", "Image", "Node", "Policy", "Reply", "Result", "Rule", "Text",
+    "Tool", "ToolError", "Toolbox", "UsageError", "Workspace", "coding", "everything", "local_workspace",
+    "plugins", "reading", "tool",
 ]  # fmt: skip
 
 
