@@ -1,68 +1,143 @@
-"""What a command costs: bare `bash -c` against ours, under every runner that works here."""
+"""What a command costs: bare `bash -c` and bare `bwrap` against ours, under every runner that works here."""
 
 import argparse
 import os
-import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from bench.figures import Figure, gathered
+from handtools import Toolbox, local_workspace
 from handtools.core.call import Call
 from handtools.core.command import Command
-from handtools.host.commands.launching import Runner
+from handtools.host.commands.best_capture import BestCapture
+from handtools.host.commands.capturing import Capture
+from handtools.host.commands.environment import environment
+from handtools.host.commands.launching import Launch, Runner
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.commands.runners.choosing import ladder
+from handtools.host.commands.runners.choosing import confining, ladder
 from handtools.host.store import FolderStore
+from handtools.host.vault import Vault
+from handtools.tools.bash import bash
 
 SCRIPT = "true"
-OVER_BARE_MS = {"plain": 10.0, "landlock": 25.0, "bubblewrap": 15.0}
+OVER_BARE_MS = {"plain": 10.0, "landlock": 10.0, "bubblewrap": 15.0}
 """How much longer than bare bash a command may take."""
+OVER_BWRAP = 1.5
+"""How much longer than bare bubblewrap, with the same boundary."""
+WARM = 3
+"""The first ones start the supervisor."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=int, help="pairs of runs (200; 30 with --quick)")
+    parser.add_argument("--rounds", type=int, help="rounds of runs (200; 40 with --quick)")
     parser.add_argument("--runner", default="", help="only this one")
 
 
 def run(options: argparse.Namespace) -> Iterable[Figure]:
-    rounds = options.rounds or (30 if options.quick else 200)
+    rounds = options.rounds or (40 if options.quick else 200)
     for runner in ladder():
         if options.runner in {"", runner.name} and not runner.available():
             yield from gathered(partial(_figures, runner, rounds))
 
 
+@dataclass(slots=True)
+class Timed:
+    """One way to run the script, and how long it took each time."""
+
+    action: Callable[[], Awaitable[object]]
+    samples: list[float] = field(default_factory=list)
+
+    async def take(self) -> None:
+        start = time.perf_counter()
+        await self.action()
+        self.samples.append((time.perf_counter() - start) * 1000)
+
+    def share(self, part: float) -> float:
+        """A command passes from process to process: on a busy machine each step waits its turn, so goals are
+        for the tenth that had to wait least."""
+        kept = sorted(self.samples[WARM:])
+        return kept[int(len(kept) * part)]
+
+
 async def _figures(runner: Runner, rounds: int) -> AsyncIterator[Figure]:
-    with tempfile.TemporaryDirectory() as folder:
-        root, state = Path(folder) / "work", Path(folder) / "state"
-        root.mkdir()
-        commands = LocalCommands(root, state=state, outputs=FolderStore(state / "outputs"), runner=runner)
-        ours, bare = [], []
-        for number in range(rounds + 3):
-            start = time.perf_counter()
-            subprocess.run(["bash", "-c", SCRIPT], cwd=root, env=dict(os.environ), check=True)
-            middle = time.perf_counter()
-            call = Call(tool="bash", args={})
-            ran = await commands.run(
-                Command(script=SCRIPT), call=call, show=lambda _: None, private=(), read_only=()
-            )
-            ran.discard()
-            if number >= 3:  # the first ones start the supervisor
-                bare.append((middle - start) * 1000)
-                ours.append((time.perf_counter() - middle) * 1000)
-        yield Figure(
-            name=f"{runner.name}: bare bash, median", value=round(statistics.median(bare), 2), unit="ms"
-        )
-        yield Figure(
-            name=f"{runner.name}: ours, median", value=round(statistics.median(ours), 2), unit="ms"
-        )
-        # A command passes from process to process: on a busy machine each step waits its turn, so the goal is
-        # for the tenth that had to wait least.
-        over = sorted(ours)[rounds // 10] - sorted(bare)[rounds // 10]
+    with tempfile.TemporaryDirectory() as folder, _ways(runner, Path(os.path.realpath(folder))) as ways:
+        for _ in range(rounds + WARM):
+            for way in ways.values():
+                await way.take()
+    bare, bwrap = ways["bare bash"], ways.get("bare bwrap")
+    for name, way in ways.items():
+        yield Figure(name=f"{runner.name}: {name}, median", value=round(way.share(0.5), 2), unit="ms")
+        if name.startswith("bare"):
+            continue
+        over = way.share(0.1) - bare.share(0.1)
         goal = OVER_BARE_MS.get(runner.name)
         yield Figure(
-            name=f"{runner.name}: over bare, best tenth", value=round(over, 2), unit="ms", goal=goal
+            name=f"{runner.name}: {name} over bare bash, best tenth",
+            value=round(over, 2),
+            unit="ms",
+            goal=goal,
         )
+        if bwrap:
+            yield Figure(
+                name=f"{runner.name}: {name} over bare bwrap, best tenth",
+                value=round(way.share(0.1) / bwrap.share(0.1), 2),
+                unit="x",
+                goal=OVER_BWRAP if name != "the whole call" else None,
+            )
+
+
+@contextmanager
+def _ways(runner: Runner, folder: Path) -> Iterator[dict[str, Timed]]:
+    root = folder / "work"
+    root.mkdir()
+    ways = {
+        "bare bash": Timed(partial(_bare, root)),
+        "ours": Timed(partial(_ours, _commands(runner, root, folder / "plain"))),
+    }
+    if runner.name != "bubblewrap":
+        yield ways
+        return
+    state = folder / "state"
+    captured = _commands(runner, root, state, BestCapture(root, Vault(state / "vault")))
+    toolbox = Toolbox([bash], workspace=local_workspace(root, state=folder / "recorded"))
+    yield ways | {
+        "bare bwrap": Timed(partial(_bare_bwrap, runner, root)),
+        "with transaction": Timed(partial(_ours, captured)),
+        "the whole call": Timed(partial(_called, toolbox)),
+    }
+    toolbox.workspace.journal.close()
+
+
+def _commands(runner: Runner, root: Path, state: Path, capture: Capture | None = None) -> LocalCommands:
+    outputs = FolderStore(state / "outputs")
+    return LocalCommands(root, state=state, outputs=outputs, runner=runner, capture=capture)
+
+
+async def _bare(root: Path) -> None:
+    subprocess.run(["bash", "-c", SCRIPT], cwd=root, env=dict(os.environ), check=True)
+
+
+async def _bare_bwrap(runner: Runner, root: Path) -> None:
+    """Our profile without us: what bubblewrap itself takes for the same boundary."""
+    env = environment({}, frozenset(), terminal=False)
+    launch = Launch(argv=("bash", "-c", SCRIPT), env=env, cwd=str(root), root=str(root))
+    with confining(runner, launch) as ready:
+        subprocess.run(ready.argv, env=dict(ready.env), pass_fds=ready.pass_fds, check=True)
+
+
+async def _ours(commands: LocalCommands) -> None:
+    command, call = Command(script=SCRIPT), Call(tool="bash", args={})
+    ran = await commands.run(command, call=call, show=lambda _: None, private=(), read_only=())
+    ran.discard()
+
+
+async def _called(toolbox: Toolbox) -> None:
+    result = await toolbox.call("bash", {"command": SCRIPT})
+    if result.status != "ok":
+        raise SystemExit(f"the call failed: {result.fault or result.content}")

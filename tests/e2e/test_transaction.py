@@ -82,7 +82,20 @@ async def test_a_command_that_changes_nothing_leaves_nothing(base):
     box = made(base)
     _, result = await run(box, "cat a; ls -la")
     assert result.changes is None
+    await box.aclose()
     assert items(base) == []
+
+
+async def test_a_layer_that_was_never_written_serves_the_next_command(base):
+    box, root = made(base), base / "work"
+    await run(box, "cat a")
+    [spare] = items(base)
+    call, _ = await run(box, "echo new > a")
+    assert items(base) == [spare]
+    await run(box, "cat a")
+    assert len(items(base)) == 2
+    await undo(box, call)
+    assert (root / "a").read_text() == "old\n"
 
 
 async def test_edits_after_a_command_are_undone_with_it_as_a_session(base):

@@ -31,3 +31,8 @@ class BestCapture:
     def begin(self, launch: Launch, name: str) -> Capturing:
         """Make ready for a command."""
         return self._chosen.begin(launch, name)
+
+    def close(self) -> None:
+        """Let go of what is kept for the next command."""
+        if "_chosen" in self.__dict__:
+            self._chosen.close()

@@ -42,6 +42,10 @@ class Capture(Protocol):
         """Make ready for a command; `name` is the call's."""
         ...
 
+    def close(self) -> None:
+        """Let go of what is kept for the next command."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Uncaptured:
@@ -63,3 +67,6 @@ class NoCapture:
     def begin(self, launch: Launch, name: str) -> Uncaptured:  # noqa: ARG002
         """As it is."""
         return Uncaptured(launch)
+
+    def close(self) -> None:
+        """Nothing is kept."""

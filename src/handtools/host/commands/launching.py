@@ -67,6 +67,8 @@ class Launch:
     """A descriptor of a Landlock ruleset to be restricted by."""
     seccomp: bytes = b""
     """A BPF program of seccomp."""
+    alone: bool = False
+    """Whether it has a process namespace: then nothing it started outlives it."""
     notes: tuple[str, ...] = field(default=())
     """What the person or the model should know about how it was confined."""
 

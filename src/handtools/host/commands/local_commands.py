@@ -9,13 +9,12 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from anyio import to_thread
-
 from handtools.core.call import Call
 from handtools.core.command import Command, Job, Page, Ran, Show
 from handtools.core.errors import HostError, InvalidInput
 from handtools.host.commands.background import Background
 from handtools.host.commands.capturing import Capture, NoCapture
+from handtools.host.commands.carrying import Carrier
 from handtools.host.commands.environment import environment
 from handtools.host.commands.exits import exit_of, notes_of, output_name
 from handtools.host.commands.launching import Launch, Runner
@@ -27,6 +26,9 @@ from handtools.host.store import FolderStore
 
 PROCESSES = 4096
 """Nothing honest needs more at once; a fork bomb stops there."""
+
+BASH = "/bin/bash" if os.path.exists("/bin/bash") else "bash"
+"""By its path, where every system but a few has it: the sandbox needs not try each folder of PATH."""
 
 OUTPUTS_BYTES = 4 << 30
 OUTPUTS_SECONDS = 7 * 86400.0
@@ -84,29 +86,22 @@ class LocalCommands:
         slip = Slip(left, command.script)
         try:
             launch = self._launch(command, left, slip, private, read_only)
-            capturing = await to_thread.run_sync(self._capture.begin, launch, call.id)
+            carrier = Carrier(self._capture, self.runner, call.id, show)
             try:
-                with (
-                    reaching(capturing.launch, show) as egress,
-                    confining(self.runner, egress.launch) as confined,
-                ):
-                    ended = await run_process(confined, self._outputs.room(name), show)
-                # A thread that has begun is never abandoned, so a layer is never discarded while it is read.
-                delta = await to_thread.run_sync(capturing.finish)
+                ended = await run_process(launch, self._outputs.room(name), show, carrier.carry)
+                _refuse_unstarted(ended)
             except BaseException:
-                capturing.discard()
+                carrier.discard()
                 raise
-            _refuse_unstarted(ended)
             kept = slip.notes()
             cwd = self._keep(call.session, kept, left)
-            running = kept.jobs if kept else 0
-            notes = (*confined.notes, *notes_of(ended, running), *egress.notes(), *delta.notes)
+            notes = (*notes_of(ended, kept.jobs if kept else 0), *carrier.notes)
             return Ran(
                 exit=exit_of(ended, name, cwd, notes),
-                delta=delta.changes,
-                coverage=delta.coverage,
-                omitted=delta.omitted,
-                discard=capturing.discard,
+                delta=carrier.delta.changes,
+                coverage=carrier.delta.coverage,
+                omitted=carrier.delta.omitted,
+                discard=carrier.discard,
             )
         finally:
             slip.close()
@@ -154,6 +149,7 @@ class LocalCommands:
     def close(self) -> None:
         """End every job."""
         self._jobs.close()
+        self._capture.close()
 
     def _tidy(self) -> None:
         """Let go of old outputs, now and then."""
@@ -171,7 +167,7 @@ class LocalCommands:
             allowance = replace(allowance, processes=PROCESSES)
         terminal = command.terminal is not None
         return Launch(
-            argv=("bash", "--noprofile", "--norc", "-c", slip.boot, "bash"),
+            argv=(BASH, "--noprofile", "--norc", "-c", slip.boot, "bash"),
             env=environment(command.env, self._passed, terminal=terminal),
             cwd=self._folder(command.cwd or left.cwd, given=bool(command.cwd)),
             root=self._root,

@@ -37,6 +37,15 @@ class Left:
     functions: str = ""
     aliases: str = ""
 
+    def facts(self) -> dict[str, Any]:
+        """As they are written down."""
+        return {
+            "cwd": self.cwd,
+            "exports": dict(self.exports),
+            "functions": self.functions,
+            "aliases": self.aliases,
+        }
+
     def prelude(self) -> str:
         """Bash that brings it all back."""
         rows = [
@@ -63,11 +72,12 @@ class Sessions:
         """Add what a command left; those that ran beside it are not undone."""
         with _LOCK:
             left = self.find(session)
+            before = left.facts()
             left.exports |= ended.exports
             left.functions, left.aliases = ended.functions, ended.aliases
             left.cwd = left.cwd if cwd is None else cwd
-            facts = {name: getattr(left, name) for name in ("cwd", "exports", "functions", "aliases")}
-            self._write(self._path(session), json.dumps(facts))
+            if left.facts() != before:
+                self._write(self._path(session), json.dumps(left.facts()))
 
     def _path(self, session: str) -> Path:
         return self._folder / f"{hashlib.sha256(session.encode()).hexdigest()[:24]}.json"

@@ -139,14 +139,14 @@ def test_commands_side_by_side_do_not_undo_each_others_exports(tmp_path):
 
 
 def test_only_the_owner_can_read_a_session(tmp_path):
-    Sessions(tmp_path / "sessions").keep("s", Notes("/", {}, "", ""), None)
+    Sessions(tmp_path / "sessions").keep("s", Notes("/", {"A": "1"}, "", ""), None)
     [path] = (tmp_path / "sessions").iterdir()
     assert os.stat(path).st_mode & 0o777 == 0o600
 
 
 def test_a_damaged_session_is_an_empty_one(tmp_path):
     sessions = Sessions(tmp_path)
-    sessions.keep("s", Notes("/", {}, "", ""), None)
+    sessions.keep("s", Notes("/", {"A": "1"}, "", ""), None)
     [path] = tmp_path.iterdir()
     path.write_text("{broken")
     assert sessions.find("s") == Left()

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from handtools.host.vault import NEW, OLD, WORK, Item, Vault
 KEPT = "kept"
 """In the vault: what commands wrote where another writer was first."""
 SHOWN = 5
+SPARE = 2
+"""Layers that are kept for the next command."""
 _PROBE_SECONDS = 10
 
 
@@ -36,21 +39,50 @@ class OverlayCapture:
 
     def __init__(self, root: str | Path, vault: Vault, *, quota: Quota | None = None) -> None:
         self._root = os.path.realpath(root)
-        self._vault = vault
-        self._quota = quota or Quota()
+        self._spare: list[Item] = []
+        self._lock = threading.Lock()
+        self.vault = vault
+        self.quota = quota or Quota()
 
     def begin(self, launch: Launch, name: str) -> "OverlayCapturing":  # noqa: ARG002
         """Make the layer, and have the launch write into it."""
-        item = self._vault.item()
+        item = self._room()
         root = os.stat(self._root)
         upper, work = item.path / NEW, item.path / WORK
-        for folder in (upper, work):
-            folder.mkdir(0o700)
-        if os.geteuid() == 0:
+        found = upper.stat()
+        if os.geteuid() == 0 and (found.st_uid, found.st_gid) != (root.st_uid, root.st_gid):
             os.chown(upper, root.st_uid, root.st_gid)
         upper.chmod(stat.S_IMODE(root.st_mode))  # the layer's own folder is what the workspace looks like
         overlay = Overlay(self._root, os.fspath(upper), os.fspath(work), self._root)
-        return OverlayCapturing(mounted(launch, overlay), overlay, item, self._vault, self._quota)
+        return OverlayCapturing(mounted(launch, overlay), overlay, item, self)
+
+    def give_back(self, item: Item) -> None:
+        """A layer that nobody needs any more: one that was never written to serves the next command."""
+        upper = item.path / NEW
+        with self._lock:
+            if len(self._spare) < SPARE and not os.listdir(upper) and not os.path.lexists(item.path / OLD):
+                self._spare.append(item)
+                return
+        self.vault.clear(item.name)
+        item.release()
+
+    def close(self) -> None:
+        """Let go of what is kept for the next command."""
+        with self._lock:
+            spare, self._spare = self._spare, []
+        for item in spare:
+            self.vault.clear(item.name)
+            item.release()
+
+    def _room(self) -> Item:
+        with self._lock:
+            spare = self._spare.pop() if self._spare else None
+        if spare is not None and os.path.isdir(spare.path / WORK):
+            return spare
+        item = self.vault.item()
+        for folder in (NEW, WORK):
+            (item.path / folder).mkdir(0o700)
+        return item
 
 
 @dataclass(slots=True)
@@ -60,11 +92,11 @@ class OverlayCapturing:
     launch: Launch
     overlay: Overlay
     item: Item
-    vault: Vault
-    quota: Quota
+    capture: OverlayCapture
     since: int = field(init=False)
 
     def __post_init__(self) -> None:
+        os.utime(self.overlay.upper)  # by the clock of the file system
         self.since = os.stat(self.overlay.upper).st_ctime_ns
 
     @property
@@ -89,8 +121,7 @@ class OverlayCapturing:
 
     def discard(self) -> None:
         """Remove what is left of the layer; what was displaced stays."""
-        self.vault.clear(self.name)
-        self.item.release()
+        self.capture.give_back(self.item)
 
     def _over_quota(self) -> str:
         files = size = 0
@@ -100,11 +131,11 @@ class OverlayCapturing:
                 with contextlib.suppress(OSError):
                     found = os.lstat(os.path.join(folder, name))
                     size += found.st_blocks * 512
-            limit = self.launch.allowance.written_bytes or self.quota.bytes
+            limit = self.launch.allowance.written_bytes or self.capture.quota.bytes
             if size > limit:
                 return f"It wrote more than {limit >> 20:,} MiB to the workspace; nothing of it was kept."
-            if files > self.quota.files:
-                return f"It made more than {self.quota.files:,} files; nothing of it was kept."
+            if files > self.capture.quota.files:
+                return f"It made more than {self.capture.quota.files:,} files; nothing of it was kept."
         return ""
 
     def _notes(self, listing: Listing) -> list[str]:
@@ -130,7 +161,7 @@ class OverlayCapturing:
 
     def _keep(self, listing: Listing) -> str:
         """Put the command's versions of what others changed where a person can find them."""
-        shelf = self.vault.folder / KEPT / self.name
+        shelf = self.capture.vault.folder / KEPT / self.name
         theirs = set(listing.conflicts)
         kept = [change for change in listing.changes if change.path in theirs and _held(change)]
         for change in kept:

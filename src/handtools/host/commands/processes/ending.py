@@ -18,8 +18,8 @@ PATIENCE = 5.0
 """Seconds after which a process that can't be killed (another user's, stuck in the kernel) is left and named."""
 _WAIT = 0.001
 
-Reap = Callable[[], bool]
-"""Reaps what has ended; False when there is nothing left to wait for."""
+Reap = Callable[[float], bool]
+"""Reaps what ends within so many seconds; False when there is nothing left to wait for."""
 
 
 def end(group: Group, reap: Reap, *, gently: bool) -> int:
@@ -27,14 +27,13 @@ def end(group: Group, reap: Reap, *, gently: bool) -> int:
     if gently and _asked(group, reap):
         return 0
     deadline = time.monotonic() + PATIENCE
-    while reap():
+    while reap(0.0):
         for pid in _below(group):
             _signal(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
             return len(descendants(os.getpid()))
-        if not reap():
+        if not reap(_WAIT):
             break
-        time.sleep(_WAIT)
     return 0
 
 
@@ -83,10 +82,9 @@ def _asked(group: Group, reap: Reap) -> bool:
         _signal(pid, signal.SIGTERM)
         _signal(pid, signal.SIGCONT)
     deadline = time.monotonic() + GRACE
-    while reap():
+    while reap(_WAIT):
         if time.monotonic() > deadline:
             return False
-        time.sleep(_WAIT)
     return True
 
 

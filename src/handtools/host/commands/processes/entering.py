@@ -38,13 +38,17 @@ def adopt_orphans() -> None:
             fcntl.ioctl(int(name), termios.FIOCLEX)
 
 
-def enter(order: dict[str, Any], fds: dict[int, int]) -> None:
-    """Become what the order says; returns only by raising."""
+def stand_apart() -> None:
+    """What every command's process needs, whatever the order will be."""
     os.setsid()
     _checked(_LIBC.prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
     _tell("/proc/self/oom_score_adj", str(LIKELY))
     for number in IGNORED:
         signal.signal(number, signal.SIG_DFL)
+
+
+def enter(order: dict[str, Any], fds: dict[int, int]) -> None:
+    """Become what the order says; returns only by raising."""
     _place(fds)
     if order["terminal"]:
         size = struct.pack("HHHH", *order["terminal"], 0, 0)

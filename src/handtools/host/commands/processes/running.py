@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +19,7 @@ from typing import Any, Literal
 import anyio
 
 from handtools.core.command import Shown
-from handtools.core.errors import HostError
+from handtools.core.errors import HostError, ToolError
 from handtools.host.commands.launching import Launch
 from handtools.host.commands.processes import groups, pseudo
 from handtools.host.commands.processes.collecting import Collected
@@ -29,6 +30,8 @@ from handtools.text.terminal import decoded, plain
 
 How = Literal["exited", "killed", "timeout", "cancelled", "limit"]
 Show = Callable[[Shown], None]
+Stage = Callable[[Launch], AbstractContextManager[Launch]]
+"""What is around a launch while it runs: entered before, and left after its end, in the thread that follows it."""
 
 MARK = "HANDTOOLS_RUN"
 """In the environment of every command: who loses a supervisor is found by it."""
@@ -62,12 +65,15 @@ class Ended:
 class Running:
     """A launch under way. Every method may be called from any thread."""
 
-    def __init__(self, launch: Launch, kept: Path, show: Show | None) -> None:
+    def __init__(
+        self, launch: Launch, kept: Path, show: Show | None, stage: Stage = nullcontext[Launch]
+    ) -> None:
         self.output = Collected(kept, launch.allowance.output_bytes)
         self.started = time.monotonic()
         self._launch = launch
         self._mark = secrets.token_hex(8)
         self._show = show
+        self._stage = stage
         self._how: How = "exited"
         self._wake, self._waker = os.pipe()
         self._done, self._closer = os.pipe()
@@ -103,9 +109,11 @@ class Running:
     def result(self) -> Ended:
         """Wait for its end, blocking."""
         self._thread.join()
-        if self._ended is None:
-            raise HostError(f"The command was lost: {self._failure}.") from self._failure
-        return self._ended
+        if self._ended is not None:
+            return self._ended
+        if isinstance(self._failure, (ToolError, HostError, OSError)):
+            raise self._failure
+        raise HostError(f"The command was lost: {self._failure}.") from self._failure
 
     def close(self) -> None:
         """Let go of what only the waiting needed."""
@@ -115,27 +123,38 @@ class Running:
 
     def _watch(self) -> None:
         try:
-            hired = POOL.take()
-            try:
-                answer = self._follow(hired)
-            except Gone:
-                answer = self._lost(hired)
-            else:
-                POOL.give_back(hired)
-            self._drain()
-            self.output.close()
-            with self._lock:
-                self._ended = self._read(answer)
+            with self._stage(self._launch) as launch:
+                ended = self._carried(launch)
+                if ended.how == "cancelled":
+                    raise _Cancelled(ended)
+        except _Cancelled as cancelled:
+            self._ended = cancelled.ended
+        except (ToolError, HostError, OSError) as failure:
+            self._failure = failure
         except BaseException as failure:
             self._failure = failure
             raise
+        else:
+            self._ended = ended
         finally:
             self._pipes.close()
             os.close(self._closer)
 
-    def _follow(self, hired: Hired) -> dict[str, Any]:
+    def _carried(self, launch: Launch) -> Ended:
+        hired = POOL.take()
+        try:
+            answer = self._follow(hired, launch)
+        except Gone:
+            answer = self._lost(hired)
+        else:
+            POOL.give_back(hired)
+        self._drain()
+        self.output.close()
+        return self._read(answer)
+
+    def _follow(self, hired: Hired, launch: Launch) -> dict[str, Any]:
         """Start it, read until it has ended, and give back what the supervisor says."""
-        hired.order(_order(self._launch, self._mark), (*self._pipes.theirs, *_extra(self._launch)))
+        hired.order(_order(launch, self._mark), (*self._pipes.theirs, *_extra(launch)))
         answer, _ = receive(hired.line)
         self._pipes.close_theirs()
         if "refused" in answer:
@@ -144,8 +163,8 @@ class Running:
         waiting = select.poll()
         for fd in (line, source, self._wake):
             waiting.register(fd, select.POLLIN)
-        deadline = self.started + self._launch.allowance.seconds
-        shown = self.started
+        shown = time.monotonic()
+        deadline = shown + launch.allowance.seconds
         while True:
             ready = {fd for fd, _ in waiting.poll(self._pause(shown, deadline))}
             if source in ready and not self._take():
@@ -228,9 +247,19 @@ class Running:
         return Ended(exited, stopped, how, seconds, peak, left, survivors, self.output, starved)
 
 
-async def run_process(launch: Launch, kept: Path, show: Show | None = None) -> Ended:
+class _Cancelled(Exception):
+    """What a cancelled command did is of no use to anyone: its stage need not look."""
+
+    def __init__(self, ended: Ended) -> None:
+        super().__init__()
+        self.ended = ended
+
+
+async def run_process(
+    launch: Launch, kept: Path, show: Show | None = None, stage: Stage = nullcontext[Launch]
+) -> Ended:
     """Run a launch to its end; when we are cancelled its whole tree is gone before we return."""
-    running = Running(launch, kept, show)
+    running = Running(launch, kept, show, stage)
     try:
         return await running.wait()
     except BaseException:
@@ -264,6 +293,7 @@ def _order(launch: Launch, mark: str) -> dict[str, Any]:
         "user": launch.user,
         "landlock": launch.landlock,
         "seccomp": launch.seccomp.hex(),
+        "alone": launch.alone,
     }
 
 

@@ -7,6 +7,7 @@ children of its own, and would be handed strangers.
 
 import contextlib
 import fcntl
+import gc
 import os
 import resource
 import select
@@ -32,9 +33,20 @@ class Child:
 
     pid: int
     used: int | None
-    """Memory in use before it was forked, where a group counts."""
+    """Memory in use before it began, where a group counts."""
+    alone: bool
+    """Whether the kernel ends everything in its process namespace with it."""
     status: int | None = None
     peak: int = 0
+
+
+@dataclass(slots=True)
+class Apprentice:
+    """A forked child that waits for its order."""
+
+    pid: int
+    line: socket.socket
+    """Closes when it has executed; before that it says why it can't."""
 
 
 @dataclass(slots=True)
@@ -42,25 +54,30 @@ class Supervisor:
     """Takes one order at a time."""
 
     line: socket.socket
+    wake: int
+    """Readable when a child has ended."""
     group: Group
     others: int
     """Processes that this user had when we began: a limit on processes counts them all."""
     starved: int = 0
     child: Child | None = None
+    next: Apprentice | None = None
+    """Forked while there was nothing to do, so that no command waits for it."""
 
-    def serve(self, wake: int, owner: int) -> None:
+    def serve(self, owner: int) -> None:
         """Do what is ordered until the other side is gone."""
         waiting = select.poll()
-        for fd in (self.line.fileno(), wake, owner):
+        for fd in (self.line.fileno(), self.wake, owner):
             if fd >= 0:
                 waiting.register(fd, select.POLLIN)
         while True:
+            if self.child is None and self.next is None:
+                self.next = _forked()
             ready = {fd for fd, _ in waiting.poll()}
             if owner in ready:
                 return
-            if wake in ready:
-                os.read(wake, 4096)
-                self.reap()
+            if self.wake in ready:
+                self.reap(0.0)
                 if self.child and self.child.status is not None:
                     self.settle(gently=False)
             if self.line.fileno() in ready:
@@ -79,27 +96,31 @@ class Supervisor:
             limits["RLIMIT_DATA"] = order["memory"]
         if order["processes"] is not None and "processes" not in kept:
             limits["RLIMIT_NPROC"] = self.others + order["processes"]
-        reading, writing = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            _become(order, dict(zip(order["fds"], fds, strict=True)), writing)
-        os.close(writing)
+        apprentice, refusal = self._told(order, fds)
         for fd in fds:
             os.close(fd)
-        with open(reading, "rb") as report:
-            refusal = report.read().decode()
         if refusal:
-            os.waitpid(pid, 0)
+            os.waitpid(apprentice.pid, 0)
             send(self.line, {"refused": refusal})
         else:
-            self.child = Child(pid, used)
-            send(self.line, {"pid": pid})
+            self.child = Child(apprentice.pid, used, order["alone"])
+            send(self.line, {"pid": apprentice.pid})
+
+    def _told(self, order: dict[str, Any], fds: list[int]) -> tuple[Apprentice, str]:
+        """An apprentice that has executed the order, or why it could not; one that died waiting is replaced."""
+        apprentice, self.next = self.next or _forked(), None
+        with apprentice.line as line:
+            try:
+                send(line, order, fds)
+            except Gone:
+                return self._told(order, fds)
+            return apprentice, b"".join(iter(lambda: line.recv(4096), b"")).decode()
 
     def settle(self, *, gently: bool) -> None:
         """End all that is left of the command, then say how it went."""
         child = self.child
         assert child is not None
-        left = 0 if gently else self._left_behind()
+        left = 0 if gently or child.alone else self._left_behind()
         survivors = end(self.group, self.reap, gently=gently)
         self.child = None
         starved, self.starved = self.starved, self.group.starved()
@@ -120,8 +141,10 @@ class Supervisor:
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return child.peak if child.peak > own else 0
 
-    def reap(self) -> bool:
-        """Take note of everything that has ended; False when nothing is left."""
+    def reap(self, wait: float) -> bool:
+        """Take note of everything that ends within so many seconds; False when nothing is left."""
+        if select.select([self.wake], [], [], wait)[0]:
+            os.read(self.wake, 4096)
         with contextlib.suppress(ChildProcessError):
             while True:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -134,19 +157,34 @@ class Supervisor:
     def _left_behind(self) -> int:
         """How many processes outlive the command; those that are just going do not count."""
         deadline = time.monotonic() + GOING
-        while self.reap() and time.monotonic() < deadline:
-            time.sleep(0.001)
+        while self.reap(0.001) and time.monotonic() < deadline:
+            pass
         return len(set(descendants(os.getpid())))
 
 
-def _become(order: dict[str, Any], fds: dict[int, int], report: int) -> None:
-    """In the child: execute, or say why not, and end."""
+def _forked() -> Apprentice:
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        _serve_one(theirs)
+    theirs.close()
+    return Apprentice(pid, ours)
+
+
+def _serve_one(line: socket.socket) -> None:
+    """In the child: wait for an order and execute it, or say why not, and end."""
     try:
+        entering.stand_apart()
+        order, fds = receive(line)
         # Out of the way of the numbers that the command's own descriptors get.
-        report = fcntl.fcntl(report, fcntl.F_DUPFD_CLOEXEC, max(fds) + 1)
-        entering.enter(order, fds)
+        report = fcntl.fcntl(line, fcntl.F_DUPFD_CLOEXEC, max(order["fds"]) + 1)
+        line.close()
+        line = socket.socket(fileno=report)
+        entering.enter(order, dict(zip(order["fds"], fds, strict=True)))
     except BaseException as failure:
-        os.write(report, f"{failure}"[:500].encode() or b"?")
+        with contextlib.suppress(OSError):
+            line.send(f"{failure}"[:500].encode() or b"?")
         os._exit(127)
         raise
 
@@ -175,11 +213,13 @@ def main(line: int, owner: int) -> None:
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     group = groups.make()
-    supervisor = Supervisor(socket.socket(fileno=line), group, 0 if group else _processes_of_user())
+    gc.disable()
+    gc.freeze()
+    supervisor = Supervisor(socket.socket(fileno=line), wake, group, 0 if group else _processes_of_user())
     try:
         with contextlib.suppress(Gone):
             send(supervisor.line, {"folders": group.folders})
-            supervisor.serve(wake, _watched(owner))
+            supervisor.serve(_watched(owner))
     finally:
         end(group, supervisor.reap, gently=False)
         group.remove()

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from handtools.core.errors import HostError
@@ -83,6 +83,7 @@ class BubblewrapRunner:
             pass_fds=(*launch.pass_fds, *made),
             user=user,
             allowance=bounded(launch.allowance),
+            alone=True,
             notes=(*launch.notes, *notes),
         )
 
@@ -163,10 +164,14 @@ class BubblewrapRunner:
         return ""
 
 
+@cache
+def _filter() -> bytes:
+    return seccomp.assemble(seccomp.rules(sockets="own", namespaces="own"), architecture=seccomp.machine())
+
+
 def _program() -> int:
     """The filter as a file that can be read once."""
-    code = seccomp.assemble(seccomp.rules(sockets="own", namespaces="own"), architecture=seccomp.machine())
     fd = os.memfd_create("filter", os.MFD_CLOEXEC)
-    os.write(fd, code)
+    os.write(fd, _filter())
     os.lseek(fd, 0, os.SEEK_SET)
     return fd

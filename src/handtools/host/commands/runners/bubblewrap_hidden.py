@@ -43,13 +43,9 @@ def visible_sockets(root: str) -> list[str]:
         rows = Path(_LISTENING).read_text("utf-8", "surrogateescape").splitlines()[1:]
     except OSError:
         return []
-    seen = (root, *SYSTEM)
+    seen = tuple(f"{tree.rstrip('/')}/" for tree in (root, *SYSTEM))
     paths = {row.split(None, 7)[7] for row in rows if row.count(" /")}
-    return sorted(
-        path
-        for path in paths
-        if any(Path(path).is_relative_to(tree) for tree in seen) and os.path.exists(path)
-    )
+    return sorted(path for path in paths if path.startswith(seen) and os.path.exists(path))
 
 
 def masks(root: str, private: Iterable[str]) -> Masks:

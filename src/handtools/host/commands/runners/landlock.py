@@ -1,14 +1,16 @@
 """Landlock: what is left where no namespaces can be had: rules on files, and no sockets."""
 
+import contextlib
 import ctypes
 import os
 import shutil
 import struct
 import tempfile
+import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from handtools.core.errors import HostError
@@ -45,6 +47,9 @@ class LandlockRunner:
 
     def __init__(self, *, readable: Iterable[str] = ()) -> None:
         self._readable = tuple(readable)
+        self._rules: dict[tuple[object, ...], tuple[tuple[object, ...], int]] = {}
+        self._lock = threading.Lock()
+        weakref.finalize(self, _close, self._rules)
 
     def available(self) -> str:
         """Empty when it works on this machine, else why not."""
@@ -85,26 +90,48 @@ class LandlockRunner:
             # No network of its own, where there are no namespaces: so no door into it either.
             unshare=0 if launch.door else launch.unshare,
             door=None,
-            landlock=_ruleset(self._grants(launch), network=launch.network == "on"),
-            seccomp=seccomp.assemble(
-                seccomp.rules(sockets=sockets, namespaces="host"), architecture=seccomp.machine()
-            ),
+            landlock=self._ruleset(launch),
+            seccomp=_filter(sockets),
             allowance=bounded(launch.allowance),
             notes=(*launch.notes, *((_LISTED,) if launch.network == "listed" else ())),
         )
 
+    def _ruleset(self, launch: Launch) -> int:
+        """The rules for a launch, as a descriptor of its own; those made before serve as long as nothing moved.
+
+        A rule is about the thing that was at a path when it was made, not about the path.
+        """
+        network = launch.network == "on"
+        key = (launch.root, launch.env.get("HOME"), launch.terminal is not None, network)
+        state = self._state(launch)
+        with self._lock:
+            known, rules = self._rules.get(key, (None, -1))
+            if known != state:
+                if rules >= 0:
+                    os.close(rules)
+                rules = _ruleset(self._grants(launch), network=network)
+                self._rules[key] = state, rules
+            return os.dup(rules)
+
+    def _state(self, launch: Launch) -> tuple[object, ...]:
+        """Which things the granted trees are, and when the folders changed that are granted in parts."""
+        secret = hidden.system_secrets()
+        parts = {"/etc", *(os.path.dirname(path) for path in (*secret.files, *secret.folders))}
+        return (*map(_identity, (*self._trees(launch), launch.root)), *map(_changed, sorted(parts)))
+
+    def _trees(self, launch: Launch) -> tuple[str, ...]:
+        """What may be read and executed as a whole."""
+        system = [path for path in (*profile.SYSTEM, *_OTHER_TREES) if path != "/etc"]
+        return (*system, *profile.toolchains(launch.env.get("HOME", "")), *self._readable)
+
     def _grants(self, launch: Launch) -> Iterator[tuple[str, int]]:
         """Paths, and what may be done below them."""
         reading = _EXECUTE | _READ | _LIST
-        home = launch.env.get("HOME", "")
-        for path in (*profile.SYSTEM, *_OTHER_TREES):
-            if path != "/etc":
-                yield path, reading
+        for path in self._trees(launch):
+            yield path, reading
         secret = hidden.system_secrets()
         yield "/etc", _LIST
         for path in _without("/etc", (*secret.files, *secret.folders)):
-            yield path, reading
-        for path in (*profile.toolchains(home), *self._readable):
             yield path, reading
         # A terminal of its own can't be told from the person's, so there is none unless it was asked for.
         for name in (*_DEVICE_FILES, *(_TERMINALS if launch.terminal else ())):
@@ -120,6 +147,31 @@ class LandlockRunner:
         for name in ("home", "tmp"):
             Path(folder, name).mkdir(0o700)
         return folder
+
+
+def _close(rules: dict[tuple[object, ...], tuple[tuple[object, ...], int]]) -> None:
+    for _, fd in rules.values():
+        os.close(fd)
+
+
+def _identity(path: str) -> tuple[str, int, int] | None:
+    with contextlib.suppress(OSError):
+        found = os.stat(path)
+        return path, found.st_dev, found.st_ino
+    return None
+
+
+def _changed(path: str) -> int:
+    with contextlib.suppress(OSError):
+        return os.stat(path).st_mtime_ns
+    return 0
+
+
+@cache
+def _filter(sockets: seccomp.Sockets) -> bytes:
+    return seccomp.assemble(
+        seccomp.rules(sockets=sockets, namespaces="host"), architecture=seccomp.machine()
+    )
 
 
 def _without(tree: str, secret: Iterable[str]) -> Iterator[str]:

@@ -58,6 +58,9 @@ class ScanCapture:
         before.walk()
         return ScanCapturing(launch, self._root, item, self._vault, before)
 
+    def close(self) -> None:
+        """Nothing is kept."""
+
 
 @dataclass(slots=True)
 class Scan:
