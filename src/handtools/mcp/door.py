@@ -1,35 +1,21 @@
 """The door: what every HTTP request passes before the SDK sees it. Whatever is refused costs little."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
 
+from handtools.mcp.asgi import App, Message, Receive, Refused, Scope, Send, say_json, say_whole
 from handtools.mcp.grants import Grant, Grants
 from handtools.mcp.metrics import Metrics
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 BODY_BYTES = 8 << 20
 BODY_SECONDS = 30.0
 TOTAL_SECONDS = 3600.0
 """Also for a stream that stays open: clients open it again."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
-
-
-class Refused(Exception):
-    """A request that goes no further."""
-
-    def __init__(self, status: int, reason: str, **headers: str) -> None:
-        super().__init__(reason)
-        self.status, self.reason, self.headers = status, reason, headers
 
 
 @dataclass(kw_only=True)
@@ -58,18 +44,20 @@ class Door:
             await self._answer(scope, receive, send)
         except Refused as refusal:
             self.metrics.refused[str(refusal.status)] += 1
-            await _say(send, refusal.status, {"error": refusal.reason}, refusal.headers)
+            await say_json(
+                send, refusal.status, json.dumps({"error": refusal.reason}).encode(), refusal.headers
+            )
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, headers = scope["path"], _headers(scope)
         if path == "/health" and scope["method"] == "GET":
             status = "draining" if self.draining else "ok"
-            await _say(send, 503 if self.draining else 200, {"status": status}, {})
+            await say_json(send, 503 if self.draining else 200, json.dumps({"status": status}).encode())
             return
         self._check_place(headers)
         grant = self._grant(headers)
         if path == "/metrics" and scope["method"] == "GET":
-            await _say_text(send, self.metrics.text())
+            await say_whole(send, 200, "text/plain; version=0.0.4", self.metrics.text().encode())
         elif path == "/mcp":
             await self._hand_on(grant, scope, receive, send, headers)
         else:
@@ -153,20 +141,3 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return next_message
-
-
-async def _say(send: Send, status: int, value: Mapping[str, Any], headers: Mapping[str, str]) -> None:
-    await _send(send, status, "application/json", json.dumps(value).encode(), headers)
-
-
-async def _say_text(send: Send, text: str) -> None:
-    await _send(send, 200, "text/plain; version=0.0.4", text.encode(), {})
-
-
-async def _send(send: Send, status: int, kind: str, body: bytes, headers: Mapping[str, str]) -> None:
-    lines = {"content-type": kind, "content-length": str(len(body)), "cache-control": "no-store"} | dict(
-        headers
-    )
-    written = [(name.encode(), value.encode()) for name, value in lines.items()]
-    await send({"type": "http.response.start", "status": status, "headers": written})
-    await send({"type": "http.response.body", "body": body})

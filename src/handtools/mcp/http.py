@@ -1,5 +1,6 @@
 """HTTP: many clients, many workspaces, one process."""
 
+import gc
 import logging
 import secrets
 import signal
@@ -12,21 +13,24 @@ import anyio
 from anyio.abc import TaskGroup
 
 from handtools.core.errors import UsageError
+from handtools.mcp.asgi import App, Receive, Scope, Send
 from handtools.mcp.desk import Desk
-from handtools.mcp.door import LOOPBACK, App, Door
+from handtools.mcp.door import BODY_BYTES, LOOPBACK, Door
 from handtools.mcp.grants import Grant, Grants
 from handtools.mcp.metrics import Metrics
 from handtools.mcp.presets import opened
+from handtools.mcp.registry import Registry
 from handtools.mcp.serving import server
+from handtools.mcp.sessions import Sessions
 from handtools.toolbox import Toolbox
 
 HEADER_BYTES = 16 << 10
 HEADER_SECONDS = 10.0
 IDLE_SECONDS = 30.0
 """How long a connection may stay open between requests."""
-SESSION_SECONDS = 1800.0
 CONNECTIONS = 512
 CLOSE_SECONDS = 2
+VERSION = b"mcp-protocol-version"
 
 log = logging.getLogger("handtools.mcp")
 
@@ -87,10 +91,6 @@ class Site:
             )
 
     async def _server(self, grant: Grant, stack: AsyncExitStack) -> App:
-        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
-        from handtools.mcp.door import BODY_BYTES
-
         desk = Desk(
             self.boxes.get(grant.name) or _box(grant),
             agent=grant.name,
@@ -99,14 +99,30 @@ class Site:
             metrics=self.metrics,
         )
         await stack.enter_async_context(desk.open())
-        sessions = StreamableHTTPSessionManager(
-            cast("Any", server(desk)),
-            stateless=self.place.stateless,
-            session_idle_timeout=None if self.place.stateless else SESSION_SECONDS,
-            max_request_body_size=BODY_BYTES,
-        )
-        await stack.enter_async_context(sessions.run())
-        return cast("App", sessions.handle_request)
+        return await _answering(server(desk), stack, stateless=self.place.stateless)
+
+
+async def _answering(registry: Registry, stack: AsyncExitStack, *, stateless: bool) -> App:
+    """What answers a token's requests: our sessions in the older protocols, the SDK in the current one."""
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+    from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+    single = StreamableHTTPSessionManager(
+        cast("Any", registry), stateless=True, max_request_body_size=BODY_BYTES
+    )
+    await stack.enter_async_context(single.run())
+    current = cast("App", single.handle_request)
+    if stateless:
+        return current
+    sessions = await stack.enter_async_context(Sessions(registry).run())
+    older = {version.encode() for version in HANDSHAKE_PROTOCOL_VERSIONS}
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        version = next((value for name, value in scope["headers"] if name == VERSION), None)
+        chosen = sessions if version is None or version in older else current
+        await chosen(scope, receive, send)
+
+    return answer
 
 
 def serve_http(grants: Grants, place: Place) -> None:
@@ -121,6 +137,9 @@ async def run_site(site: Site) -> None:
     from handtools.mcp.patience import hasty
 
     async with site.open() as door:
+        # All that is loaded by now stays: the collector need not walk it again with every hundredth request.
+        gc.collect()
+        gc.freeze()
         place = site.place
         config = uvicorn.Config(
             cast("Any", door),
