@@ -1,6 +1,6 @@
 """A call: what the model asked for, by whom, and until when."""
 
-import uuid
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +10,7 @@ from handtools.core.errors import UsageError
 
 def new_id() -> str:
     """A call id for callers that have none of their own."""
-    return uuid.uuid4().hex
+    return secrets.token_hex(16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

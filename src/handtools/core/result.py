@@ -1,7 +1,7 @@
 """A result: content for the model, details for programs and people."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from typing import Any, Generic, Literal, TypeVar
 
 from handtools.core.approval import Approval
@@ -40,6 +40,9 @@ class Usage:
     bytes: int = 0
 
 
+_UNUSED = Usage()
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Result(Generic[D]):
     """What came of a call. Tools give `content` and `details`; the executor fills in the rest."""
@@ -72,7 +75,7 @@ class Result(Generic[D]):
         give(self, "fault", fault)
         give(self, "changes", changes)
         give(self, "spill", spill)
-        give(self, "usage", usage or Usage())
+        give(self, "usage", usage or _UNUSED)
         give(self, "request", request)
 
     @property
@@ -87,4 +90,8 @@ class Result(Generic[D]):
 
     def settled(self, **facts: Any) -> "Result[D]":
         """This result with what only the executor knows."""
-        return replace(self, **facts)
+        known = {name: getattr(self, name) for name in _FIELDS}
+        return Result(**(known | facts))
+
+
+_FIELDS = tuple(one.name for one in fields(Result))

@@ -4,8 +4,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -37,7 +36,7 @@ from handtools.runtime.guard import LOCK_SECONDS, GuardedFiles
 from handtools.runtime.guard_commands import GuardedCommands, let_go
 from handtools.runtime.guard_language import GuardedLanguage
 from handtools.runtime.guard_search import GuardedSearch
-from handtools.runtime.journal import Occupied
+from handtools.runtime.journal import Note, Occupied
 from handtools.runtime.landing import recover
 from handtools.runtime.overflow import OUTPUT_BYTES, bound
 from handtools.runtime.policy import Policy
@@ -57,8 +56,16 @@ log = logging.getLogger("handtools")
 class _Running:
     """A call that has begun in this process: the same id again waits for the same result."""
 
-    done: anyio.Event = field(default_factory=anyio.Event)
+    done: anyio.Event | None = None
+    """Made by the first who waits."""
     result: Result[Any] | None = None
+
+    async def ended(self) -> Result[Any] | None:
+        """What came of it, once it is over; None when it has no result."""
+        if self.done is None:
+            self.done = anyio.Event()
+        await self.done.wait()
+        return self.result
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,9 +89,9 @@ class Executor:
     async def call(self, call: Call, cancel: CancelToken | None = None) -> Result[Any]:
         """Run a call, or give back what was recorded under its id."""
         if (running := self._running.get(call.id)) is not None:
-            await running.done.wait()
-            if running.result is not None:
-                return running.result
+            ended = await running.ended()
+            if ended is not None:
+                return ended
         return await self._first(call, cancel or CancelToken(), frozenset())
 
     async def resume(self, call_id: str, reply: Reply, cancel: CancelToken | None = None) -> Result[Any]:
@@ -126,7 +133,8 @@ class Executor:
         except HostError as failure:
             return _host_fault(failure)
         finally:
-            running.done.set()
+            if running.done is not None:
+                running.done.set()
             del self._running[call.id]
 
     async def _recorded(self, call_id: str) -> Result[Any] | None:
@@ -174,11 +182,13 @@ class Executor:
             params = validate(tool, call.args)
             self._repeats.check(call)
             seconds = self.timeout if call.deadline is None else call.deadline
-            started = time.monotonic()
-            with anyio.move_on_after(seconds) as scope, _linked(cancel, scope):
-                async with self._turn(tool, params, files):
-                    result = await tool.run(self._context(call, files), params)
-                    return await after_change(result, files, started + seconds)
+            end = time.monotonic() + seconds
+            with anyio.move_on_after(seconds) as scope:
+                unlink = _link(cancel, scope)
+                try:
+                    return await self._in_turn(tool, params, files, end)
+                finally:
+                    unlink()
             cancel.check()
             raise TimedOut(f"The call took longer than {seconds:g} s and was stopped.")
         except Suspended as out:
@@ -225,24 +235,25 @@ class Executor:
         hint = f"Did you mean {', '.join(close)}?" if close else f"Offered: {', '.join(offered) or 'none'}."
         raise UnknownTool(f"No tool `{name}` is offered.", hint=hint)
 
-    @asynccontextmanager
-    async def _turn(self, tool: AnyTool, params: BaseModel, files: GuardedFiles) -> AsyncIterator[None]:
-        """Hold the paths the call is about: shared to read; alone, across processes, to change."""
+    async def _in_turn(
+        self, tool: AnyTool, params: BaseModel, files: GuardedFiles, end: float
+    ) -> Result[Any]:
+        """Run with the paths the call is about held: shared to read; alone, across processes, to change."""
         named = list(tool.paths(params))
         if not named:
-            yield
-            return
-        async with AsyncExitStack() as stack:
-            if tool.reads_only:
-                await stack.enter_async_context(self._scheduler.turn(named, exclusive=False))
-            else:
-                located = await self._located(named)
-                keys = located.union(named)
-                await stack.enter_async_context(self._scheduler.turn(keys, exclusive=True))
-                locks = self.workspace.locks.hold(sorted(located), timeout=LOCK_SECONDS)
-                await stack.enter_async_context(locks)
-                files.held = frozenset(located)
-            yield
+            return await self._work(tool, params, files, end)
+        if tool.reads_only:
+            async with self._scheduler.turn(named, exclusive=False):
+                return await self._work(tool, params, files, end)
+        located = await self._located(named)
+        locks = self.workspace.locks.hold(sorted(located), timeout=LOCK_SECONDS)
+        async with self._scheduler.turn(located.union(named), exclusive=True), locks:
+            files.held = frozenset(located)
+            return await self._work(tool, params, files, end)
+
+    async def _work(self, tool: AnyTool, params: BaseModel, files: GuardedFiles, end: float) -> Result[Any]:
+        result = await tool.run(self._context(files.call, files), params)
+        return await after_change(result, files, end)
 
     async def _located(self, paths: list[str]) -> set[str]:
         locate = self.workspace.files.locate
@@ -301,11 +312,14 @@ class Executor:
         """Bound the result and write it down; without `wait` only if nobody is in the way."""
         bounded = bound(result, call, self.workspace.outputs)
         text = bounded.text
-        usage = Usage(seconds, estimate(text), len(text))
-        settled = bounded.settled(usage=usage)
+        settled = bounded.settled(usage=Usage(seconds, estimate(text), len(text)))
+        journal = self.workspace.journal
+        if files and self._may_wait(call, settled, files):
+            journal.later(Note(call, settled, started, time.time(), files.sights))
+            return settled
         try:
-            with self.workspace.journal.together(wait=wait):
-                self.workspace.journal.calls.record(call, settled, started)
+            with journal.together(wait=wait):
+                journal.calls.record(call, settled, started)
                 if files:
                     files.remember()
         except Occupied:
@@ -313,6 +327,12 @@ class Executor:
         except HostError as failure:
             log.warning("Call %s is not in the log: %s", call.id, failure)
         return settled
+
+    def _may_wait(self, call: Call, result: Result[Any], files: GuardedFiles) -> bool:
+        """Whether losing the record would only mean to look again; what a person answered is kept at once."""
+        tool = self.tools.get(call.tool)
+        looked = tool is not None and tool.reads_only and not files.landed
+        return looked and result.status != "pending" and not files.gate.granted
 
 
 def _failed(failure: ToolError) -> Result[Any]:
@@ -330,9 +350,8 @@ def _host_fault(failure: HostError) -> Result[Any]:
     return _fault("host", str(failure), "Tell the person: this machine needs a look (`handtools doctor`).")
 
 
-@contextmanager
-def _linked(cancel: CancelToken, scope: anyio.CancelScope) -> Iterator[None]:
-    """Cancel the scope when the token is cancelled, from whichever thread that happens on."""
+def _link(cancel: CancelToken, scope: anyio.CancelScope) -> Callable[[], None]:
+    """Cancel the scope when the token is cancelled, from whichever thread that is; returns what unlinks them."""
     home, loop = threading.get_ident(), anyio.lowlevel.current_token()
 
     def stop() -> None:
@@ -341,8 +360,4 @@ def _linked(cancel: CancelToken, scope: anyio.CancelScope) -> Iterator[None]:
         else:
             anyio.from_thread.run_sync(scope.cancel, token=loop)
 
-    unlink = cancel.on_cancel(stop)
-    try:
-        yield
-    finally:
-        unlink()
+    return cancel.on_cancel(stop)

@@ -24,8 +24,6 @@ OUTPUT = "output:"
 LOCK_SECONDS = 30.0
 QUICK_BYTES = 256 << 10
 """Files up to this size are read without a thread where the machine is quick."""
-SEEN_BYTES = 1 << 20
-"""Files up to this size are kept as the agent saw them, so that a stale edit can be merged."""
 
 
 class Landed(NamedTuple):
@@ -194,9 +192,7 @@ class GuardedFiles:
 
     def remember(self) -> None:
         """Record what was seen."""
-        for located, node in self.sights.items():
-            keep = len(node.data) <= SEEN_BYTES
-            self.workspace.journal.entries.saw(self.call, located, node, keep=keep)
+        self.workspace.journal.entries.saw_all(self.call, self.sights)
 
     def _seen(self, path: str) -> bytes | None:
         entries = self.workspace.journal.entries

@@ -19,6 +19,8 @@ class RepeatGuard:
 
     def check(self, call: Call) -> None:
         """Raise once the same call has failed too often."""
+        if not self._failures:
+            return
         failed = self._failures.get(_key(call), 0)
         if failed >= STOP_AFTER:
             raise Repeated(
@@ -28,6 +30,8 @@ class RepeatGuard:
 
     def settle(self, call: Call, *, ok: bool) -> str:
         """Count; gives back a note for the model when it is going round in circles."""
+        if ok and not self._failures:
+            return ""
         key = _key(call)
         if ok:
             self._failures.pop(key, None)

@@ -1,18 +1,27 @@
 """Turns: reads of a path run together, a write has it alone, first come first served."""
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 
 import anyio
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Waiter:
+    """One turn, from asking for it to its end."""
+
+    scheduler: "Scheduler"
     keys: frozenset[str]
     exclusive: bool
-    ready: anyio.Event = field(default_factory=anyio.Event)
+    ready: anyio.Event | None = None
+
+    async def __aenter__(self) -> None:
+        await self.scheduler.enter(self)
+
+    async def __aexit__(self, *_: object) -> None:
+        self.scheduler.leave(self)
 
 
 class Scheduler:
@@ -23,23 +32,22 @@ class Scheduler:
         self._writers: set[str] = set()
         self._waiting: deque[_Waiter] = deque()
 
-    @asynccontextmanager
-    async def turn(self, keys: Iterable[str], *, exclusive: bool) -> AsyncIterator[None]:
+    def turn(self, keys: Iterable[str], *, exclusive: bool) -> AbstractAsyncContextManager[None]:
         """Hold the keys for the length of the block."""
-        waiter = _Waiter(frozenset(keys), exclusive)
-        if self._blocked(waiter, self._waiting):
-            self._waiting.append(waiter)
-            try:
-                await waiter.ready.wait()
-            except BaseException:
-                self._give_up(waiter)
-                raise
-        else:
+        return _Waiter(self, frozenset(keys), exclusive)
+
+    async def enter(self, waiter: _Waiter) -> None:
+        """Wait until nobody is in the way, and take the keys."""
+        if not self._blocked(waiter, self._waiting):
             self._take(waiter)
+            return
+        waiter.ready = anyio.Event()
+        self._waiting.append(waiter)
         try:
-            yield
-        finally:
-            self._release(waiter)
+            await waiter.ready.wait()
+        except BaseException:
+            self._give_up(waiter, waiter.ready)
+            raise
 
     def _blocked(self, waiter: _Waiter, ahead: Iterable[_Waiter]) -> bool:
         """Whether a holder or someone who came earlier is in the way."""
@@ -58,7 +66,8 @@ class Scheduler:
             for key in waiter.keys:
                 self._readers[key] = self._readers.get(key, 0) + 1
 
-    def _release(self, waiter: _Waiter) -> None:
+    def leave(self, waiter: _Waiter) -> None:
+        """Give the keys back, and wake who waited for them."""
         if waiter.exclusive:
             self._writers -= waiter.keys
         else:
@@ -66,11 +75,12 @@ class Scheduler:
                 self._readers[key] -= 1
                 if not self._readers[key]:
                     del self._readers[key]
-        self._wake()
+        if self._waiting:
+            self._wake()
 
-    def _give_up(self, waiter: _Waiter) -> None:
-        if waiter.ready.is_set():
-            self._release(waiter)
+    def _give_up(self, waiter: _Waiter, ready: anyio.Event) -> None:
+        if ready.is_set():
+            self.leave(waiter)
         else:
             self._waiting.remove(waiter)
             self._wake()
@@ -82,5 +92,6 @@ class Scheduler:
                 still.append(waiter)
             else:
                 self._take(waiter)
-                waiter.ready.set()
+                if waiter.ready:
+                    waiter.ready.set()
         self._waiting = still

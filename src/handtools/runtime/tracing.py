@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from handtools.core.call import Call
@@ -31,13 +31,14 @@ class Span:
         self._span.set_attributes(facts)
 
 
-@contextmanager
-def traced(call: Call) -> Iterator[Span]:
+def traced(call: Call) -> AbstractContextManager[Span]:
     """The span of a call. A program that never imported OpenTelemetry has nobody listening, so none is made."""
     api = sys.modules.get("opentelemetry.trace")
-    if api is None:
-        yield Span()
-        return
+    return nullcontext(Span()) if api is None else _spanned(api, call)
+
+
+@contextmanager
+def _spanned(api: Any, call: Call) -> Iterator[Span]:
     facts = {
         "gen_ai.operation.name": NAME,
         "gen_ai.tool.name": call.tool,

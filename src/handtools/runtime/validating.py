@@ -1,7 +1,8 @@
 """Arguments: checked against the tool's model, with a message that says how to mend them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -13,7 +14,8 @@ from handtools.text.paths import near
 
 def validate(tool: AnyTool, args: Mapping[str, Any]) -> BaseModel:
     """The arguments as the tool's parameters; raises `InvalidInput` naming every problem at once."""
-    known = [field.alias or name for name, field in tool.params.model_fields.items()]
+    model: type[BaseModel] = tool.params
+    known = _known(model)
     problems = [_unknown(name, known) for name in args if name not in known]
     params: BaseModel | None = None
     try:
@@ -28,6 +30,12 @@ def validate(tool: AnyTool, args: Mapping[str, Any]) -> BaseModel:
         hint = f"`{tool.name}` takes: {', '.join(known) or 'nothing'}."
         raise InvalidInput(" ".join(problems), hint=hint)
     return params
+
+
+@lru_cache(maxsize=256)
+def _known(params: type[BaseModel]) -> dict[str, None]:
+    """The names that a model takes, in its order."""
+    return {field.alias or name: None for name, field in params.model_fields.items()}
 
 
 def _from_text(tool: AnyTool, args: Mapping[str, Any], failure: ValidationError) -> BaseModel | None:
@@ -48,8 +56,8 @@ def _from_text(tool: AnyTool, args: Mapping[str, Any], failure: ValidationError)
         return None
 
 
-def _unknown(name: str, known: list[str]) -> str:
-    close = near(name, known, most=1)
+def _unknown(name: str, known: Iterable[str]) -> str:
+    close = near(name, list(known), most=1)
     return f"`{name}` is not a parameter" + (f"; did you mean `{close[0]}`?" if close else ".")
 
 

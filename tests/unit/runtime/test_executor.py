@@ -411,3 +411,18 @@ def change(path, before, after):
     from handtools import Change
 
     return Change.of(path, before=before, after=after)
+
+
+async def test_a_look_is_not_run_again_under_the_same_id_while_its_record_waits():
+    counter = Counter()
+
+    async def nothing(ctx, params):
+        return "looked"
+
+    box = memory_toolbox({}, tools=[counter.tool(nothing)])
+    call = Call(tool="note", args={"text": "one"}, id="x1")
+    first = await box.call(call)
+    assert await box.call(call) == first
+    assert counter.runs == 1
+    refused = await box.call(Call(tool="note", args={"text": "other"}, id="x1"))
+    assert refused.fault.code == "invalid_input"

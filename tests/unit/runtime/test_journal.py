@@ -1,10 +1,17 @@
 """The record itself."""
 
+import sqlite3
 import stat
+import subprocess
+import sys
+import time
+from contextlib import closing
 
 from handtools import Call, Change, Result
+from handtools.core.changes import Node
 from handtools.host.store import FolderStore
-from handtools.runtime.journal import Journal
+from handtools.runtime.journal import Journal, Note
+from handtools.runtime.journal.behind import NOTES
 from handtools.runtime.journal.blobs import pack, unpack
 from handtools.testing.fakes import MemoryStore, memory_toolbox
 
@@ -90,3 +97,94 @@ async def test_what_an_agent_saw_is_its_own():
     entries = box.workspace.journal.entries
     assert entries.seen_bytes(Call(tool="edit", args={}, agent="one"), "a") == b"seen"
     assert entries.seen_bytes(Call(tool="edit", args={}, agent="two"), "a") is None
+
+
+def noted(journal, name, *, sights=None, session="default"):
+    call = Call(tool="read", args={"path": name}, id=name, session=session)
+    journal.later(Note(call, Result(f"result {name}", None), 1.0, 2.0, sights or {}))
+
+
+def test_a_record_that_waits_is_found_by_its_id_and_in_the_log():
+    journal = Journal(":memory:", MemoryStore())
+    noted(journal, "a")
+    assert journal.calls.recall("a")["content"] == [{"type": "text", "text": "result a"}]
+    noted(journal, "b")
+    assert [call.id for call in journal.calls.page()] == ["b", "a"]
+
+
+def test_records_that_wait_come_before_what_is_written_after_them():
+    journal = Journal(":memory:", MemoryStore())
+    noted(journal, "first")
+    recorded(journal, 2)
+    assert [call.id for call in journal.calls.page()] == ["0002", "first"]
+
+
+def test_a_record_that_waits_keeps_its_times():
+    journal = Journal(":memory:", MemoryStore())
+    noted(journal, "a")
+    assert (journal.calls.find("a").started, journal.calls.find("a").ended) == (1.0, 2.0)
+
+
+def test_a_sight_that_waits_is_known_to_its_session():
+    journal = Journal(":memory:", MemoryStore())
+    noted(journal, "a", sights={"f": Node("file", b"as it was")}, session="one")
+    assert journal.entries.seen_bytes(Call(tool="edit", args={}, session="one"), "f") == b"as it was"
+    assert journal.entries.seen_bytes(Call(tool="edit", args={}, session="two"), "f") is None
+    journal.calls.page()
+    assert journal.entries.seen_bytes(Call(tool="edit", args={}, session="one"), "f") == b"as it was"
+
+
+def test_a_record_is_written_in_a_moment_though_nobody_asks(tmp_path):
+    path = tmp_path / "j.sqlite"
+    journal, other = Journal(str(path), MemoryStore()), Journal(str(path), MemoryStore())
+    noted(journal, "a")
+    give_up = time.monotonic() + 30
+    while other.calls.find("a") is None:
+        assert time.monotonic() < give_up
+    journal.close()
+    other.close()
+
+
+def test_not_more_than_so_many_records_wait(tmp_path):
+    path = tmp_path / "j.sqlite"
+    journal, other = Journal(str(path), MemoryStore()), Journal(str(path), MemoryStore())
+    for number in range(NOTES):
+        noted(journal, f"{number}")
+    assert other.calls.count_since(other.calls.page(limit=NOTES)[-1]) == NOTES - 1
+    journal.close()
+    other.close()
+
+
+def test_closing_writes_what_waits(tmp_path):
+    path = tmp_path / "j.sqlite"
+    journal = Journal(str(path), MemoryStore())
+    noted(journal, "a")
+    journal.close()
+    other = Journal(str(path), MemoryStore())
+    assert other.calls.find("a") is not None
+    other.close()
+
+
+def test_a_process_that_ends_in_order_has_written_what_waits(tmp_path):
+    script = (
+        "import sys; from handtools import Call, Result\n"
+        "from handtools.runtime.journal import Journal, Note\n"
+        "from handtools.testing.fakes import MemoryStore\n"
+        "note = Note(Call(tool='read', args={}, id='a'), Result('x', None), 1.0, 2.0, {})\n"
+        "Journal(sys.argv[1], MemoryStore()).later(note)\n"
+    )
+    path = str(tmp_path / "j.sqlite")
+    subprocess.run([sys.executable, "-c", script, path], check=True)
+    journal = Journal(path, MemoryStore())
+    assert journal.calls.find("a") is not None
+    journal.close()
+
+
+def test_records_that_can_not_be_written_are_said_and_cost_nobody_a_call(tmp_path, caplog):
+    path = tmp_path / "j.sqlite"
+    with closing(sqlite3.connect(path)) as newer:
+        newer.execute("PRAGMA user_version = 999")
+    journal = Journal(str(path), MemoryStore())
+    noted(journal, "a")
+    journal.close()
+    assert "1 calls are not in the log" in caplog.text

@@ -1,9 +1,13 @@
 """The journal: what was called, what it changed, and the bytes to take it back."""
 
+import logging
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
+from handtools.core.errors import HostError
 from handtools.core.ports import Store
 from handtools.core.vault import Vault
+from handtools.runtime.journal.behind import Note
 from handtools.runtime.journal.blobs import Blobs
 from handtools.runtime.journal.calls import Calls, LoggedCall
 from handtools.runtime.journal.database import Database, Occupied
@@ -12,14 +16,16 @@ from handtools.runtime.journal.holds import Holds
 from handtools.runtime.journal.refs import Refs
 from handtools.runtime.journal.retention import Limits, Retention
 
-__all__ = ["Entry", "Journal", "Limits", "LoggedCall", "Occupied", "Touch"]
+__all__ = ["Entry", "Journal", "Limits", "LoggedCall", "Note", "Occupied", "Touch"]
+
+log = logging.getLogger("handtools")
 
 
 class Journal:
     """The parts of the record, over one database."""
 
     def __init__(self, path: str, store: Store, vault: Vault | None = None) -> None:
-        self._database = Database(path)
+        self._database = Database(path, self._record)
         blobs = Blobs(store)
         self.refs = Refs(self._database, vault)
         self.calls = Calls(self._database)
@@ -40,6 +46,19 @@ class Journal:
     def together(self, *, wait: bool = True) -> AbstractContextManager[object]:
         """One transaction for all that is recorded within the block; `Occupied` rather than a `wait`."""
         return self._database.writing(wait=wait)
+
+    def later(self, note: Note) -> None:
+        """Record a call that changed nothing, a moment from now; whoever asks for it before finds it."""
+        self._database.behind.add(note)
+
+    def _record(self, notes: Sequence[Note]) -> None:
+        try:
+            with self._database.writing():
+                for note in notes:
+                    self.calls.record(note.call, note.result, note.started, note.ended)
+                    self.entries.saw_all(note.call, note.sights)
+        except HostError as failure:
+            log.warning("%d calls are not in the log: %s", len(notes), failure)
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""

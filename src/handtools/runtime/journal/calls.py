@@ -59,12 +59,12 @@ class Calls:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def record(self, call: Call, result: Result[Any], started: float) -> None:
+    def record(self, call: Call, result: Result[Any], started: float, ended: float | None = None) -> None:
         """Keep how a call ended; the first ending of an id stays, except that pending gives way."""
         packed = _packed(result)
         row = (
             call.id, call.session, call.turn, call.agent, call.parent, call.tool,
-            json.dumps(dict(call.args)), started, time.time(), result.status,
+            json.dumps(dict(call.args)), started, ended or time.time(), result.status,
             result.fault.code if result.fault else "", len(packed).to_bytes(4) + pack(packed),
         )  # fmt: skip
         with self._database.writing() as connection:
@@ -80,8 +80,9 @@ class Calls:
 
     def recall(self, call_id: str) -> dict[str, Any] | None:
         """The recorded result of an id, as JSON values; None when there is none."""
-        with self._database.reading() as connection:
-            row = connection.execute("SELECT result FROM calls WHERE id = ?", (call_id,)).fetchone()
+        if call_id in self._database.behind:
+            self._database.catch_up()
+        row = self._database.peek("SELECT result FROM calls WHERE id = ?", (call_id,))
         if row is None:
             return None
         if not row[0]:

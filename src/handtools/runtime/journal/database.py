@@ -3,11 +3,13 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from handtools.core.errors import HostError, JournalDamaged
+from handtools.runtime.journal.behind import Behind, Note
 
 SCHEMA_VERSION = 1
 BUSY_SECONDS = 30.0
@@ -77,19 +79,42 @@ class Occupied(HostError):
 class Database:
     """A lazily opened connection that any thread may use, one at a time."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, write: Callable[[Sequence[Note]], None]) -> None:
         self.path = path
+        self.behind = Behind(self.catch_up)
+        self._write = write
         self.healed: str = ""
         """Says what was done when the file was found damaged; empty otherwise."""
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._writes = 0
 
+    def catch_up(self) -> None:
+        """Write what waits, so that all that follows finds it; not within a transaction that may be taken back."""
+        if self.behind:
+            with self._lock:
+                if self._connection is None or not self._connection.in_transaction:
+                    self._write(self.behind.take())
+
+    def peek(self, query: str, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """One row of what is written by now: for who knows what still waits."""
+        with self._lock:
+            try:
+                row: tuple[Any, ...] | None = self._open().execute(query, values).fetchone()
+            except sqlite3.DatabaseError as failure:
+                raise _explanation(self.path, failure) from failure
+            return row
+
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """Look without taking the write lock."""
+    def peeking(self) -> Iterator[sqlite3.Connection]:
+        """The same for more than a row."""
         with self._lock, _explained(self.path):
             yield self._open()
+
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Look without taking the write lock."""
+        self.catch_up()
+        return self.peeking()
 
     @contextmanager
     def writing(self, *, wait: bool = True) -> Iterator[sqlite3.Connection]:
@@ -97,6 +122,10 @@ class Database:
         if not self._lock.acquire(blocking=wait):
             raise Occupied("Another thread is writing.")
         try:
+            if wait:
+                self.catch_up()
+            elif self.behind:
+                raise Occupied("Earlier records are to be written first.")
             with _explained(self.path):
                 connection = self._open()
                 if connection.in_transaction:
@@ -134,6 +163,7 @@ class Database:
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""
+        self.catch_up()
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -156,15 +186,19 @@ def _explained(path: str) -> Iterator[None]:
     """SQLite's errors, as ours; anything else passes."""
     try:
         yield
-    except sqlite3.OperationalError as failure:
-        raise HostError(f"The journal {path} can't be used: {failure}. Files are untouched.") from failure
     except sqlite3.IntegrityError:
         raise
     except sqlite3.DatabaseError as failure:
-        raise JournalDamaged(
-            f"The journal {path} is damaged: {failure}. Files are untouched; "
-            "the next start sets it aside and begins a new one."
-        ) from failure
+        raise _explanation(path, failure) from failure
+
+
+def _explanation(path: str, failure: sqlite3.DatabaseError) -> HostError:
+    if isinstance(failure, sqlite3.OperationalError):
+        return HostError(f"The journal {path} can't be used: {failure}. Files are untouched.")
+    return JournalDamaged(
+        f"The journal {path} is damaged: {failure}. Files are untouched; "
+        "the next start sets it aside and begins a new one."
+    )
 
 
 def _connect(path: str) -> sqlite3.Connection:

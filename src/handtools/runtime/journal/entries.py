@@ -1,7 +1,7 @@
 """Entries: what was changed, by which call, with the bytes before and after."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,6 +22,8 @@ TOUCH = (
 
 _UNKEPT = "~"
 """Before the digest of bytes that only the vault has: it uses nothing of the record's."""
+SEEN_BYTES = 1 << 20
+"""Files up to this size are kept as the agent saw them, so that a stale edit can be merged."""
 SEEN_KEY = "session = ? AND agent = ? AND path = ?"
 
 
@@ -222,6 +224,11 @@ class Entries:
             iter(self._touches("t.path = ? AND e.state = 'done' ORDER BY t.id LIMIT 1", path)), None
         )
 
+    def saw_all(self, call: Call, sights: Mapping[str, Node]) -> None:
+        """Remember what an agent saw in a call, by path."""
+        for path, node in sights.items():
+            self.saw(call, path, node, keep=len(node.data) <= SEEN_BYTES)
+
     def saw(self, call: Call, path: str, node: Node, *, keep: bool) -> None:
         """Remember what an agent last saw of a path."""
         key = (call.session, call.agent, path)
@@ -238,21 +245,17 @@ class Entries:
                 (*key, node.digest, time.time()),
             )
 
-    def seen(self, call: Call, path: str) -> str | None:
-        """The digest of what this agent last saw of a path."""
-        with self._database.reading() as connection:
-            row = connection.execute(
-                f"SELECT digest FROM seen WHERE {SEEN_KEY}", (call.session, call.agent, path)
-            ).fetchone()
-        return None if row is None else str(row[0])
-
     def seen_bytes(self, call: Call, path: str) -> bytes | None:
         """The bytes this agent last saw of a path, where they were kept."""
-        digest = self.seen(call, path)
-        if digest is None:
+        waiting = self._database.behind.sight(call, path)
+        if waiting is not None:
+            return waiting.data if len(waiting.data) <= SEEN_BYTES else None
+        key = (call.session, call.agent, path)
+        row = self._database.peek(f"SELECT digest FROM seen WHERE {SEEN_KEY}", key)
+        if row is None:
             return None
-        with self._database.reading() as connection:
-            return self._blobs.get(connection, digest)
+        with self._database.peeking() as connection:
+            return self._blobs.get(connection, str(row[0]))
 
     def _touches(self, where: str, *values: Any) -> list[Touch]:
         query = f"SELECT {TOUCH} FROM touches t JOIN entries e ON e.id = t.entry WHERE {where}"
