@@ -55,8 +55,12 @@ async def paths(search, *globs, wanted="file", most=100, admit=everything, **sco
     return sorted(entry.path for entry in listed.found)
 
 
-def flat(branches):
-    return [(b.entry.path, flat(b.branches) if b.branches is not None else None) for b in branches]
+def flat(tree, entries=None):
+    """Each entry, and what is in it where it was looked into."""
+    return [
+        (e.path, flat(tree, tree.below[e.path]) if e.path in tree.below else None)
+        for e in (tree.entries if entries is None else entries)
+    ]
 
 
 async def test_hits_come_in_the_order_of_paths_with_lines_and_places(make_search):
@@ -227,7 +231,7 @@ async def test_the_total_counts_what_is_not_shown(make_search):
 
 async def test_a_tree_has_folders_first_and_leaves_out_what_is_ignored(make_search):
     tree = await make_search(TREE).tree(Scope(), depth=2, most=100, admit=everything)
-    assert flat(tree.branches) == [
+    assert flat(tree) == [
         ("b", [("b/c.ts", None), ("b/d.txt", None)]),
         ("b-c", [("b-c/e.py", None)]),
         ("a.py", None),
@@ -237,20 +241,16 @@ async def test_a_tree_has_folders_first_and_leaves_out_what_is_ignored(make_sear
 
 async def test_a_tree_stops_at_its_limit_upper_levels_first(make_search):
     tree = await make_search(TREE).tree(Scope(), depth=3, most=4, admit=everything)
-    assert flat(tree.branches) == [("b", [("b/c.ts", None)]), ("b-c", None), ("a.py", None)]
+    assert flat(tree) == [("b", [("b/c.ts", None)]), ("b-c", None), ("a.py", None)]
     assert (tree.left_out, tree.unvisited) == (1, 1)
 
 
 async def test_skipped_names_are_skipped_below_the_root_only(make_search):
     search = make_search({"build/x.py": b"", "build/build/y.py": b"", "src/build/z.py": b"", "src/a": b""})
     scope = Scope(skip=frozenset({"build"}))
-    assert flat((await search.tree(scope, depth=3, most=9, admit=everything)).branches) == [
-        ("src", [("src/a", None)])
-    ]
+    assert flat(await search.tree(scope, depth=3, most=9, admit=everything)) == [("src", [("src/a", None)])]
     inside = Scope(root="build", skip=frozenset({"build"}))
-    assert flat((await search.tree(inside, depth=3, most=9, admit=everything)).branches) == [
-        ("build/x.py", None)
-    ]
+    assert flat(await search.tree(inside, depth=3, most=9, admit=everything)) == [("build/x.py", None)]
 
 
 async def test_ignore_files_further_down_win(make_search):

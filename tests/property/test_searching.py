@@ -96,12 +96,13 @@ async def answers(search, glob: str | None, *, hidden: bool, ignored: bool) -> l
         [(hit.path, hit.line) for hit in hits.hits],
         sorted(entry.path for entry in files.found),
         sorted(entry.path for entry in both.found),
-        flat(shown.branches),
+        paths_of(shown.entries),
+        {folder: paths_of(entries) for folder, entries in shown.below.items()},
     ]
 
 
-def flat(branches):
-    return [(b.entry.path, b.branches and flat(b.branches)) for b in branches]
+def paths_of(entries):
+    return [entry.path for entry in entries]
 
 
 @IN_FEW_SECONDS

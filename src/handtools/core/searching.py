@@ -1,10 +1,11 @@
 """Searching: what is looked for, where, what was found, and what was left out."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from handtools.core.changes import Kind
+from handtools.text.counting import agreeing, counted
 
 Admit = Callable[[Sequence[str]], Sequence[str]]
 """Gives back those paths that may be shown, in the same order; a folder's path ends in a slash."""
@@ -72,14 +73,14 @@ class Gaps:
         if self.timed_out:
             notes.append("The time ran out: what is shown is a part. Narrow the search.")
         if self.unreadable:
-            paths = "path" if self.unreadable == 1 else "paths"
-            notes.append(
-                f"{self.unreadable} {paths} could not be read and were skipped ({self.example[:200]})."
-            )
+            paths, were = counted(self.unreadable, "path"), agreeing(self.unreadable, "was")
+            notes.append(f"{paths} could not be read and {were} skipped ({self.example[:200]}).")
         if self.binary:
-            notes.append(f"{self.binary} binary files were searched only up to their first NUL.")
+            files, were = counted(self.binary, "binary file"), agreeing(self.binary, "was")
+            notes.append(f"{files} {were} searched only up to the first NUL.")
         if self.withheld:
-            notes.append(f"{self.withheld} paths need a person's approval and were left out.")
+            paths, need = counted(self.withheld, "path"), agreeing(self.withheld, "needs")
+            notes.append(f"{paths} {need} a person's approval: left out.")
         return notes
 
 
@@ -143,19 +144,13 @@ class Paths:
     gaps: Gaps = Gaps()
 
 
-class Branch(NamedTuple):
-    """An entry of a folder; below a folder, what it holds as far as it was looked at."""
-
-    entry: Entry
-    branches: tuple["Branch", ...] | None = None
-    """None where it was not looked at."""
-
-
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A folder, folders before files and each by name, as deep and wide as was asked for."""
+    """A folder and those below it, folders before files and each by name, as deep and wide as was asked for."""
 
-    branches: tuple[Branch, ...]
+    entries: Sequence[Entry]
+    below: Mapping[str, Sequence[Entry]] = field(default_factory=dict)
+    """What is in the folders that were looked into, by their paths; upper levels first."""
     left_out: int = 0
     """Entries beyond the limit."""
     unvisited: int = 0

@@ -10,7 +10,6 @@ from itertools import islice
 from handtools.core.errors import InvalidInput
 from handtools.core.searching import (
     Admit,
-    Branch,
     Entry,
     Gaps,
     Hit,
@@ -80,7 +79,7 @@ class MemorySearch:
             left -= len(looks[folder])
             if level < depth:
                 waiting += [(e.path, below, level + 1) for e in looks[folder] if e.kind == "folder"]
-        return Tree(_branches(scope.root, looks), left_out, unvisited, ignored)
+        return Tree(looks.pop(scope.root), looks, left_out, unvisited, ignored)
 
     def _texts(self, scope: Scope, admit: Admit) -> Iterator[tuple[str, str]]:
         asked = _selection(scope)
@@ -188,11 +187,4 @@ def _block(path: str, text: str, start: int, end: int, spans: list[tuple[int, in
 def _selection(scope: Scope) -> Selection:
     return Selection(
         scope.include, root=scope.root, case_sensitive=scope.case_sensitive, hidden=scope.hidden
-    )
-
-
-def _branches(folder: str, looks: dict[str, list[Entry]]) -> tuple[Branch, ...]:
-    return tuple(
-        Branch(entry, _branches(entry.path, looks) if entry.path in looks else None)
-        for entry in looks[folder]
     )

@@ -4,19 +4,25 @@ import contextlib
 import heapq
 import math
 import os
+import stat
 import time
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 from anyio import from_thread, to_thread
 
+from handtools.core.changes import Kind
 from handtools.core.errors import WrongKind
-from handtools.core.searching import Admit, Branch, Entry, Gaps, Paths, Scope, Tree, Wanted
+from handtools.core.searching import Admit, Entry, Gaps, Paths, Scope, Tree, Wanted
 from handtools.host import syscalls
 from handtools.host.faults import fault
 from handtools.host.folders import Folder, kind_of
+from handtools.host.mounts import is_near
 from handtools.host.resolving import Root
 from handtools.host.staging import is_temporary
 from handtools.text.ignoring import IGNORE_FILES, Ignores, leaves_out
@@ -24,6 +30,11 @@ from handtools.text.selecting import Selection
 
 IGNORE_FILE_BYTES = 1 << 20
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj"})
+QUICK_NAMES = 2_000
+"""Folders up to this size are looked into without a thread, where the disk is near."""
+_KINDS: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
+_KIND_BITS = stat.S_IFMT(0o177777)
+_NO_RULES = Ignores()
 _EXCLUDES = IGNORE_FILES[-1]
 """The weakest of them is git's own, at the top of a repository only."""
 
@@ -50,7 +61,18 @@ class Walker:
 
     async def tree(self, scope: Scope, *, depth: int, most: int, admit: Admit) -> Tree:
         """What a folder holds, level by level until enough is shown."""
-        return await to_thread.run_sync(self._tree, scope, depth, most, admit)
+        if depth == 1 and self._near:
+            try:
+                return self._tree(scope, depth, most, admit, _Watch(scope.timeout, names=QUICK_NAMES))
+            except _TooManyNames:
+                pass
+        return await to_thread.run_sync(
+            self._tree, scope, depth, most, admit, _Watch(scope.timeout, threaded=True)
+        )
+
+    @cached_property
+    def _near(self) -> bool:
+        return is_near(self._root.real)
 
     def newest(self, paths: Sequence[str], most: int) -> list[Entry]:
         """The newest of some paths; those whose time can't be had come last, by name."""
@@ -63,7 +85,7 @@ class Walker:
             scope.include, root=scope.root, case_sensitive=scope.case_sensitive, hidden=scope.hidden
         )
         found: list[str] = []
-        watch = _Watch(scope.timeout)
+        watch = _Watch(scope.timeout, threaded=True)
         waiting = deque([(scope.root, self._above(scope))])
         while waiting and not watch.is_over():
             folder, ignores = waiting.popleft()
@@ -75,9 +97,8 @@ class Walker:
                     found.append(entry.path)
         return Paths(tuple(self.newest(found, most)), len(found), watch.gaps(unfinished=bool(waiting)))
 
-    def _tree(self, scope: Scope, depth: int, most: int, admit: Admit) -> Tree:
+    def _tree(self, scope: Scope, depth: int, most: int, admit: Admit, watch: "_Watch") -> Tree:
         looks: dict[str, _Look] = {}
-        watch = _Watch(scope.timeout)
         left, unvisited = most, 0
         waiting = deque([(scope.root, self._above(scope), 1)])
         while waiting:
@@ -90,8 +111,10 @@ class Walker:
             if level < depth:
                 folders = [entry.path for entry in look.entries if entry.kind == "folder"]
                 waiting.extend((path, look.ignores, level + 1) for path in folders)
+        entries = {folder: look.entries for folder, look in looks.items()}
         return Tree(
-            _branches(scope.root, looks),
+            entries.pop(scope.root, ()),
+            entries,
             left_out=sum(look.left_out for look in looks.values()),
             unvisited=unvisited,
             ignored=sum(look.ignored for look in looks.values()),
@@ -116,15 +139,15 @@ class Walker:
         """Look into one folder; one that can't be opened shows nothing, and is counted unless it is the root."""
         inside = "" if path == "." else path
         try:
-            with self._root.folder(inside) as folder, _scanned(folder) as found:
+            with self._root.folder(inside) as folder, _scanned(folder, watch.names) as found:
                 if not scope.ignored:
                     ignores = ignores.into(inside, _ignore_texts(folder, found.keys(), inside))
                 prefix = f"{inside}/" if inside else ""
-                kept, ignored = _kept(found, prefix, ignores, scope)
-                shown = admit([prefix + name + "/" * (kind == "folder") for name, kind in kept])
-                entries = [
-                    _entry(each, found, len(prefix), stated=most is not None) for each in shown[:most]
-                ]
+                folders, others, ignored = _kept(found, prefix, ignores, scope)
+                shown = admit(
+                    [prefix + name + "/" for name in folders] + [prefix + name for name in others]
+                )
+                entries = _entries(shown[:most], found, len(prefix), stated=most is not None)
         except OSError as error:
             if path == scope.root:
                 raise fault(error, path) from error
@@ -133,17 +156,25 @@ class Walker:
         return _Look(entries, ignores, len(shown) - len(entries), ignored)
 
 
+class _TooManyNames(Exception):
+    """More than can be looked at without a thread."""
+
+
 class _Watch:
     """How long a walk has gone on, and what it had to skip."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, *, threaded: bool = False, names: int | None = None) -> None:
+        self.names = names
+        """How many names a folder may have before the walk is given up."""
+        self._threaded = threaded
         self._end = time.monotonic() + seconds
         self._skipped: list[str] = []
         self._over = False
 
     def is_over(self) -> bool:
         """Whether time is up; raises when the call was cancelled."""
-        from_thread.check_cancelled()
+        if self._threaded:
+            from_thread.check_cancelled()
         self._over = self._over or time.monotonic() > self._end
         return self._over
 
@@ -159,62 +190,77 @@ class _Watch:
 
 def _kept(
     found: dict[str, os.DirEntry[str]], prefix: str, ignores: Ignores, scope: Scope
-) -> tuple[list[tuple[str, str]], int]:
-    """The names a walk looks at and their kinds, folders first; and how many it passes by on purpose."""
+) -> tuple[list[str], list[str], int]:
+    """The names of folders and of the rest that a walk looks at; and how many it passes by on purpose."""
     suspects = ignores.suspects([prefix + name for name in found])
     folders: list[str] = []
     others: list[str] = []
     ignored = 0
     for name in sorted(found):
-        entry = found[name]
-        folder = entry.is_dir(follow_symlinks=False)
-        if name[0] == "." and (name in VERSION_CONTROL or is_temporary(name)):
+        folder = found[name].is_dir(follow_symlinks=False)
+        if name[0] == "." or (suspects and prefix + name in suspects) or (folder and name in scope.skip):
+            if name in VERSION_CONTROL or is_temporary(name):
+                continue
+            rules = ignores if prefix + name in suspects else _NO_RULES
+            passed = leaves_out(rules, prefix + name, folder=folder, hidden=scope.hidden)
+            if passed or (folder and name in scope.skip):
+                ignored += 1
+                continue
+        (folders if folder else others).append(name)
+    return folders, others, ignored
+
+
+def _entries(
+    shown: Sequence[str], found: dict[str, os.DirEntry[str]], start: int, *, stated: bool
+) -> list[Entry]:
+    """What is told of each path; a loop without calls of our own, as there may be very many."""
+    entries = []
+    for path in shown:
+        if path[-1] == "/":
+            entries.append(Entry(path[:-1], "folder"))
             continue
-        path = prefix + name
-        if path in suspects:
-            passed = leaves_out(ignores, path, folder=folder, hidden=scope.hidden)
-        else:
-            passed = name[0] == "." and not scope.hidden
-        if passed or (folder and name in scope.skip):
-            ignored += 1
-        else:
-            (folders if folder else others).append(name)
-    return [(name, "folder") for name in folders] + [(name, "") for name in others], ignored
+        entry = found[path[start:] if start else path]
+        if stated:
+            try:
+                facts = entry.stat(follow_symlinks=False)
+            except OSError:
+                pass
+            else:
+                kind = _KINDS.get(facts.st_mode & _KIND_BITS)
+                entries.append(Entry(path, kind or "other", facts.st_size, facts.st_mtime))
+                continue
+        entries.append(Entry(path, _kind(entry)))
+    return entries
 
 
-def _entry(shown: str, found: dict[str, os.DirEntry[str]], start: int, *, stated: bool) -> Entry:
-    if shown[-1] == "/":
-        return Entry(shown[:-1], "folder")
-    entry = found[shown[start:]]
-    if stated:
-        with contextlib.suppress(OSError):
-            facts = entry.stat(follow_symlinks=False)
-            return Entry(shown, kind_of(facts.st_mode) or "other", facts.st_size, facts.st_mtime)
+def _kind(entry: os.DirEntry[str]) -> Kind | Literal["other"]:
     if entry.is_symlink():
-        return Entry(shown, "link")
-    return Entry(shown, "file" if entry.is_file(follow_symlinks=False) else "other")
-
-
-def _branches(folder: str, looks: dict[str, _Look]) -> tuple[Branch, ...]:
-    return tuple(
-        Branch(entry, _branches(entry.path, looks) if entry.path in looks else None)
-        for entry in looks[folder].entries
-    )
+        return "link"
+    return "file" if entry.is_file(follow_symlinks=False) else "other"
 
 
 @contextlib.contextmanager
-def _scanned(folder: Folder) -> Iterator[dict[str, os.DirEntry[str]]]:
+def _scanned(folder: Folder, most: int | None) -> Iterator[dict[str, os.DirEntry[str]]]:
     """The names in a folder; their facts can be had as long as the block lasts."""
     if folder.fd is None:
         with os.scandir(folder.path) as scan:
-            yield {entry.name: entry for entry in scan}
+            yield _named(scan, most)
         return
     fd = os.open(".", os.O_RDONLY | syscalls.DIRECTORY | syscalls.PLAIN, dir_fd=folder.fd)
     try:
         with os.scandir(fd) as scan:
-            yield {entry.name: entry for entry in scan}
+            yield _named(scan, most)
     finally:
         os.close(fd)
+
+
+def _named(scan: Iterable[os.DirEntry[str]], most: int | None) -> dict[str, os.DirEntry[str]]:
+    if most is None:
+        return {entry.name: entry for entry in scan}
+    found = {entry.name: entry for entry in islice(scan, most + 1)}
+    if len(found) > most:
+        raise _TooManyNames
+    return found
 
 
 def _ignore_texts(folder: Folder, names: Collection[str], path: str) -> dict[str, str]:
@@ -244,10 +290,10 @@ def _text_of(folder: Folder, name: str) -> str:
 def _stated(root: Folder, paths: Sequence[str]) -> list[tuple[float, str, int | None, int | None]]:
     """What sorts each path, newest first, then by name; a loop without calls, as there may be very many."""
     stated: list[tuple[float, str, int | None, int | None]] = []
-    stat, handle, above = os.stat, root.fd, "" if root.fd is not None else f"{root.path}/"
+    look, handle, above = os.stat, root.fd, "" if root.fd is not None else f"{root.path}/"
     for path in paths:
         try:
-            found = stat(above + path, dir_fd=handle, follow_symlinks=False)
+            found = look(above + path, dir_fd=handle, follow_symlinks=False)
         except OSError:
             stated.append((math.inf, path, None, None))
         else:

@@ -43,6 +43,11 @@ def named(path: str) -> str:
     return _BREAKING.sub(lambda sign: sign[0].encode("unicode_escape").decode(), path)
 
 
+def one_line(names: Sequence[str]) -> Sequence[str]:
+    """The same for very many: one look tells that there is nothing to do."""
+    return [named(name) for name in names] if _BREAKING.search("".join(names)) else names
+
+
 def cite(path: str, citations: Sequence[Citation]) -> str:
     """Render the hits of one file: `12:` before a hit, `12-` before a line beside it, `--` in between."""
     shown = [named(path)]

@@ -1,14 +1,17 @@
 """List: what a folder holds, as paths or as a tree."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
 
 from pydantic import BaseModel, Field
 
 from handtools.core.context import Context
 from handtools.core.result import Result
-from handtools.core.searching import Branch, Scope, Tree
+from handtools.core.searching import Entry, Scope, Tree
 from handtools.core.tool import tool
-from handtools.text.citing import named
+from handtools.text.citing import one_line
+from handtools.text.counting import agreeing, counted
 from handtools.text.encoding import displayed
 from handtools.text.fitting import fitting
 
@@ -16,6 +19,7 @@ MAX_ENTRIES = 1_000
 MAX_DEPTH = 10
 MAX_TOKENS = 12_000
 RESUMED_ENTRIES = 100_000
+SIGNS = {"folder": "/", "link": "@"}
 BUILT = frozenset({
     "node_modules", "bower_components", "__pycache__", ".venv", "venv", ".tox", ".nox", ".eggs", ".mypy_cache",
     ".pytest_cache", ".ruff_cache", ".hypothesis", ".gradle", ".next", ".nuxt", ".turbo", ".parcel-cache",
@@ -36,7 +40,8 @@ class ListParams(BaseModel):
     max_tokens: int | None = Field(None, ge=100, description="Size of the answer.")
 
 
-class ListEntry(BaseModel):
+@dataclass(slots=True)
+class ListEntry:
     """One entry; a folder has a size only as the number of entries seen in it."""
 
     path: str
@@ -68,51 +73,79 @@ async def list_(ctx: Context, params: ListParams) -> Result[ListDetails]:
         ignored=params.include_ignored,
         skip=frozenset() if params.include_ignored else BUILT,
     )
-    depth = 1 if params.cursor else params.depth
     most = RESUMED_ENTRIES if params.cursor else params.limit
-    tree = await ctx.search.tree(scope, depth=depth, most=most)
-    branches = _after(tree.branches, params.cursor)[: params.limit]
-    rows = list(_rows(branches, 0, tree=depth > 1))
-    shown = rows[: fitting([row for row, _ in rows], params.max_tokens or MAX_TOKENS)]
-    details = _details(params, tree, shown, hidden=len(rows) - len(shown), top=len(branches))
-    text = "\n".join([row for row, _ in shown] + _notes(details, tree))
-    return Result(text, details)
+    tree = await ctx.search.tree(scope, depth=params.depth, most=most)
+    found = _after([*tree.entries, *chain(*tree.below.values())], params.cursor)
+    page = found[: params.limit]
+    rows = _rows(page)
+    page = page[: fitting(rows, params.max_tokens or MAX_TOKENS)]
+    order = _order(page)
+    details = _details(params, tree, page, order, left=tree.left_out + len(found) - len(page))
+    return Result("\n".join([*[rows[number] for number in order], *_notes(details)]), details)
 
 
-def _after(branches: Sequence[Branch], cursor: str | None) -> Sequence[Branch]:
-    """The entries after one that may be gone by now: folders come before files, each by name."""
+def _after(entries: list[Entry], cursor: str | None) -> list[Entry]:
+    """The entries after one that may be gone by now: by levels, by folders, folders before files, by name."""
     if not cursor:
-        return branches
-    last = (not cursor.endswith("/"), cursor.removesuffix("/"))
-    return [branch for branch in branches if (branch.entry.kind != "folder", branch.entry.path) > last]
+        return entries
+    last = _place(cursor.removesuffix("/"), folder=cursor.endswith("/"))
+    return [entry for entry in entries if _place(entry.path, folder=entry.kind == "folder") > last]
 
 
-def _rows(branches: Sequence[Branch], level: int, *, tree: bool) -> Iterator[tuple[str, Branch]]:
-    """One line for each entry: its path, or in a tree its name below its folder."""
-    for branch in branches:
-        path, sign = branch.entry.path, {"folder": "/", "link": "@"}.get(branch.entry.kind, "")
-        shown = path.rpartition("/")[2] if level else path
-        yield f"{'  ' * level}{named(shown)}{sign}", branch
-        yield from _rows(branch.branches or (), level + 1, tree=tree)
+def _place(path: str, *, folder: bool) -> tuple[int, list[str], bool, str]:
+    above, _, name = path.rpartition("/")
+    return path.count("/"), above.split("/"), not folder, name
+
+
+def _rows(page: Sequence[Entry]) -> Sequence[str]:
+    """One line for each entry: its path, or below a folder of this page its name."""
+    if not any(entry.kind == "folder" for entry in page):
+        return one_line([entry.path + SIGNS.get(entry.kind, "") for entry in page])
+    levels: dict[str, int] = {}
+    rows = []
+    for path, kind, *_ in page:
+        above, _, name = path.rpartition("/")
+        level = levels.get(above, -1) + 1
+        if kind == "folder":
+            levels[path] = level
+        rows.append("  " * level + (name if level else path) + SIGNS.get(kind, ""))
+    return one_line(rows)
+
+
+def _order(page: Sequence[Entry]) -> Sequence[int]:
+    """The entries in the order of reading: what a folder holds comes right after it."""
+    inside: dict[str, list[int]] = {entry.path: [] for entry in page if entry.kind == "folder"}
+    top: list[int] = []
+    for number, entry in enumerate(page) if inside else ():
+        inside.get(entry.path.rpartition("/")[0], top).append(number)
+    if len(top) in {0, len(page)}:
+        return range(len(page))
+    order: list[int] = []
+    waiting = top[::-1]
+    while waiting:
+        number = waiting.pop()
+        order.append(number)
+        waiting += reversed(inside.get(page[number].path, ()))
+    return order
 
 
 def _details(
-    params: ListParams, tree: Tree, shown: list[tuple[str, Branch]], *, hidden: int, top: int
+    params: ListParams, tree: Tree, page: Sequence[Entry], order: Sequence[int], *, left: int
 ) -> ListDetails:
-    entries = [_entry(branch) for _, branch in shown]
-    left = tree.left_out + hidden + max(len(_after(tree.branches, params.cursor)) - top, 0)
     notes = list(tree.gaps.notes)
     if left:
-        notes.insert(0, f"{left} more entries are not shown.")
+        notes.insert(0, f"{counted(left, 'more entry')} {agreeing(left, 'is')} not shown.")
     if tree.unvisited:
-        notes.append(f"{tree.unvisited} folders were not opened: list them by themselves.")
-    last = shown[-1][1].entry if shown and left and params.depth == 1 else None
+        opened = f"{counted(tree.unvisited, 'folder')} {agreeing(tree.unvisited, 'was')} not opened"
+        notes.append(f"{opened}: go on, or list by itself what is of interest.")
+    last = page[-1] if page and (left or tree.unvisited) else None
+    folders = sum([entry.kind == "folder" for entry in page])
     return ListDetails(
         path=params.path or ".",
-        entries=entries,
-        folders=sum(entry.kind == "directory" for entry in entries),
-        files=sum(entry.kind != "directory" for entry in entries),
-        bytes=sum(entry.bytes or 0 for entry in entries),
+        entries=_entries([page[number] for number in order], tree),
+        folders=folders,
+        files=len(page) - folders,
+        bytes=sum([entry.bytes or 0 for entry in page]),
         ignored=tree.ignored,
         cursor=displayed(f"{last.path}{'/' * (last.kind == 'folder')}") if last else None,
         complete=not (notes or tree.ignored),
@@ -120,17 +153,24 @@ def _details(
     )
 
 
-def _entry(branch: Branch) -> ListEntry:
-    entry = branch.entry
-    count = None if branch.branches is None else len(branch.branches)
-    kind = "directory" if entry.kind == "folder" else entry.kind
-    return ListEntry(path=displayed(entry.path), kind=kind, bytes=entry.bytes, entries=count)
+def _entries(page: Sequence[Entry], tree: Tree) -> list[ListEntry]:
+    plain = "".join([entry.path for entry in page]).isascii()
+    entries = []
+    for path, kind, size, _ in page:
+        shown = path if plain else displayed(path)
+        if kind == "folder":
+            held = tree.below.get(path)
+            entries.append(ListEntry(shown, "directory", None, None if held is None else len(held)))
+        else:
+            entries.append(ListEntry(shown, kind, size, None))
+    return entries
 
 
-def _notes(details: ListDetails, tree: Tree) -> list[str]:
+def _notes(details: ListDetails) -> list[str]:
     notes = [] if details.entries else ["The folder is empty."]
-    if tree.ignored:
-        notes.append(f"{tree.ignored} ignored entries are left out; include_ignored shows them.")
+    if details.ignored:
+        entries, are = counted(details.ignored, "ignored entry"), agreeing(details.ignored, "is")
+        notes.append(f"{entries} {are} left out; include_ignored shows them.")
     notes += details.left_out
     if details.cursor:
         notes.append(f"Go on with cursor={details.cursor}")

@@ -242,7 +242,7 @@ async def test_temporaries_of_ours_are_not_found(tmp_path):
     assert not (await hits(search, "needle", hidden=True)).hits
     for wanted in ("file", "any"):
         assert not (await search.paths(Scope(hidden=True), wanted=wanted, most=9, admit=everything)).total
-    assert not (await search.tree(Scope(hidden=True), depth=1, most=9, admit=everything)).branches
+    assert not (await search.tree(Scope(hidden=True), depth=1, most=9, admit=everything)).entries
 
 
 async def test_newest_paths_come_first_and_those_without_a_time_last(tmp_path):
@@ -267,10 +267,8 @@ async def test_a_link_that_leads_out_is_not_followed(tmp_path):
     search = RipgrepSearch(work)
     assert not (await hits(search, "needle", hidden=True, ignored=True)).hits
     tree = await search.tree(Scope(), depth=5, most=99, admit=everything)
-    assert [(branch.entry.path, branch.branches) for branch in tree.branches] == [
-        ("file", None),
-        ("out", None),
-    ]
+    assert [entry.path for entry in tree.entries] == ["file", "out"]
+    assert not tree.below
 
 
 async def test_no_character_is_cut_in_two(tmp_path):

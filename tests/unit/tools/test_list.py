@@ -33,7 +33,7 @@ async def test_a_tree_stops_at_its_limit_and_says_what_is_not_shown():
     less = await listed(FILES, depth=3, limit=5)
     assert less.text.splitlines()[:5] == ["docs/", "  x.md", "src/", "  Z/", "a.txt"]
     assert "2 more entries are not shown." in less.text
-    assert "1 folders were not opened" in less.text
+    assert "1 folder was not opened" in less.text
     assert not less.details.complete
 
 
@@ -100,3 +100,46 @@ async def test_a_budget_is_kept():
     result = await listed({f"a_long_name_of_a_file_{n}": b"" for n in range(500)}, max_tokens=300)
     assert 0 < len(result.details.entries) < 60
     assert "more entries are not shown" in result.text
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 7])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+async def test_a_tree_that_is_cut_short_goes_on_until_all_of_it_was_shown_once(limit, depth):
+    box = memory_toolbox(FILES | {"src/Z/y/deep.py": b"", "src-b/x": b""})
+    whole = paths(await box.call("list", {"depth": depth}))
+    seen, cursor = [], None
+    for _ in range(len(whole) + 1):
+        page = await box.call("list", {"depth": depth, "limit": limit, "cursor": cursor})
+        seen += paths(page)
+        cursor = page.details.cursor
+        if cursor is None:
+            break
+        assert len(page.details.entries) == limit
+        assert f"Go on with cursor={cursor}" in page.text
+    assert sorted(seen) == sorted(whole)
+
+
+async def test_a_page_of_a_tree_names_what_is_below_folders_of_earlier_pages_by_their_paths():
+    box = memory_toolbox(FILES)
+    first = await box.call("list", {"depth": 3, "limit": 3})
+    second = await box.call("list", {"depth": 3, "limit": 9, "cursor": first.details.cursor})
+    assert second.text == "docs/x.md\nsrc/Z/\n  z.py\nsrc/a.py\nsrc/b.py"
+
+
+async def test_a_budget_cuts_a_tree_where_a_cursor_can_go_on():
+    files = {f"folder_{n}/a_long_name_of_a_file_{m}": b"" for n in range(9) for m in range(20)}
+    box = memory_toolbox(files)
+    whole, seen, cursor = paths(await box.call("list", {"depth": 2})), [], None
+    while True:
+        page = await box.call("list", {"depth": 2, "max_tokens": 300, "cursor": cursor})
+        seen += paths(page)
+        cursor = page.details.cursor
+        if cursor is None:
+            break
+    assert sorted(seen) == sorted(whole)
+
+
+async def test_one_is_one():
+    result = await listed({"build/x": b"", "a/b": b"", "a/c": b"", "d": b""}, depth=2, limit=3)
+    assert "1 more entry is not shown." in result.text
+    assert "1 ignored entry is left out" in result.text

@@ -1,0 +1,23 @@
+"""Counting: a number and its noun, so that one is one."""
+
+_IRREGULAR = {
+    "entry": "entries",
+    "match": "matches",
+    "is": "are",
+    "was": "were",
+    "has": "have",
+    "needs": "need",
+}
+
+
+def counted(number: int, noun: str) -> str:
+    """Give `1 file`, `2 files`, `1,000 matches`."""
+    return f"{number:,} {agreeing(number, noun)}"
+
+
+def agreeing(number: int, word: str) -> str:
+    """Give a noun or a verb as it goes with a number; of several words the last one changes."""
+    if number == 1:
+        return word
+    *before, last = word.split(" ")
+    return " ".join([*before, _IRREGULAR.get(last, f"{last}s")])

@@ -1,0 +1,23 @@
+"""Counting: a number and its noun."""
+
+import pytest
+
+from handtools.text.counting import agreeing, counted
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "said"),
+    [
+        (0, "file", "0 files"),
+        (1, "file", "1 file"),
+        (2, "more entry", "2 more entries"),
+        (1, "match", "1 match"),
+        (1000, "match", "1,000 matches"),
+    ],
+)
+def test_a_noun_goes_with_its_number(number, noun, said):
+    assert counted(number, noun) == said
+
+
+def test_a_verb_goes_with_its_number():
+    assert [agreeing(n, "was") for n in (0, 1, 2)] == ["were", "was", "were"]
