@@ -1,5 +1,6 @@
 """The toolbox: tools, a machine and a policy put together; the only module that knows all three."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,6 +21,7 @@ from handtools.core.language import HostLanguage
 from handtools.core.ports import HostCommands, HostFiles
 from handtools.core.result import Result
 from handtools.core.schema import Dialect, schema
+from handtools.core.skills import HostSkills
 from handtools.core.tool import AnyTool, Tool
 from handtools.host.commands.best_capture import BestCapture
 from handtools.host.commands.local_commands import LocalCommands
@@ -29,6 +31,7 @@ from handtools.host.local_files import LocalFiles
 from handtools.host.locks import FileLocks
 from handtools.host.media.file_media import FileMedia
 from handtools.host.ripgrep import RipgrepSearch
+from handtools.host.skill_folders import SkillFolders, package_shelves, user_shelves
 from handtools.host.state import state_folder
 from handtools.host.store import FolderStore
 from handtools.host.syntax.tree_syntax import TreeSyntax
@@ -51,6 +54,7 @@ from handtools.tools.multi_edit import multi_edit
 from handtools.tools.now import now
 from handtools.tools.patch import patch
 from handtools.tools.read import read
+from handtools.tools.skill import skill
 from handtools.tools.think import think
 from handtools.tools.undo import undo
 from handtools.tools.write import write
@@ -59,7 +63,7 @@ READING: tuple[AnyTool, ...] = (read, grep, find, list_, think, now)
 CODING: tuple[AnyTool, ...] = (
     read, grep, find, list_, edit, multi_edit, patch, write, bash, jobs, undo, think, now
 )  # fmt: skip
-EVERYTHING: tuple[AnyTool, ...] = (*CODING, edit_agent)
+EVERYTHING: tuple[AnyTool, ...] = (*CODING, edit_agent, skill)
 PLUGINS = "handtools.tools"
 """The entry-point group under which other packages offer tools."""
 
@@ -188,13 +192,15 @@ def local_workspace(
     commands: HostCommands | None = None,
     language: HostLanguage | None = None,
     formatters: Formatters | None = None,
+    skills: HostSkills | None = None,
 ) -> Workspace:
     """A folder of this machine, with its record in the user's state folder."""
     folder = Path(state) if state is not None else state_folder(root)
     blobs, outputs = FolderStore(folder / "blobs"), FolderStore(folder / "outputs")
     vault = Vault(vault_folder(root, folder))
+    held = files or LocalFiles(root, vault=vault)
     return Workspace(
-        files=files or LocalFiles(root, vault=vault),
+        files=held,
         locks=FileLocks(folder / "locks"),
         journal=Journal(str(folder / "journal.sqlite"), blobs, vault),
         outputs=outputs,
@@ -202,6 +208,14 @@ def local_workspace(
         search=RipgrepSearch(root),
         syntax=TreeSyntax(),
         media=FileMedia(),
+        skills=skills
+        or SkillFolders(
+            held,
+            os.path.realpath(root),
+            local=files is None,
+            users=user_shelves(),
+            packages=package_shelves,
+        ),
         commands=commands
         or LocalCommands(
             root, state=folder, outputs=outputs, capture=None if files else BestCapture(root, vault)

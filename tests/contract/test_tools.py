@@ -12,6 +12,7 @@ from handtools.tools.multi_edit import multi_edit as multi_edit_tool
 from handtools.tools.now import now as now_tool
 from handtools.tools.patch import patch as patch_tool
 from handtools.tools.read import read as read_tool
+from handtools.tools.skill import skill as skill_tool
 from handtools.tools.text_editor import text_editor
 from handtools.tools.think import think as think_tool
 from handtools.tools.undo import undo as undo_tool
@@ -118,3 +119,9 @@ class TestThink(ToolContract):
 class TestNow(ToolContract):
     tool = now_tool
     args = {}
+
+
+class TestSkill(ToolContract):
+    tool = skill_tool
+    files = {".agents/skills/tea/SKILL.md": b"---\nname: tea\ndescription: Makes tea.\n---\nBoil water.\n"}
+    args = {"name": "tea"}

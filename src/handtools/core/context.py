@@ -9,6 +9,7 @@ from handtools.core.callbacks import Callbacks
 from handtools.core.history import History
 from handtools.core.language import Language
 from handtools.core.ports import Commands, Files, Media, Progress, Search, Syntax
+from handtools.core.skills import Skills
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,7 @@ class Context:
     syntax: Syntax
     media: Media
     language: Language
+    skills: Skills
     callbacks: Callbacks
     progress: Progress
     clock: Callable[[], datetime]

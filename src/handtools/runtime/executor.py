@@ -36,6 +36,7 @@ from handtools.runtime.guard import LOCK_SECONDS, GuardedFiles
 from handtools.runtime.guard_commands import GuardedCommands, let_go
 from handtools.runtime.guard_language import GuardedLanguage
 from handtools.runtime.guard_search import GuardedSearch
+from handtools.runtime.guard_skills import GuardedSkills
 from handtools.runtime.journal import Note, Occupied
 from handtools.runtime.landing import recover
 from handtools.runtime.overflow import OUTPUT_BYTES, bound
@@ -275,6 +276,7 @@ class Executor:
             syntax=self.workspace.syntax,
             media=self.workspace.media,
             language=GuardedLanguage(self.workspace, files.gate),
+            skills=GuardedSkills(self.workspace, files.gate),
             callbacks=self.callbacks,
             progress=progress,
             clock=self.clock,

@@ -14,13 +14,17 @@ from handtools.core.effects import Read
 from handtools.core.errors import NotFound, StorageFault, WrongKind
 from handtools.core.events import Changed, Event
 from handtools.core.ports import FileFacts
+from handtools.core.skills import SCHEME
 from handtools.runtime.approval import Gate
+from handtools.runtime.guard_skills import parted
 from handtools.runtime.journal.entries import EntryKind
 from handtools.runtime.landing import land, lock_keys, recover
 from handtools.runtime.workspace import Workspace
 
 OUTPUT = "output:"
 """Paths with this prefix name kept outputs: readable, never written."""
+ELSEWHERE = (OUTPUT, SCHEME)
+"""What can be read and is not in the workspace."""
 LOCK_SECONDS = 30.0
 QUICK_BYTES = 256 << 10
 """Files up to this size are read without a thread where the machine is quick."""
@@ -54,6 +58,9 @@ class GuardedFiles:
         """The bytes of a regular file, or a part of them."""
         if path.startswith(OUTPUT):
             return await to_thread.run_sync(self._kept, path, start, size)
+        if path.startswith(SCHEME):
+            await self.gate.admit(Read((path,)))
+            return await to_thread.run_sync(self._of_skill, path, start, size)
         found: bytes | str | None = None
         if self.workspace.files.quick and start == 0 and (size is None or size > QUICK_BYTES):
             found = self._read_if_allowed(path, 0, QUICK_BYTES + 1)
@@ -69,12 +76,17 @@ class GuardedFiles:
         if path.startswith(OUTPUT):
             size = await to_thread.run_sync(self._kept_bytes, path)
             return FileFacts(path, "file", size, 0o600, 0.0)
+        if path.startswith(SCHEME):
+            await self.gate.admit(Read((path,)))
+            return await to_thread.run_sync(self.workspace.skills.facts, *parted(path))
         located = await to_thread.run_sync(self.workspace.files.locate, path)
         await self.gate.admit(Read((located,)))
         return await to_thread.run_sync(self.workspace.files.facts, located)
 
     async def names(self, path: str) -> list[FileFacts]:
         """What a folder holds, by name; what the policy hides is left out."""
+        if path.startswith(ELSEWHERE):
+            return []
         located = await to_thread.run_sync(self.workspace.files.locate, path)
         await self.gate.admit(Read((located,)))
         found = await to_thread.run_sync(self.workspace.files.names, located)
@@ -82,11 +94,11 @@ class GuardedFiles:
 
     def named(self, path: str) -> str:
         """The path as answers and diffs show it: relative to the workspace, links resolved."""
-        return path if path.startswith(OUTPUT) else self.workspace.files.locate(path)
+        return path if path.startswith(ELSEWHERE) else self.workspace.files.locate(path)
 
     async def moved(self, path: str) -> str | None:
         """Where a file that is gone went, if the repository's history tells and it is there."""
-        return await to_thread.run_sync(self._moved, path)
+        return None if path.startswith(ELSEWHERE) else await to_thread.run_sync(self._moved, path)
 
     def _moved(self, path: str) -> str | None:
         files = self.workspace.files
@@ -97,7 +109,7 @@ class GuardedFiles:
 
     async def seen(self, path: str) -> bytes | None:
         """What this agent last saw of a file, where it was kept."""
-        return await to_thread.run_sync(self._seen, path)
+        return None if path.startswith(ELSEWHERE) else await to_thread.run_sync(self._seen, path)
 
     async def apply(self, changes: ChangeSet) -> Changes:
         """Ask, compare with what was read, write, record, announce."""
@@ -198,6 +210,10 @@ class GuardedFiles:
         entries = self.workspace.journal.entries
         return entries.seen_bytes(self.call, self.workspace.files.locate(path))
 
+    def _of_skill(self, path: str, start: int, size: int | None) -> bytes:
+        name, inner = parted(path)
+        return self.workspace.skills.read(name, inner, start=start, size=size)
+
     def _kept(self, path: str, start: int, size: int | None) -> bytes:
         try:
             return self.workspace.outputs.part(path.removeprefix(OUTPUT), start, size)
@@ -214,8 +230,9 @@ class GuardedFiles:
         """Locate the paths and add the folders that must be made, so that they are judged and recorded too."""
         full: dict[str, Change] = {}
         for change in changes:
-            if change.path.startswith(OUTPUT):
-                raise WrongKind("Kept outputs can't be changed.", hint="Write to a file of the workspace.")
+            if change.path.startswith(ELSEWHERE):
+                words = "Kept outputs, and skills outside of the workspace, can't be changed."
+                raise WrongKind(words, hint="Write to a file of the workspace.")
             located = self.workspace.files.locate(change.path)
             if change.before is not None and not self.workspace.files.writable(located):
                 hint = "Ask a person to make it writable, or write another file."

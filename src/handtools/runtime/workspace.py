@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from handtools.core.formatting import Formatters
 from handtools.core.language import HostLanguage
 from handtools.core.ports import HostCommands, HostFiles, HostSearch, Locks, Media, Store, Syntax
+from handtools.core.skills import HostSkills
 from handtools.core.tool import AnyTool
 from handtools.runtime.journal import Journal
 
@@ -22,6 +23,7 @@ class Workspace:
     search: HostSearch
     syntax: Syntax
     media: Media
+    skills: HostSkills
     commands: HostCommands
     language: HostLanguage
     formatters: Formatters

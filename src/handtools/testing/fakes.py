@@ -13,8 +13,9 @@ from handtools.core.tool import AnyTool
 from handtools.host.commands.no_commands import NoCommands
 from handtools.host.language.no_language import NoLanguage
 from handtools.host.media.file_media import FileMedia
-from handtools.host.memory_files import MemoryFiles
+from handtools.host.memory_files import ROOT, MemoryFiles
 from handtools.host.memory_search import MemorySearch
+from handtools.host.skill_folders import SkillFolders
 from handtools.host.syntax.tree_syntax import TreeSyntax
 from handtools.runtime.journal import Journal
 from handtools.runtime.scheduler import Scheduler
@@ -93,6 +94,7 @@ def memory_workspace(
         search=MemorySearch(held),
         syntax=TreeSyntax(),
         media=FileMedia(),
+        skills=SkillFolders(held, ROOT),
         commands=commands or NoCommands(),
         language=language or NoLanguage(),
         formatters=formatters or NoFormatters(),

@@ -1,0 +1,300 @@
+"""Frontmatter: the head of a Markdown file, in the small part of YAML that people write there.
+
+Read leniently: what a strict reader refuses is kept as it was meant, and named as a problem. Every scalar is
+text; `true` is the word. Understood are plain, quoted and block scalars, lists, and maps one level deep.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+Flat = str | list[str]
+Value = Flat | dict[str, Flat]
+
+MOST_HEAD_CHARS = 64_000
+_FENCE = re.compile(r"---[ \t]*\Z")
+_END = re.compile(r"(?:---|\.\.\.)[ \t]*\Z")
+_KEY = re.compile(
+    r"""(?P<key>"[^"]*"|'[^']*'|[^\s:#"'\[\]{}&*!|>%@`,-][^:]*?)[ \t]*:(?:[ \t]+(?P<rest>.*))?\Z"""
+)
+_ITEM = re.compile(r"-(?:[ \t]+(?P<rest>.*))?\Z")
+_BLOCK = re.compile(r"(?P<style>[|>])(?:(?P<chomp>[+-])|(?P<indent>[1-9])){0,2}(?:[ \t]+#.*)?\Z")
+_SINGLE = re.compile(r"'(?P<text>(?:[^']|'')*)'(?P<rest>.*)\Z", re.DOTALL)
+_DOUBLE = re.compile(r'"(?P<text>(?:[^"\\]|\\.)*)"(?P<rest>.*)\Z', re.DOTALL)
+_QUOTED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
+_ESCAPED = {
+    "0": "\0", "a": "\a", "b": "\b", "t": "\t", "\t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r",
+    "e": "\x1b", " ": " ", '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029",
+}  # fmt: skip
+_COMMENT = re.compile(r"(?:\A|[ \t])#.*\Z")
+_RESERVED = frozenset("&*!|>%@`")
+
+
+@dataclass(frozen=True, slots=True)
+class Frontmatter:
+    """The head of a file, and what follows it."""
+
+    fields: dict[str, Value] = field(default_factory=dict)
+    body: str = ""
+    problems: tuple[str, ...] = ()
+    """What a strict reader would refuse, with the line."""
+
+
+def read_frontmatter(text: str) -> Frontmatter:
+    """Take a file apart; one without a head is all body."""
+    lines = text.removeprefix("\ufeff").splitlines()
+    start = next((at for at, line in enumerate(lines) if line.strip()), 0)
+    if not lines or not _FENCE.match(lines[start]):
+        return Frontmatter(body=text, problems=("There is no head between `---` lines.",))
+    end = next((at for at in range(start + 1, len(lines)) if _END.match(lines[at])), None)
+    if end is None:
+        return Frontmatter(body=text, problems=("The head that begins with `---` has no end.",))
+    problems = ["Line 1: the head does not begin on the first line."] if start else []
+    rows = lines[start + 1 : end]
+    if sum(map(len, rows)) > MOST_HEAD_CHARS:
+        return Frontmatter(body=text, problems=(f"The head is over {MOST_HEAD_CHARS:,} characters.",))
+    reader = _Reader(rows, start + 2, problems)
+    fields = reader.map(0, deep=False)
+    return Frontmatter(fields, "\n".join(lines[end + 1 :]).strip("\n"), tuple(reader.problems))
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Goes through the rows of a head, once."""
+
+    rows: list[str]
+    first: int
+    """The number of the first row in the file."""
+    problems: list[str]
+    at: int = 0
+
+    def map(self, indent: int, *, deep: bool) -> dict[str, Value]:
+        """The entries at one indentation."""
+        found: dict[str, Value] = {}
+        while (row := self._row()) is not None and _indent(row) >= indent:
+            entry = _KEY.match(row.strip()) if _indent(row) == indent else None
+            self.at += 1
+            if entry is None:
+                self._problem("is no `key: value`")
+                continue
+            key = entry["key"].strip("\"'")
+            if key in found:
+                self._problem(f"gives `{key}` a second time")
+            found[key] = self._value((entry["rest"] or "").strip(), indent, deep=deep)
+        return found
+
+    def _value(self, rest: str, indent: int, *, deep: bool) -> Value:
+        if not rest or rest.startswith("#"):
+            return self._below(indent, deep=deep)
+        if rest.startswith("["):
+            return self._flow(rest, indent)
+        if rest.startswith("{") and not deep:
+            return self._flow_map(rest, indent)
+        return self._scalar(rest, indent)
+
+    def _below(self, indent: int, *, deep: bool) -> Value:
+        """What stands on the rows after a key: a list, a map, a text, or nothing."""
+        row = self._row()
+        if row is None or _indent(row) < indent:
+            return ""
+        if _ITEM.match(row.strip()):
+            return self._list(_indent(row))
+        if _indent(row) == indent:
+            return ""
+        if not _KEY.match(row.strip()):
+            self.at += 1
+            return self._scalar(row.strip(), indent)
+        if deep:
+            self._problem("is nested deeper than is read here", row=self.at)
+            self._deeper(indent)
+            return ""
+        inner = self.map(_indent(row), deep=True)
+        return {key: value for key, value in inner.items() if not isinstance(value, dict)}
+
+    def _list(self, indent: int) -> list[str]:
+        found = []
+        while (row := self._row()) is not None and _indent(row) == indent:
+            item = _ITEM.match(row.strip())
+            if item is None:
+                break
+            self.at += 1
+            rest = (item["rest"] or "").strip()
+            if _KEY.match(rest) or _ITEM.match(rest):
+                self._problem("nests a list or a map in a list")
+            if rest and not rest.startswith("#"):
+                found.append(self._scalar(rest, indent))
+        return found
+
+    def _scalar(self, rest: str, indent: int) -> str:
+        """A text that begins with `rest`, on one row or several."""
+        if (block := _BLOCK.match(rest)) is not None:
+            return self._block(block, indent)
+        begun = self.at - 1
+        rows = [rest, *self._deeper(indent)]
+        if rest[0] in "'\"":
+            pattern = _SINGLE if rest[0] == "'" else _DOUBLE
+            quoted = pattern.match("\n".join(row.strip() for row in rows))
+            if quoted is not None and not _uncommented(quoted["rest"]):
+                return self._quoted(quoted["text"], rest[0], begun)
+            self._problem("has a quote that does not end where it should", row=begun)
+            return _plain(rows).strip(rest[0])
+        text = _plain(rows)
+        if rest[0] in _RESERVED or rest[0] in "[{":
+            self._problem(
+                f"begins with `{rest[0]}`, which means something else in YAML: quote it", row=begun
+            )
+        elif ": " in text or text.endswith(":"):
+            self._problem("has a colon in a text without quotes", row=begun)
+        return text
+
+    def _quoted(self, text: str, mark: str, row: int) -> str:
+        if mark == "'":
+            return _joined(text.split("\n")).replace("''", "'")
+        # A backslash at the end of a row joins it to the next without a space.
+        whole = _joined(re.sub(r"(?<!\\)((?:\\\\)*)\\\n+", r"\1", text).split("\n"))
+
+        def meant(escape: re.Match[str]) -> str:
+            code = escape[1]
+            if len(code) > 1:
+                number = int(code[1:], 16)
+                return chr(number) if number < 0x110000 else "\ufffd"
+            if code not in _ESCAPED:
+                self._problem(f"has `\\{code}`, which YAML does not know", row=row)
+            return _ESCAPED.get(code, escape[0])
+
+        return _ESCAPE.sub(meant, whole)
+
+    def _block(self, block: re.Match[str], indent: int) -> str:
+        """A literal or folded text; its first row says how far it is indented."""
+        rows = self._deeper(indent)
+        depth = (
+            indent + int(block["indent"])
+            if block["indent"]
+            else min(map(_indent, filter(str.strip, rows)), default=0)
+        )
+        cut = [row[depth:] if row.strip() else row[depth:].strip(" ") for row in rows]
+        body = "\n".join(cut) if block["style"] == "|" else _folded(cut)
+        kept = body.rstrip("\n")
+        trailing = len(body) - len(kept)
+        if not rows or block["chomp"] == "-":
+            return kept
+        return kept + "\n" * (trailing + 1 if block["chomp"] == "+" else bool(kept))
+
+    def _flow(self, rest: str, indent: int) -> str | list[str]:
+        row = self.at - 1
+        text = _plain([rest, *self._deeper(indent)])
+        if not text.endswith("]"):
+            self._problem("begins with `[`, which means a list in YAML: quote it", row=row)
+            return text
+        items = [item.strip() for item in split_outside(text[1:-1])]
+        if any(set("[]{}") & set(item) for item in items if item[:1] not in "'\""):
+            self._problem("has brackets or braces in a list without quotes", row=row)
+        return [self._inline(item, row) for item in items if item]
+
+    def _flow_map(self, rest: str, indent: int) -> Value:
+        row = self.at - 1
+        text = _plain([rest, *self._deeper(indent)])
+        if not text.endswith("}"):
+            self._problem("begins with `{`, which means a map in YAML: quote it", row=row)
+            return text
+        pairs = (item.partition(":") for item in split_outside(text[1:-1]) if item.strip())
+        return {key.strip().strip("\"'"): self._inline(value.strip(), row) for key, _, value in pairs}
+
+    def _inline(self, item: str, row: int) -> str:
+        if item[:1] not in ("'", '"'):
+            return item
+        quoted = (_SINGLE if item[0] == "'" else _DOUBLE).match(item)
+        return self._quoted(quoted["text"], item[0], row) if quoted else item.strip(item[0])
+
+    def _row(self) -> str | None:
+        """The next row that says something."""
+        while self.at < len(self.rows):
+            row = self.rows[self.at]
+            if row.strip() and not row.lstrip().startswith("#"):
+                if "\t" in row[: len(row) - len(row.lstrip())]:
+                    self._problem("is indented with tabs", row=self.at)
+                    self.rows[self.at] = row.expandtabs(2)
+                return self.rows[self.at]
+            self.at += 1
+        return None
+
+    def _deeper(self, indent: int) -> list[str]:
+        """Take the rows that belong to what stands at an indentation."""
+        start = self.at
+        while self.at < len(self.rows):
+            row = self.rows[self.at]
+            if row.strip() and _indent(row) <= indent:
+                break
+            self.at += 1
+        return self.rows[start : self.at]
+
+    def _problem(self, words: str, *, row: int | None = None) -> None:
+        at = self.at - 1 if row is None else row
+        self.problems.append(f"Line {self.first + at} {words}.")
+
+
+def split_outside(text: str) -> Iterator[str]:
+    """Split at the commas that stand in no quotes, brackets or braces."""
+    depth, start, at, fresh = 0, 0, 0, True
+    while at < len(text):
+        sign = text[at]
+        quoted = _QUOTED.match(text, at) if fresh else None
+        if quoted is not None:
+            at = quoted.end()
+            fresh = False
+            continue
+        depth += (sign in "[{") - (sign in "]}" and depth > 0)
+        if sign == "," and not depth:
+            yield text[start:at]
+            start = at + 1
+        at += 1
+        # A quote within a word is an apostrophe.
+        fresh = sign in ",:[{" or (fresh and sign.isspace())
+    yield text[start:]
+
+
+def _indent(row: str) -> int:
+    return len(row) - len(row.lstrip(" "))
+
+
+def _uncommented(row: str) -> str:
+    return _COMMENT.sub("", row).strip()
+
+
+def _joined(rows: list[str]) -> str:
+    """Rows as one text: a break is a space, and empty rows between are breaks."""
+    first, *others = rows
+    if not others:
+        return first
+    text, breaks = first.rstrip(), 0
+    for row in others[:-1]:
+        if not row.strip():
+            breaks += 1
+            continue
+        text, breaks = text + ("\n" * breaks or " ") + row.strip(), 0
+    return text + ("\n" * breaks or " ") + others[-1].lstrip()
+
+
+def _plain(rows: list[str]) -> str:
+    """Rows without quotes as one text: comments go, and so does what is empty at the end."""
+    said = [_uncommented(row) for row in rows]
+    while len(said) > 1 and not said[-1]:
+        said.pop()
+    return _joined(said).strip()
+
+
+def _folded(rows: list[str]) -> str:
+    """Rows of a `>` block: single breaks are spaces, except around rows that are indented further."""
+    text, breaks, before = "", 0, ""
+    for row in rows:
+        if not row:
+            breaks += 1
+            continue
+        kept = row[0] in " \t" or before[:1] in (" ", "\t")
+        if before:
+            text += "\n" * (breaks + 1) if kept else "\n" * breaks or " "
+        else:
+            text += "\n" * breaks
+        text, breaks, before = text + row, 0, row
+    return text + "\n" * breaks

@@ -1,0 +1,100 @@
+"""Skill: instructions that people wrote for agents, listed or loaded."""
+
+from pydantic import BaseModel, Field
+
+from handtools.core.context import Context
+from handtools.core.errors import NotFound
+from handtools.core.result import Result
+from handtools.core.skills import Bundle, Skill, listing, visible
+from handtools.core.tool import tool
+from handtools.text.encoding import decode
+from handtools.text.frontmatter import read_frontmatter
+from handtools.text.paths import near
+
+CONTEXT_TOKENS = 200_000
+MAX_BYTES = 256 << 10
+"""Of a SKILL.md. What is too long for an answer is kept, and can be read by range."""
+
+
+class SkillParams(BaseModel):
+    """What the model sends."""
+
+    name: str = Field("", description="The skill to load; without it you get the list.")
+    near: str = Field("", description="A file or folder whose own skills come first.")
+    context_tokens: int = Field(
+        CONTEXT_TOKENS, ge=1_000, description="The size of your context: the list takes at most 2 % of it."
+    )
+
+
+class SkillEntry(BaseModel):
+    """A skill that is there."""
+
+    name: str
+    description: str
+    origin: str
+    path: str
+    location: str
+
+
+class SkillDetails(BaseModel):
+    """What programs get: the list, or what was loaded."""
+
+    skills: list[SkillEntry]
+    files: list[str] = Field(default=[])
+    left_out: int = 0
+    """Skills that are not in the list, or 1 when there are more files than are named."""
+    shortened: int = 0
+
+
+@tool(effects=("read",), paths=lambda _: ())
+async def skill(ctx: Context, params: SkillParams) -> Result[SkillDetails]:
+    """List the skills, or load one."""
+    found = visible(await ctx.skills.found(params.near))
+    if not params.name:
+        return _listed(found, params.context_tokens)
+    wanted = next((each for each in found if each.name == params.name), None)
+    if wanted is None:
+        raise _unknown(params.name, [each.name for each in found])
+    data = await ctx.files.read(wanted.file, size=MAX_BYTES)
+    body = read_frontmatter(decode(data).body).body
+    bundle = await ctx.skills.bundle(wanted)
+    files = [f"{wanted.folder}/{facts.path}" for facts in bundle.files]
+    details = SkillDetails(skills=[_entry(wanted)], files=files, left_out=int(bundle.more))
+    return Result("\n".join((*_head(wanted, bundle), "", body)), details)
+
+
+def _listed(found: list[Skill], context_tokens: int) -> Result[SkillDetails]:
+    offered = [each for each in found if each.listed]
+    shared = listing(offered, context_tokens)
+    details = SkillDetails(
+        skills=[_entry(each) for each in offered[: len(shared.rows)]],
+        left_out=shared.left_out,
+        shortened=shared.shortened,
+    )
+    return Result(shared.text or "There are no skills here.", details)
+
+
+def _head(skill: Skill, bundle: Bundle) -> list[str]:
+    """Where it is and what comes with it: the path for `read` first, then the address."""
+    rows = [f"Skill `{skill.name}` ({skill.origin}): {skill.folder} ({skill.location})"]
+    rows += [
+        f"- {skill.folder}/{facts.path} ({facts.bytes:,} bytes, {skill.location}/{facts.path})"
+        for facts in bundle.files
+    ]
+    return [*rows, "(There are more files.)"] if bundle.more else rows
+
+
+def _entry(skill: Skill) -> SkillEntry:
+    return SkillEntry(
+        name=skill.name,
+        description=skill.description,
+        origin=skill.origin,
+        path=skill.file,
+        location=skill.location,
+    )
+
+
+def _unknown(name: str, names: list[str]) -> NotFound:
+    close = near(name, names, most=3)
+    hint = f"Near it: {', '.join(close)}." if close else "Call `skill` without a name to see what there is."
+    return NotFound(f"There is no skill `{name}`.", hint=hint)

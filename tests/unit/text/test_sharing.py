@@ -1,0 +1,49 @@
+"""Sharing: names first, descriptions alike, and never over the budget."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handtools.text.sharing import share
+from handtools.text.tokens import estimate
+
+NAMES = st.text("abcdefgh-", min_size=1, max_size=30)
+WORDS = st.text("abc de.", max_size=300).map(lambda text: " ".join(text.split()))
+ENTRIES = st.lists(st.tuples(NAMES, WORDS), max_size=40)
+
+
+@given(ENTRIES, st.integers(20, 4_000))
+def test_the_list_is_within_the_budget_and_says_what_is_not_in_it(entries, tokens):
+    shared = share(entries, tokens)
+    assert estimate(shared.text) <= tokens
+    assert len(shared.rows) + shared.left_out == len(entries)
+    if shared.left_out:
+        assert str(shared.left_out) in shared.text
+        assert shared.shortened == sum(bool(words) for _, words in entries[: len(shared.rows)])
+    for row, (name, _) in zip(shared.rows, entries, strict=False):
+        assert row.startswith(f"- {name}")
+
+
+@given(ENTRIES)
+def test_with_room_for_all_nothing_is_shortened(entries):
+    shared = share(entries, 1_000_000)
+    assert (shared.shortened, shared.left_out, shared.note) == (0, 0, "")
+    assert all(words in row for row, (_, words) in zip(shared.rows, entries, strict=True))
+
+
+@given(ENTRIES, st.integers(20, 4_000))
+def test_no_description_is_cut_shorter_than_another_that_was_cut(entries, tokens):
+    shared = share(entries, tokens)
+    kept = [len(row) - len(name) - 4 for row, (name, _) in zip(shared.rows, entries, strict=False)]
+    cut = [size for size, row in zip(kept, shared.rows, strict=True) if row.endswith("…")]
+    whole = [
+        len(words) for (_, words), row in zip(entries, shared.rows, strict=False) if not row.endswith("…")
+    ]
+    # A cut one may lose trailing blanks; a whole one is never longer than what a cut one was allowed.
+    assert not cut or shared.left_out or max(whole, default=0) <= max(cut) + 2
+
+
+def test_short_descriptions_stay_whole_when_long_ones_are_cut():
+    shared = share([("a", "short"), ("b", "long " * 200)], 60)
+    assert shared.rows[0] == "- a: short"
+    assert shared.rows[1].endswith("…")
+    assert shared.note == "1 descriptions are shortened"
