@@ -23,7 +23,8 @@ import anyio.lowlevel
 
 from bench.figures import Figure
 from handtools.core.call import Call
-from handtools.core.command import Allowance, Command, Shown, Visit
+from handtools.core.command import Allowance, Command, Shown
+from handtools.core.visits import Visit
 from handtools.host.commands.launching import Runner
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.commands.runners.plain import PlainRunner

@@ -23,6 +23,7 @@ from handtools.core.result import Result
 from handtools.core.schema import Dialect, schema
 from handtools.core.skills import HostSkills
 from handtools.core.tool import AnyTool, Tool
+from handtools.core.web import HostWeb
 from handtools.host.commands.best_capture import BestCapture
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.commands.overlay.preparing import vault_folder
@@ -36,6 +37,8 @@ from handtools.host.state import state_folder
 from handtools.host.store import FolderStore
 from handtools.host.syntax.tree_syntax import TreeSyntax
 from handtools.host.vault import Vault
+from handtools.host.web.keeping import Pages
+from handtools.host.web.local_web import LocalWeb
 from handtools.runtime.announcing import Announcer
 from handtools.runtime.deciding import Decision
 from handtools.runtime.executor import Executor
@@ -46,6 +49,7 @@ from handtools.runtime.workspace import Workspace
 from handtools.tools.bash import bash
 from handtools.tools.edit import edit
 from handtools.tools.edit_agent import edit_agent
+from handtools.tools.fetch import fetch
 from handtools.tools.find import find
 from handtools.tools.grep import grep
 from handtools.tools.jobs import jobs
@@ -57,13 +61,14 @@ from handtools.tools.read import read
 from handtools.tools.skill import skill
 from handtools.tools.think import think
 from handtools.tools.undo import undo
+from handtools.tools.web_search import web_search
 from handtools.tools.write import write
 
 READING: tuple[AnyTool, ...] = (read, grep, find, list_, think, now)
 CODING: tuple[AnyTool, ...] = (
     read, grep, find, list_, edit, multi_edit, patch, write, bash, jobs, undo, think, now
 )  # fmt: skip
-EVERYTHING: tuple[AnyTool, ...] = (*CODING, edit_agent, skill)
+EVERYTHING: tuple[AnyTool, ...] = (*CODING, edit_agent, skill, fetch, web_search)
 PLUGINS = "handtools.tools"
 """The entry-point group under which other packages offer tools."""
 
@@ -193,6 +198,7 @@ def local_workspace(
     language: HostLanguage | None = None,
     formatters: Formatters | None = None,
     skills: HostSkills | None = None,
+    web: HostWeb | None = None,
 ) -> Workspace:
     """A folder of this machine, with its record in the user's state folder."""
     folder = Path(state) if state is not None else state_folder(root)
@@ -216,6 +222,7 @@ def local_workspace(
             users=user_shelves(),
             packages=package_shelves,
         ),
+        web=web or LocalWeb(pages=Pages(FolderStore(folder / "pages"))),
         commands=commands
         or LocalCommands(
             root, state=folder, outputs=outputs, capture=None if files else BestCapture(root, vault)

@@ -1,9 +1,13 @@
 """The contract of any tool, held by ours."""
 
+from handtools.core.web import Finding, HostWeb
+from handtools.runtime.policy import Policy
 from handtools.testing.commands import Answer, MemoryCommands
 from handtools.testing.contract import ToolContract
+from handtools.testing.web import MemoryWeb, Site
 from handtools.tools.bash import bash as bash_tool
 from handtools.tools.edit import edit as edit_tool
+from handtools.tools.fetch import fetch as fetch_tool
 from handtools.tools.find import find as find_tool
 from handtools.tools.grep import grep as grep_tool
 from handtools.tools.jobs import jobs as jobs_tool
@@ -16,6 +20,7 @@ from handtools.tools.skill import skill as skill_tool
 from handtools.tools.text_editor import text_editor
 from handtools.tools.think import think as think_tool
 from handtools.tools.undo import undo as undo_tool
+from handtools.tools.web_search import web_search as web_search_tool
 from handtools.tools.write import write as write_tool
 
 
@@ -125,3 +130,23 @@ class TestSkill(ToolContract):
     tool = skill_tool
     files = {".agents/skills/tea/SKILL.md": b"---\nname: tea\ndescription: Makes tea.\n---\nBoil water.\n"}
     args = {"name": "tea"}
+
+
+class TestFetch(ToolContract):
+    tool = fetch_tool
+    args = {"url": "https://docs.example/"}
+
+    def web(self) -> HostWeb:
+        return MemoryWeb({"https://docs.example/": Site(data=b"<h1>Guide</h1><p>Text.</p>")})
+
+    policy = Policy(hosts=("docs.example",))
+
+
+class TestWebSearch(ToolContract):
+    tool = web_search_tool
+    args = {"query": "guide"}
+
+    def web(self) -> HostWeb:
+        return MemoryWeb(found=(Finding(title="Guide", url="https://docs.example/"),))
+
+    policy = Policy(hosts=("engine.example",))

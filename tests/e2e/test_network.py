@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from handtools.core.call import Call
-from handtools.core.command import Allowance, Command, Ran, Visit
+from handtools.core.command import Allowance, Command, Ran
+from handtools.core.visits import Visit
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.commands.network.egress import PORT
 from handtools.host.commands.runners.bubblewrap import BubblewrapRunner

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
-Need = Literal["deliver", "delegate", "model"]
+Need = Literal["deliver", "delegate", "model", "engine"]
 AttachmentKind = Literal["image", "video", "audio", "document", "other"]
 
 
@@ -49,5 +49,5 @@ class Callbacks:
     model: Model | None = None
 
     def has(self, need: Need | None) -> bool:
-        """Whether what a tool needs was supplied."""
-        return need is None or getattr(self, need) is not None
+        """Whether what a tool needs of the program around us was supplied; an engine is the machine's."""
+        return need is None or need == "engine" or getattr(self, need) is not None

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from handtools.core.changes import Change, Changes, Coverage
+from handtools.core.visits import Visit
 
 Network = Literal["off", "listed", "on"]
 
@@ -85,20 +86,6 @@ class Shown:
     bytes: int
     lines: int
     clipped: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
-    """A connection that a confined command wanted to make."""
-
-    host: str
-    port: int
-    addresses: tuple[str, ...] = ()
-    """Where the host is, as far as it may be gone to."""
-    refused: str = ""
-    """Why it came to nothing, in a sentence."""
-    sent_bytes: int = 0
-    received_bytes: int = 0
 
 
 Show = Callable[[Shown | Visit], None]

@@ -10,6 +10,7 @@ from handtools.core.history import History
 from handtools.core.language import Language
 from handtools.core.ports import Commands, Files, Media, Progress, Search, Syntax
 from handtools.core.skills import Skills
+from handtools.core.web import Web
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,7 @@ class Context:
     media: Media
     language: Language
     skills: Skills
+    web: Web
     callbacks: Callbacks
     progress: Progress
     clock: Callable[[], datetime]

@@ -7,6 +7,7 @@ from typing import Literal
 from handtools.core.changes import ChangeSet
 from handtools.core.command import Command
 from handtools.core.trees import inside
+from handtools.core.visits import Visit
 from handtools.text.shelling import Script, quoted, read_script
 
 EffectKind = Literal["read", "change", "run", "visit"]
@@ -48,13 +49,15 @@ class Run:
         return tuple(quoted(words) for words in self.script.parts) or (self.command.script,)
 
 
-Effect = Read | ChangeSet | Run
+Effect = Read | ChangeSet | Run | Visit
 
 
 def targets(effect: Effect) -> tuple[str, ...]:
-    """What rules match against: paths, also those that a folder is moved with; or the parts of a command."""
+    """What rules match against: paths, also those that a folder is moved with; parts of a command; a host."""
     if isinstance(effect, ChangeSet):
         return (*effect.paths, *(path for change in effect for path in inside(change)))
+    if isinstance(effect, Visit):
+        return (effect.place,)
     return effect.parts if isinstance(effect, Run) else effect.paths
 
 
@@ -77,5 +80,6 @@ def fingerprint(effect: Effect) -> str:
         )
         seen.update("\0".join(facts).encode("utf-8", "surrogatepass"))
     else:
-        seen.update("\0".join(effect.paths).encode("utf-8", "surrogatepass"))
+        # Of a visit the host alone: where it sends us on within itself, a person has said yes to already.
+        seen.update("\0".join(targets(effect)).encode("utf-8", "surrogatepass"))
     return seen.hexdigest()

@@ -125,6 +125,18 @@ class Unavailable(ToolError):
     code = "unavailable"
 
 
+class Unreachable(ToolError):
+    """A server can't be reached, or gives no page."""
+
+    code = "unreachable"
+
+
+class Throttled(ToolError):
+    """A server does not want to be asked now; there may well be something."""
+
+    code = "throttled"
+
+
 class StorageFault(ToolError):
     """The machine refused a write: no space, read-only, no permission. Nothing is half-done."""
 

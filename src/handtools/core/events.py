@@ -7,9 +7,9 @@ from typing import Any
 from handtools.core.approval import Approval, Reply
 from handtools.core.call import Call
 from handtools.core.changes import Changes
-from handtools.core.command import Visit
 from handtools.core.language import Review
 from handtools.core.result import Result
+from handtools.core.visits import Visit
 
 
 @dataclass(frozen=True, slots=True)

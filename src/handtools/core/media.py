@@ -30,3 +30,5 @@ class Preview:
     images: tuple[Image, ...] = ()
     left_out: str = ""
     """What of the file is not here, and how to get it; empty when all of it is."""
+    next_page: int | None = None
+    """The first page after those that are here; None when there is none."""

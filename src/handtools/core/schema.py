@@ -65,7 +65,8 @@ def _strict(node: Any) -> Any:
     result = {key: _strict(value) for key, value in node.items() if key not in STRICT_DROPS}
     if node.get("type") == "object":
         required = set(node.get("required", ()))
-        fields = result.get("properties", {})
+        # One by one: a property may be called "format" or "default".
+        fields = {name: _strict(value) for name, value in node.get("properties", {}).items()}
         result["properties"] = {k: v if k in required else _nullable(v) for k, v in fields.items()}
         result["required"] = list(fields)
         result["additionalProperties"] = False

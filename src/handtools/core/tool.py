@@ -38,7 +38,7 @@ class Tool(Generic[P, D]):
     paths: Paths[P]
     """The paths a call is about, for locks: known before it runs."""
     needs: Need | None = None
-    """The callback without which it is not offered."""
+    """The callback, or the search engine, without which it is not offered."""
 
     def __call__(self, ctx: Context, params: P) -> Awaitable[Result[D]]:
         return self.run(ctx, params)

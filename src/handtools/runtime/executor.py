@@ -37,6 +37,7 @@ from handtools.runtime.guard_commands import GuardedCommands, let_go
 from handtools.runtime.guard_language import GuardedLanguage
 from handtools.runtime.guard_search import GuardedSearch
 from handtools.runtime.guard_skills import GuardedSkills
+from handtools.runtime.guard_web import GuardedWeb
 from handtools.runtime.journal import Note, Occupied
 from handtools.runtime.landing import recover
 from handtools.runtime.overflow import OUTPUT_BYTES, bound
@@ -277,6 +278,7 @@ class Executor:
             media=self.workspace.media,
             language=GuardedLanguage(self.workspace, files.gate),
             skills=GuardedSkills(self.workspace, files.gate),
+            web=GuardedWeb(call, self.workspace.web, files.gate, self.announcer.announce),
             callbacks=self.callbacks,
             progress=progress,
             clock=self.clock,

@@ -7,10 +7,11 @@ from anyio import CancelScope, to_thread
 
 from handtools.core.call import Call
 from handtools.core.changes import Change, ChangeSet
-from handtools.core.command import Command, Exit, Job, Output, Page, Ran, Shown, Visit
+from handtools.core.command import Command, Exit, Job, Output, Page, Ran, Shown
 from handtools.core.effects import Run
 from handtools.core.errors import ToolError, WrongKind
 from handtools.core.events import Event, Progressed, Visited
+from handtools.core.visits import Visit
 from handtools.runtime.approval import Suspended
 from handtools.runtime.commit_rules import Ruled, rule
 from handtools.runtime.guard import OUTPUT, GuardedFiles

@@ -9,10 +9,11 @@ from handtools.core.command import Command
 from handtools.core.effects import Effect, EffectKind, Run, targets
 from handtools.core.errors import UsageError
 from handtools.core.tool import AnyTool
+from handtools.core.visits import Visit
 from handtools.runtime.deciding import STRENGTH, Decision, Verdict
 from handtools.runtime.judging import judged
 from handtools.runtime.rules import PRIVATE, PROTECTED, Rule
-from handtools.text.hosts import BadHost, read_hosts
+from handtools.text.hosts import BadHost, Hosts, read_hosts
 
 ToolSet = Literal["all", "coding", "read_only", "none"]
 
@@ -32,7 +33,8 @@ class Policy:
     excluded: tuple[str, ...] = ()
     """Globs of paths that no tool sees, beyond the private ones."""
     hosts: tuple[str, ...] = ()
-    """Hosts that every command may reach: `name`, `*.name`, `name:port`, an address or a network."""
+    """Hosts that every command may reach, and that the web tools may visit without a question:
+    `name`, `*.name`, `name:port`, an address or a network."""
     unattended: Verdict = "ask"
     """What an `ask` becomes when there is nobody to ask; `ask` leaves the call pending."""
     defaults: dict[EffectKind, Verdict] = field(default_factory=lambda: dict(DEFAULTS))
@@ -66,6 +68,8 @@ class Policy:
         if isinstance(effect, Run):
             parts = judged(effect, self._all_rules, tool, self._default("run"))
             return [*self._reached(effect.command), *parts]
+        if isinstance(effect, Visit):
+            return [self._visited(effect, tool)]
         return [self._judge(effect.kind, target, tool) for target in targets(effect)]
 
     def _reached(self, command: Command) -> Iterator[Decision]:
@@ -75,6 +79,19 @@ class Policy:
         for host in wanted if command.network != "off" else ():
             if host not in self.hosts:
                 yield Decision(self.defaults["visit"], "hosts", reason, host)
+
+    def _visited(self, visit: Visit, tool: str) -> Decision:
+        hits = [rule for rule in self.rules if rule.meets(visit, tool)]
+        found = [Decision(rule.verdict, rule.name, rule.reason, visit.place) for rule in hits]
+        if self._listed.lists(visit.host, visit.port):
+            found.append(Decision("allow", "hosts", "It is on the list of hosts.", visit.place))
+        return max(found, key=lambda d: STRENGTH[d.verdict], default=self._default("visit", visit.place))
+
+    def opens(self, host: str, port: int, tool: str) -> bool:
+        """Whether a host or an address is listed by itself: then it may be local, and its port unusual."""
+        rules = (rule for rule in self.rules if rule.verdict == "allow" and rule.hosts)
+        listed = (rule.listed for rule in rules if rule.speaks("visit", tool))
+        return any(hosts.lists(host, port) for hosts in (self._listed, *listed))
 
     def forbids(self, path: str, tool: str) -> bool:
         """Whether a path may not be changed at all."""
@@ -95,6 +112,10 @@ class Policy:
         return Decision(
             self.defaults[kind], f"default for {kind}", "No other rule speaks about it.", target
         )
+
+    @cached_property
+    def _listed(self) -> Hosts:
+        return read_hosts(self.hosts)
 
     @cached_property
     def _all_rules(self) -> Sequence[Rule]:

@@ -3,6 +3,7 @@
 from handtools.core.changes import Change, ChangeSet, Node
 from handtools.core.effects import Effect, Run
 from handtools.core.trees import is_tree, unpack
+from handtools.core.visits import Visit
 from handtools.text.clipping import clip
 from handtools.text.diffing import unified
 from handtools.text.encoding import decode, is_binary
@@ -12,9 +13,11 @@ PREVIEW_BYTES = 40_000
 
 
 def preview(effect: Effect) -> str:
-    """The diff of a change, the paths of a read; bounded."""
+    """The diff of a change, the paths of a read, the address of a visit; bounded."""
     if isinstance(effect, Run):
         text = _script(effect)
+    elif isinstance(effect, Visit):
+        text = "\n".join(filter(None, (effect.url or effect.place, effect.purpose)))
     else:
         text = diff(effect) if isinstance(effect, ChangeSet) else "\n".join(effect.paths)
     return clip(text, max_lines=PREVIEW_LINES, max_bytes=PREVIEW_BYTES, keep="head").text

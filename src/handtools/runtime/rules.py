@@ -1,4 +1,4 @@
-"""Rules: sentences about effects on paths, or about commands."""
+"""Rules: sentences about effects on paths, about commands, or about hosts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,8 +7,10 @@ from typing import get_args
 
 from handtools.core.effects import EffectKind
 from handtools.core.errors import UsageError
+from handtools.core.visits import Visit
 from handtools.runtime.deciding import Verdict
 from handtools.text.globbing import AnyGlob
+from handtools.text.hosts import BadHost, Hosts, address, read_hosts
 from handtools.text.shelling import Words, read_script
 from handtools.text.shelling.hazards import hazards
 from handtools.text.shelling.wrapping import bare_name
@@ -70,14 +72,16 @@ class Rule:
     """Globs, matched without regard to case; none means every path."""
     commands: tuple[str, ...] = ()
     """Beginnings of commands, with alternatives: `git log|diff`, `npm run *`. Then it is about commands only."""
+    hosts: tuple[str, ...] = ()
+    """Hosts, written as in `Policy.hosts`. Then it is about visits only."""
     but: tuple[str, ...] = ()
     """Globs that the rule leaves alone."""
     tools: tuple[str, ...] = ()
     """Names of tools; none means every tool."""
     match: tuple[str, ...] = ()
-    """Paths, or scripts, that the rule must hit: checked when the policy is made."""
+    """Paths, scripts or hosts that the rule must hit: checked when the policy is made."""
     not_match: tuple[str, ...] = ()
-    """Paths, or scripts, that the rule must leave alone: checked when the policy is made."""
+    """Paths, scripts or hosts that the rule must leave alone: checked when the policy is made."""
 
     def hits(self, kind: EffectKind, target: str, tool: str) -> bool:
         """Whether the rule speaks about this."""
@@ -85,7 +89,15 @@ class Rule:
 
     def speaks(self, kind: EffectKind, tool: str) -> bool:
         """Whether the rule is about this kind of effect and this tool at all."""
+        if self.hosts and kind != "visit":
+            return False
         return kind in self.effects and (not self.tools or tool in self.tools)
+
+    def meets(self, visit: Visit, tool: str) -> bool:
+        """Whether the rule speaks about this visit; one about paths or commands does not."""
+        if self.commands or self.paths or not self.speaks("visit", tool):
+            return False
+        return not self.hosts or self.listed.lists(visit.host, visit.port)
 
     def covers(self, target: str) -> bool:
         """Whether the rule speaks about this path."""
@@ -95,6 +107,11 @@ class Rule:
     def beginnings(self) -> Beginnings:
         """The commands that the rule is about; an allowance is read narrowly, everything else widely."""
         return Beginnings(self.commands, narrow=self.verdict == "allow")
+
+    @cached_property
+    def listed(self) -> Hosts:
+        """The hosts that the rule is about."""
+        return read_hosts(self.hosts)
 
     @cached_property
     def _paths(self) -> AnyGlob:
@@ -111,13 +128,24 @@ class Rule:
             raise UsageError(
                 f"Rule `{self.name}`: {self.verdict!r} is no verdict; it is one of {verdicts}."
             )
-        if self.commands and (self.paths or self.but):
-            raise UsageError(f"Rule `{self.name}` is about paths and about commands: make it two rules.")
-        covers = self.beginnings.cover if self.commands else self.covers
-        wrong = [example for example in self.match if not covers(example)]
-        wrong += [example for example in self.not_match if covers(example)]
+        if sum(map(bool, (self.commands, self.hosts, self.paths or self.but))) > 1:
+            raise UsageError(
+                f"Rule `{self.name}` is about paths and commands, or about hosts too: make it two rules."
+            )
+        try:
+            covers = (
+                self._covered if self.hosts else self.beginnings.cover if self.commands else self.covers
+            )
+            wrong = [example for example in self.match if not covers(example)]
+            wrong += [example for example in self.not_match if covers(example)]
+            read_hosts(self.hosts)
+        except BadHost as error:
+            raise UsageError(f"Rule `{self.name}`: {error}") from error
         if wrong:
             raise UsageError(f"Rule `{self.name}` does not do what its examples say: {', '.join(wrong)}.")
+
+    def _covered(self, written: str) -> bool:
+        return self.listed.lists(*address(written))
 
 
 PRIVATE = Rule(

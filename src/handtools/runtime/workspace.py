@@ -7,6 +7,7 @@ from handtools.core.language import HostLanguage
 from handtools.core.ports import HostCommands, HostFiles, HostSearch, Locks, Media, Store, Syntax
 from handtools.core.skills import HostSkills
 from handtools.core.tool import AnyTool
+from handtools.core.web import HostWeb
 from handtools.runtime.journal import Journal
 
 
@@ -27,7 +28,12 @@ class Workspace:
     commands: HostCommands
     language: HostLanguage
     formatters: Formatters
+    web: HostWeb
 
     def serves(self, tool: AnyTool) -> bool:
         """Whether the machine has what the tool needs."""
-        return "run" not in tool.effects or not self.commands.missing
+        if "run" in tool.effects and self.commands.missing:
+            return False
+        if "visit" in tool.effects and self.web.missing:
+            return False
+        return tool.needs != "engine" or self.web.engine is not None

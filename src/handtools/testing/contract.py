@@ -12,8 +12,10 @@ from handtools.core.ports import HostCommands
 from handtools.core.result import Result
 from handtools.core.schema import schema
 from handtools.core.tool import AnyTool
+from handtools.core.web import HostWeb
 from handtools.core.wire import result_from_json, result_to_json
 from handtools.host.commands.no_commands import NoCommands
+from handtools.host.web.local_web import NoWeb
 from handtools.runtime.overflow import OUTPUT_BYTES
 from handtools.runtime.policy import Policy
 from handtools.runtime.rules import Rule
@@ -37,9 +39,16 @@ class ToolContract:
     files: ClassVar[Mapping[str, bytes]] = {}
     """The workspace that the call needs."""
 
+    policy: ClassVar[Policy] = Policy()
+    """What the call must be allowed."""
+
     def commands(self) -> HostCommands:
         """The commands that the call needs."""
         return NoCommands()
+
+    def web(self) -> HostWeb:
+        """The web that the call needs."""
+        return NoWeb()
 
     def test_a_good_call_succeeds_with_details_that_survive_json(self) -> None:
         result = self._call(self._box())
@@ -105,7 +114,8 @@ class ToolContract:
 
     def _box(self, **options: Any) -> Toolbox:
         tools = [self.tool] if self.tool.name == undo.name else [self.tool, undo]
-        return memory_toolbox(self.files, tools=tools, commands=self.commands(), **options)
+        given = {"policy": self.policy, **options}
+        return memory_toolbox(self.files, tools=tools, commands=self.commands(), web=self.web(), **given)
 
     def _call(self, box: Toolbox, cancel: CancelToken | None = None) -> Result[Any]:
         return anyio.run(lambda: box.call(self.tool.name, self.args, cancel=cancel))

@@ -10,6 +10,7 @@ from handtools.core.formatting import Formatters, NoFormatters
 from handtools.core.language import HostLanguage
 from handtools.core.ports import HostCommands
 from handtools.core.tool import AnyTool
+from handtools.core.web import HostWeb
 from handtools.host.commands.no_commands import NoCommands
 from handtools.host.language.no_language import NoLanguage
 from handtools.host.media.file_media import FileMedia
@@ -17,6 +18,7 @@ from handtools.host.memory_files import ROOT, MemoryFiles
 from handtools.host.memory_search import MemorySearch
 from handtools.host.skill_folders import SkillFolders
 from handtools.host.syntax.tree_syntax import TreeSyntax
+from handtools.host.web.local_web import NoWeb
 from handtools.runtime.journal import Journal
 from handtools.runtime.scheduler import Scheduler
 from handtools.runtime.workspace import Workspace
@@ -82,6 +84,7 @@ def memory_workspace(
     commands: HostCommands | None = None,
     language: HostLanguage | None = None,
     formatters: Formatters | None = None,
+    web: HostWeb | None = None,
 ) -> Workspace:
     """A workspace that lives and dies with the test."""
     held = MemoryFiles(dict(files or {}))
@@ -98,6 +101,7 @@ def memory_workspace(
         commands=commands or NoCommands(),
         language=language or NoLanguage(),
         formatters=formatters or NoFormatters(),
+        web=web or NoWeb(),
     )
 
 
@@ -108,8 +112,11 @@ def memory_toolbox(
     commands: HostCommands | None = None,
     language: HostLanguage | None = None,
     formatters: Formatters | None = None,
+    web: HostWeb | None = None,
     **options: Any,
 ) -> Toolbox:
     """A toolbox over files in memory; options as for `Toolbox`."""
-    workspace = memory_workspace(files, commands=commands, language=language, formatters=formatters)
+    workspace = memory_workspace(
+        files, commands=commands, language=language, formatters=formatters, web=web
+    )
     return Toolbox(tools, workspace=workspace, **options)

@@ -65,6 +65,14 @@ def read_hosts(listed: tuple[str, ...]) -> Hosts:
     return Hosts(tuple(_entry(each) for each in listed))
 
 
+def address(written: str) -> tuple[str, int]:
+    """A host and a port from `host` or `host:port`; the usual port where none is written."""
+    host, colon, port = written.rpartition(":")
+    if not colon or not port.isdecimal() or (":" in host and not host.endswith("]")):
+        return written, 443
+    return host, int(port)
+
+
 def normal(host: str) -> str:
     """A name in the one spelling that is compared: small letters, no dot at the end, ASCII."""
     bare = host.removesuffix(".").lower()

@@ -41,11 +41,12 @@ def _shown(document: "PdfDocument", wish: Wish) -> Preview:
     title = f"PDF, {total} pages"
     rest = f'pages {first}-{last} of {total} shown; use pages="{last + 1}-" for the next'
     left_out = rest if last < total else f"pages before {first}" if first > 1 else ""
+    following = last + 1 if last < total else None
     if wish.rendered:
         pictures = tuple(encoded(document[n - 1].render(scale=SCALE).to_pil())[0] for n in numbers)
-        return Preview(kind="pdf", title=title, images=pictures, left_out=left_out)
+        return Preview(kind="pdf", title=title, images=pictures, left_out=left_out, next_page=following)
     pages = [f"--- page {n} ---\n{_text(document, n)}" for n in numbers]
-    return Preview(kind="pdf", title=title, text="\n".join(pages), left_out=left_out)
+    return Preview(kind="pdf", title=title, text="\n".join(pages), left_out=left_out, next_page=following)
 
 
 def _range(wish: Wish, total: int, most: int) -> tuple[int, int]:

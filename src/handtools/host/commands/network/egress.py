@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from handtools.core.command import Visit
 from handtools.core.errors import InvalidInput
+from handtools.core.visits import Visit
 from handtools.host.commands.launching import Launch
 from handtools.host.commands.network.proxy import Proxy, Tell
 from handtools.text.hosts import BadHost, read_hosts

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from handtools.core.command import Visit
+from handtools.core.visits import Visit
 from handtools.host.commands.network.reading import (
     HEAD_BYTES,
     Outcome,

@@ -9,7 +9,7 @@ from typing import Self
 
 import pytest
 
-from handtools.core.command import Visit
+from handtools.core.visits import Visit
 from handtools.host.commands.network.proxy import Patience, Proxy
 from handtools.text.hosts import read_hosts
 

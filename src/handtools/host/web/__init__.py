@@ -1,0 +1,1 @@
+"""The web of this machine: pages and searches."""

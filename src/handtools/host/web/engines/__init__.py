@@ -1,0 +1,1 @@
+"""Search engines: one small adapter each."""
