@@ -27,7 +27,10 @@ from handtools import Call, Change, ChangeSet, Context, Result, Toolbox, local_w
 from handtools.toolbox import CODING
 
 NAMES = [f"folder_{n % 3}/file_{n}.txt" for n in range(6)]
-LONGEST_SECONDS = 0.03
+LARGE = {NAMES[1], NAMES[5]}
+"""Files that are moved aside and not copied, being over a mebibyte."""
+LARGE_COPIES = 260
+LONGEST_SECONDS = 0.05
 Versions = dict[str, int | None]
 
 
@@ -119,10 +122,9 @@ async def rewrite_many(ctx: Context, params: ManyParams) -> Result[ManyDetails]:
 
 def content(name: str, version: int) -> bytes:
     """Bytes that say which version they are, all through: half a file can't pass for a whole one."""
-    lines = [f"{name} version {version}"] + [
-        f"line {n} of version {version}" for n in range(200 + version % 300)
-    ]
-    return "\n".join(lines).encode()
+    lines = [f"line {n} of version {version}" for n in range(200 + version % 300)]
+    copies = LARGE_COPIES if name in LARGE else 1
+    return "\n".join([f"{name} version {version}", *lines * copies]).encode()
 
 
 def version_of(data: bytes, name: str) -> int:

@@ -10,9 +10,12 @@ from handtools.core.ports import HostFiles
 from handtools.host import syscalls
 from handtools.host.local_files import LocalFiles
 from handtools.host.memory_files import ROOT, MemoryFiles
+from handtools.host.vault import Vault
 
 MakeFiles = Callable[[Mapping[str, bytes | Node]], HostFiles]
 LOCAL = ["kernel", "walk", "old kernel", "no handles"]
+LARGE = ["large", "large, old kernel"]
+"""As if every file were large: none is copied, each is moved aside as it is."""
 
 
 def lay_out(root: Path, content: Mapping[str, bytes | Node]) -> None:
@@ -40,18 +43,20 @@ def forget_calls(patch: pytest.MonkeyPatch, *, handles: bool) -> None:
     patch.setattr(syscalls, "HANDLES", handles)
 
 
-@pytest.fixture(params=[*LOCAL, "memory"])
+@pytest.fixture(params=[*LOCAL, *LARGE, "memory"])
 def make_files(request, tmp_path, monkeypatch) -> MakeFiles:
     """Build a workspace that holds some files."""
     if request.param == "memory":
         return MemoryFiles
-    if request.param in {"old kernel", "no handles"}:
-        forget_calls(monkeypatch, handles=request.param == "old kernel")
+    if request.param in {"old kernel", "no handles", "large, old kernel"}:
+        forget_calls(monkeypatch, handles=request.param != "no handles")
     root = tmp_path / "workspace"
     root.mkdir()
 
     def make(content):
         lay_out(root, content)
+        if request.param in LARGE:
+            return LocalFiles(root, vault=Vault(tmp_path / "vault"), large_bytes=0)
         return LocalFiles(root, kernel=request.param == "kernel")
 
     return make

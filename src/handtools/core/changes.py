@@ -25,6 +25,8 @@ class Held:
     mark: str
     """Tells whether it is still the same: the digest of its bytes, or of what a look from outside shows."""
     bytes: int
+    fresh: bool = False
+    """Set on what has yet to be made from its bytes: it is in the vault only when it was displaced."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Node:
 
     kind: Kind
     data: bytes = b""
-    """Of a held folder, what is in it (see `core.trees`); of a held file, its bytes if they were small enough."""
+    """Of a held folder, what is in it (see `core.trees`); of a held file, its bytes where they are at hand."""
     mode: int | None = None
     """Permission bits; None keeps what is there, or takes the default for something new."""
     held: Held | None = None
@@ -48,6 +50,11 @@ class Node:
     def bytes(self) -> int:
         """How large it is."""
         return self.held.bytes if self.held else len(self.data)
+
+    @property
+    def moved(self) -> bool:
+        """Whether it comes as it is, out of the vault, and is not made from its bytes."""
+        return self.held is not None and not self.held.fresh
 
     @property
     def known(self) -> bool:

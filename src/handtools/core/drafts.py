@@ -91,7 +91,7 @@ class Draft:
     """The permission bits to give it; None leaves them."""
     origin: str | None = None
     """The path that it is moved or copied from."""
-    same: Same = (0, 0)
+    same: Same = Same()  # noqa: RUF009 — a plain tuple, never changed
     """How much at both ends of the text is known to be as it was, so that a large file need not be compared."""
 
     @classmethod
@@ -127,14 +127,14 @@ class Draft:
                 outcome = replace(self.body, old, new, seen=decode(seen).body)
         if isinstance(outcome, Applied):
             head, tail = outcome.spans[0].start, len(self.body) - outcome.spans[-1].end
-            untouched = self.body is self.source.body
-            self.same = (head, tail) if untouched else (min(self.same[0], head), min(self.same[1], tail))
-            self.body = outcome.text
+            if self.body is not self.source.body:
+                head, tail = min(self.same.head, head), min(self.same.tail, tail)
+            self.same, self.body = Same(head, tail), outcome.text
         return outcome
 
     def put(self, body: str) -> None:
         """Make it another text, of which nothing is known."""
-        self.body, self.same = body, (0, 0)
+        self.body, self.same = body, Same()
 
     def bytes(self) -> bytes:
         """The file as it is to be written."""
@@ -155,12 +155,19 @@ class Draft:
     def diff(self) -> str:
         """What is written, as a unified diff that any transport can carry."""
         was = None if self.before is None and self.origin is None else self.source.body
-        return displayed(unified(self.path, was, self.body, before_path=self.origin, same=self.same))
+        return displayed(unified(self.path, was, self.body, before_path=self.origin, same=self._counted()))
 
     @property
     def first_changed_line(self) -> int | None:
         """The first line that differs from the file as it was."""
-        return first_changed_line(self.source.body, self.body, same=self.same)
+        return first_changed_line(self.source.body, self.body, same=self._counted())
+
+    def _counted(self) -> Same:
+        """What is the same, its lines counted: once, for a large file has many."""
+        if self.same.feeds is None:
+            feeds = self.source.body.count("\n", 0, self.same.head)
+            self.same = self.same._replace(feeds=feeds)
+        return self.same
 
 
 @dataclass(slots=True)

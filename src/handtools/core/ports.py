@@ -115,7 +115,7 @@ class HostFiles(Protocol):
         ...
 
     def plan(self, changes: Iterable[Change]) -> list[Step]:
-        """Name the temporary of each step; touches nothing."""
+        """Name the temporary of each step, and say what will be held; touches nothing."""
         ...
 
     def perform(self, steps: Sequence[Step]) -> None:

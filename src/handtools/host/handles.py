@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable
 
 from handtools.core.changes import Node
-from handtools.core.errors import UsageError
+from handtools.core.errors import StorageFault, UsageError
 from handtools.host.copying import remove
 from handtools.host.folders import Folder
+from handtools.host.marking import is_seen
 from handtools.host.vault import Vault
 
 OPEN_LIMIT = 64
@@ -100,8 +101,15 @@ class Place:
         self._handles.forget(self.path)
 
     def fetch(self, node: Node) -> None:
-        """Bring a held thing to the temporary name."""
+        """Bring a held thing to the temporary name; not a file that someone wrote to where it is kept."""
         assert node.held is not None
+        if node.kind == "file" and is_seen(node.held.mark):
+            now = self.vault.mark(node.held.ref)
+            if now is not None and now != node.held.mark:
+                raise StorageFault(
+                    f"What is kept of `{self.path}` was written to by another program; nothing was changed.",
+                    hint="Write the file anew, or restore another version of it.",
+                )
         self.vault.take_out(node.held.ref, self.folder, self.temporary)
 
     def put_away(self, node: Node) -> None:

@@ -9,13 +9,14 @@ from pathlib import Path
 from handtools.core.changes import Change, Node
 from handtools.core.errors import InvalidInput, TooLarge, UsageError, WrongKind
 from handtools.core.ports import FileFacts, Step
-from handtools.host import git, landing, sweeping, syscalls
+from handtools.host import git, landing, sparing, sweeping, syscalls
 from handtools.host.faults import fault
 from handtools.host.folders import kind_of, not_a_file, reopened
 from handtools.host.handles import Handles, Place
 from handtools.host.marking import look
 from handtools.host.mounts import is_near
 from handtools.host.resolving import Root, Spot
+from handtools.host.sparing import LARGE_BYTES
 from handtools.host.staging import is_temporary, temporary_name
 from handtools.host.vault import Vault
 from handtools.host.watching import read_at
@@ -30,11 +31,20 @@ class LocalFiles:
     """Files below one folder. It holds nothing open, so there may be thousands of them.
 
     `kernel=False` resolves paths by hand even where the kernel can confine them.
+    Of a file larger than `large_bytes` the old one goes to the vault as it is, where there is one.
     """
 
-    def __init__(self, root: str | Path, *, vault: Vault | None = None, kernel: bool = True) -> None:
+    def __init__(
+        self,
+        root: str | Path,
+        *,
+        vault: Vault | None = None,
+        kernel: bool = True,
+        large_bytes: int = LARGE_BYTES,
+    ) -> None:
         self._root = Root(Path(root), kernel=kernel)
         self._vault = vault
+        self._large_bytes = large_bytes
         self._near: bool | None = None
 
     @property
@@ -136,8 +146,8 @@ class LocalFiles:
             raise fault(error, path) from error
 
     def plan(self, changes: Iterable[Change]) -> list[Step]:
-        """Name the temporary of each step; touches nothing."""
-        return [Step(change, temporary_name()) for change in changes]
+        """Name the temporary of each step, and have large files moved and not copied; touches nothing."""
+        return [Step(self._spared(change), temporary_name()) for change in changes]
 
     def perform(self, steps: Sequence[Step]) -> None:
         """Do all steps or none: each only if `before` is still there. Raises `Stale`, having undone the rest."""
@@ -162,6 +172,16 @@ class LocalFiles:
             return None
         finally:
             handles.close()
+
+    def _spared(self, change: Change) -> Change:
+        if self._vault is None or not sparing.is_large(change, self._large_bytes):
+            return change
+        parent, _, name = self._root.exact(change.path).rpartition("/")
+        try:
+            with self._root.straight(parent) as folder:
+                return sparing.spared(change, folder, name, self._vault, self._large_bytes)
+        except OSError:
+            return change  # behind a link, or not to be done at all
 
     def _exact(self, step: Step) -> Step:
         path = self._root.exact(step.change.path)

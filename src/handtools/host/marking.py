@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Iterator, Mapping
 
 from handtools.core.changes import Held, Node, digest
@@ -24,6 +25,21 @@ _LISTED = (
 def seen_mark(found: os.stat_result) -> str:
     """The mark of a file by what a look from outside shows."""
     return f"{_SEEN}{found.st_size}-{found.st_mtime_ns}"
+
+
+def coming_mark(size: int) -> str:
+    """The mark that a file yet to be written will have: its time is given to it."""
+    return f"{_SEEN}{size}-{time.time_ns()}"
+
+
+def marked_time(mark: str) -> int:
+    """The time, in nanoseconds, of a file with a mark by a look from outside."""
+    return int(mark.rpartition("-")[2])
+
+
+def is_seen(mark: str) -> bool:
+    """Whether a mark was made by a look from outside."""
+    return mark.startswith(_SEEN)
 
 
 def file_mark(fd: int, found: os.stat_result, *, like: str = "") -> str:

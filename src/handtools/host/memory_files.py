@@ -199,7 +199,7 @@ class MemoryFiles:
             )
         if change.before and change.before.held:
             self.vault.things[change.before.held.ref] = self._lift(real)
-        if change.after and change.after.held:
+        if change.after and change.after.held and change.after.moved:
             for below, node in self.vault.things.pop(change.after.held.ref).items():
                 self._nodes[real + below] = node
         else:

@@ -47,12 +47,17 @@ class Placing(Move):
         if self._after is None:
             return
         self._state = "staged"
-        if self._after.held:
-            self.place.fetch(self._after)
-            self._made = self.place.folder.stat(self.place.temporary)
-            return
         like = self._old if self._old and self._old.node.kind == "file" else None
+        if self._after.moved:
+            self._made = self._fetched(self._after, like)
+            return
         self._made = staging.stage(self.place.folder, self.place.temporary, self._after, like)
+
+    def _fetched(self, after: Node, like: Watched | None) -> os.stat_result:
+        self.place.fetch(after)
+        if after.kind == "file" and like is not None and after.mode is None:
+            staging.make_alike(self.place.folder, self.place.temporary, like)
+        return self.place.folder.stat(self.place.temporary)
 
     def _find(self, folder: Folder, name: str) -> None:
         if self._before is not None:
@@ -90,8 +95,8 @@ class Placing(Move):
             self.confirm()
 
     def _change_places(self) -> None:
-        # A held thing is the same before and after, so whoever sees it early sees nothing that is taken back.
-        is_file = self._after is not None and self._after.kind == "file" and not self._after.held
+        # What is only moved is the same before and after: whoever sees it early sees nothing that is taken back.
+        is_file = self._after is not None and self._after.kind == "file" and not self._after.moved
         veil = Veil(self.place.folder, self.place.temporary) if is_file else None
         try:
             self._refuse_other()
@@ -149,7 +154,7 @@ class Placing(Move):
     def settle(self) -> None:
         if self._displaced:
             put_away(self.place, self._before)
-        if self._after is not None and self._after.held:
+        if self._after is not None and self._after.held and self._after.moved:
             self.place.vault.drop(self._after.held.ref)  # left there only where it had to be copied
         if self._old is not None:
             self._mode = stat.S_IMODE(self._old.found.st_mode)
@@ -277,7 +282,7 @@ def put_away(place: Place, node: Node | None) -> bool:
 
 def put_back(place: Place, node: Node | None) -> bool:
     """Take what was to come in out of the way again."""
-    if node is None or node.held is None:
+    if node is None or not node.moved:
         return discard(place)
     place.put_back(node)
     return True

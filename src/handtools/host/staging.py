@@ -8,6 +8,7 @@ import stat
 
 from handtools.core.changes import Node
 from handtools.host.folders import Folder
+from handtools.host.marking import marked_time
 from handtools.host.watching import Watched
 
 PREFIX = ".handtools-"
@@ -59,8 +60,19 @@ def _stage_file(folder: Folder, name: str, node: Node, like: Watched | None) -> 
             _copy_facts(like, fd, made, node.mode)
         elif node.mode is not None:
             _set_mode(fd, node.mode & ~_PRIVILEGE)
+        if node.held:
+            _set_time(fd, marked_time(node.held.mark))
         os.fsync(fd)
         return made
+    finally:
+        os.close(fd)
+
+
+def make_alike(folder: Folder, name: str, like: Watched) -> None:
+    """Give a file the owner, mode and attributes of the watched one."""
+    fd = folder.open_file(name)
+    try:
+        _copy_facts(like, fd, os.fstat(fd), None)
     finally:
         os.close(fd)
 
@@ -107,6 +119,12 @@ def _copy_attributes(source: int, fd: int) -> None:
         if name not in _UNCOPIED:
             with contextlib.suppress(OSError):
                 os.setxattr(fd, name, os.getxattr(source, name))
+
+
+def _set_time(fd: int, time_ns: int) -> None:
+    # Last, for every write sets it: the record has the file by this time.
+    if os.utime in os.supports_fd:
+        os.utime(fd, ns=(time_ns, time_ns))
 
 
 def _set_mode(fd: int, mode: int) -> None:

@@ -19,7 +19,7 @@ def sweep(place: Place, before: Node | None, after: Node | None) -> str | None:
     known = next((node for node in (before, after) if _on_record(place, node)), None)
     if known is not None and known.held:
         put_back(place, known)
-    elif known is not None or _unfinished(place, before) or _unfinished(place, after):
+    elif known or any(_unfinished(place, node) for node in (before, after)) or _cut(place, before, after):
         if not discard(place):
             note = recover(place)
     elif place.is_copy(after) or place.is_copy(before):
@@ -34,12 +34,14 @@ def sweep(place: Place, before: Node | None, after: Node | None) -> str | None:
 
 
 def _on_record(place: Place, node: Node | None) -> bool:
-    if node is None:
-        return False
+    return node is not None and _is_at(place, place.temporary, node)
+
+
+def _is_at(place: Place, name: str, node: Node) -> bool:
     try:
         # What is held keeps its mode, which may be all that tells the old from the new.
         alike = node if node.held else Node(node.kind, node.data)
-        same = Watched.take(place.folder, place.temporary, alike)
+        same = Watched.take(place.folder, name, alike)
     except Busy:
         return False
     if same is not None:
@@ -57,3 +59,15 @@ def _unfinished(place: Place, node: Node | None) -> bool:
         return holds(fd, node.data[: found.st_size])
     finally:
         os.close(fd)
+
+
+def _cut(place: Place, before: Node | None, after: Node | None) -> bool:
+    """Whether the temporary can only be a large file that was being written: too short, and nothing had landed."""
+    if after is None or after.held is None or after.kind != "file":
+        return False
+    found = place.folder.stat(place.temporary)
+    if kind_of(found.st_mode) != "file" or found.st_size >= after.held.bytes:
+        return False
+    if before is None:
+        return place.folder.find(place.name) is None
+    return _is_at(place, place.name, before)

@@ -10,6 +10,8 @@ import os
 import re
 import secrets
 import stat
+import tempfile
+import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from handtools.host import syscalls
 from handtools.host.copying import copy, remove
 from handtools.host.folders import Folder
 from handtools.host.locks import try_lock, unlock
+from handtools.host.marking import seen_mark
 
 OLD, NEW = "before", "upper"
 """In an item: what was displaced, and what is to come in."""
@@ -49,6 +52,7 @@ class Vault:
 
     def __init__(self, folder: str | Path) -> None:
         self._folder = Path(folder)
+        self._device: int | None = None
 
     @property
     def folder(self) -> Path:
@@ -63,17 +67,33 @@ class Vault:
         path.mkdir(0o700)
         return Item(name, path, try_lock(path / LOCK))
 
+    def suits(self, device: int) -> bool:
+        """Whether files of a device come here by a rename, and their times to the nanosecond."""
+        if self._device is None:
+            self._folder.mkdir(0o700, parents=True, exist_ok=True)
+            self._device = _precise_device(self._folder)
+        return self._device == device
+
     def has(self, ref: str) -> bool:
         """Whether the thing is here, and not at its path."""
         return os.path.lexists(self._path(ref))
 
     def size(self, ref: str) -> int | None:
         """The size of a file that is here."""
+        found = self._found(ref)
+        return found and found.st_size
+
+    def mark(self, ref: str) -> str | None:
+        """What a look from outside shows of a file that is here."""
+        found = self._found(ref)
+        return found and seen_mark(found)
+
+    def _found(self, ref: str) -> os.stat_result | None:
         try:
             found = os.lstat(self._path(ref))
         except OSError:
             return None
-        return found.st_size if stat.S_ISREG(found.st_mode) else None
+        return found if stat.S_ISREG(found.st_mode) else None
 
     def read(self, ref: str, most: int) -> bytes | None:
         """The bytes of a file that is here, unless there are more than so many."""
@@ -189,6 +209,17 @@ def _rename(source: Folder, old: str, target: Folder, new: str) -> None:
             os.stat(new, dir_fd=target.fd, follow_symlinks=False)
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new) from None
         os.rename(old, new, src_dir_fd=source.fd, dst_dir_fd=target.fd)
+
+
+def _precise_device(folder: Path) -> int:
+    """The device of a folder; -1 where times are not kept to the nanosecond."""
+    odd = time.time_ns() | 1
+    with tempfile.TemporaryFile(dir=folder) as file:
+        if os.utime not in os.supports_fd:
+            return -1
+        os.utime(file.fileno(), ns=(odd, odd))
+        found = os.fstat(file.fileno())
+        return found.st_dev if found.st_mtime_ns == odd else -1
 
 
 def _overwrite(path: Path) -> None:

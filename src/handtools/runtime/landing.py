@@ -5,12 +5,12 @@ from collections.abc import Collection, Iterable
 from anyio import to_thread
 
 from handtools.core.call import Call
-from handtools.core.changes import Changes, ChangeSet, Coverage, Node, Touched
+from handtools.core.changes import Change, Changes, ChangeSet, Coverage, Held, Node, Touched
 from handtools.core.effects import fingerprint
 from handtools.core.errors import Busy, Stale
 from handtools.core.ports import Step
 from handtools.runtime.journal import Entry
-from handtools.runtime.journal.entries import EntryKind, action_of
+from handtools.runtime.journal.entries import Entries, EntryKind, action_of
 from handtools.runtime.workspace import Workspace
 
 LOCKED_PATHS = 256
@@ -34,8 +34,8 @@ def land(
     or before a restart, must not happen again.
     """
     entries = workspace.journal.entries
-    steps = workspace.files.plan(changes)
-    mark = fingerprint(changes)
+    steps = [_renamed(entries, step) for step in workspace.files.plan(changes)]
+    mark = fingerprint(ChangeSet(tuple(step.change for step in steps)))
     entry = entries.intend(
         call,
         steps,
@@ -60,6 +60,19 @@ def land(
     entries.finish(entry)
     touched = tuple(Touched(c.path, action_of(c.before, c.after)) for c in changes)
     return Changes(entry, touched, coverage, omitted)
+
+
+def _renamed(entries: Entries, step: Step) -> Step:
+    """A large file that an earlier change left keeps its place in the vault: one thing, one ref."""
+    before = step.change.before
+    if before is None or before.held is None or not before.data:
+        return step
+    ref = entries.ref_left(step.change.path, before.held.mark)
+    if ref is None:
+        return step
+    held = Held(ref, before.held.mark, before.held.bytes)
+    known = Node(before.kind, before.data, before.mode, held)
+    return Step(Change(step.change.path, known, step.change.after), step.temporary)
 
 
 def lock_keys(paths: Iterable[str]) -> list[str]:

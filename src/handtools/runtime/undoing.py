@@ -131,10 +131,7 @@ class GuardedHistory:
         """A version as bytes: what is held is moved by an undo, and only copied here."""
         if node is None or node.held is None:
             return node
-        vault = self.workspace.files.vault
-        data: bytes | None = node.data
-        if not node.known:
-            data = None if vault is None else vault.read(node.held.ref, RESTORED_BYTES)
+        data = _bytes(self.workspace, path, node)
         if node.kind == "folder" or data is None:
             raise NotFound(
                 f"This version of `{path}` can't be copied.", hint="Undo the call that changed it."
@@ -208,7 +205,9 @@ def _step_back(change: Change, node: Node | None, *, merge: bool) -> Change | Co
         return Conflict(change.path, "It was deleted since.", None)
     merged = _merged(base=after, ours=node, theirs=before)
     if merged is None:
-        return Conflict(change.path, "It changed since, in the same place.", None)
+        large = any(it and it.kind == "file" and not it.known for it in (before, after))
+        why = "and is too large to be merged" if large else "in the same place"
+        return Conflict(change.path, f"It changed since, {why}.", None)
     if not merge:
         return Conflict(change.path, "It changed since; the changes can be merged.", merged)
     source = decode(node.data)
@@ -268,9 +267,19 @@ def _text(workspace: Workspace, touch: Touch, *, before: bool) -> str | None:
         node = _kept(workspace, touch, before=before)
     except NotFound:
         return None
-    if node is None or node.kind != "file" or is_binary(node.data):
-        return None
-    return adopt(decode(node.data).body, "\n")
+    data = None if node is None or node.kind != "file" else _bytes(workspace, touch.path, node)
+    return None if data is None or is_binary(data) else adopt(decode(data).body, "\n")
+
+
+def _bytes(workspace: Workspace, path: str, node: Node) -> bytes | None:
+    """The bytes of a file that was: on record, in the vault, or still at its path; None where nobody has them."""
+    if node.held is None or node.known:
+        return node.data
+    vault = workspace.files.vault
+    data = None if vault is None else vault.read(node.held.ref, RESTORED_BYTES)
+    if data is None and node.kind == "file" and node.same(found(workspace, path, like=node)):
+        return workspace.files.read(path)
+    return data
 
 
 def _nothing(scope: UndoScope, name: str, *, undone: bool) -> NothingToUndo:

@@ -19,8 +19,17 @@ _MARGIN_LINES = 100
 # Pieces of this size stay in the processor's cache; comparing whole texts at once does not.
 _LARGEST_STEP = 1 << 16
 
-Same = tuple[int, int]
-"""How many characters at the start and at the end of two texts are known to be equal."""
+
+class Same(NamedTuple):
+    """How many characters at the start and at the end of two texts are known to be equal."""
+
+    head: int = 0
+    tail: int = 0
+    feeds: int | None = None
+    """How many line feeds are in the head, where they were counted."""
+
+
+_NOTHING = Same()
 
 
 class _Window(NamedTuple):
@@ -47,7 +56,7 @@ def unified(
     *,
     context: int = 3,
     before_path: str | None = None,
-    same: Same = (0, 0),
+    same: Same = _NOTHING,
 ) -> str:
     """Render the unified diff of two texts; None stands for a file that does not exist."""
     header = _header(path, before, after, before_path)
@@ -70,15 +79,18 @@ def count(before: str, after: str) -> tuple[int, int]:
     return added, removed
 
 
-def first_changed_line(before: str, after: str, *, same: Same = (0, 0)) -> int | None:
+def first_changed_line(before: str, after: str, *, same: Same = _NOTHING) -> int | None:
     """Give the first line of `after` that differs; None when the texts are equal.
 
     Where the end was removed, that is the last line left.
     """
     if before == after:
         return None
-    offset = _common_prefix(before, after, same[0])
-    line = lines.line_at(after, offset)
+    offset = _common_prefix(before, after, same.head)
+    if same.feeds is None or after.find("\r", 0, offset + 1) >= 0:
+        line = lines.line_at(after, offset)
+    else:
+        line = same.feeds + after.count("\n", same.head, offset) + 1
     return line if offset < len(after) else max(1, min(line, lines.count(after)))
 
 
@@ -196,29 +208,38 @@ def _range(start: int, size: int) -> str:
     return f"{start + 1 if size else start},{size}"
 
 
-def _window(before: str, after: str, margin: int, same: Same = (0, 0)) -> _Window:
+def _window(before: str, after: str, margin: int, same: Same = _NOTHING) -> _Window:
     """Cut out the rows around all changes.
 
     Comparing the texts before they are split keeps a small edit of a large file cheap.
     """
-    start = before.rfind("\n", 0, _common_prefix(before, after, same[0])) + 1
+    start = before.rfind("\n", 0, _common_prefix(before, after, same.head)) + 1
     for _ in range(margin):
         if not start:
             break
         start = before.rfind("\n", 0, start - 1) + 1
     room = min(len(before), len(after)) - start
-    end = before.find("\n", len(before) - min(_common_suffix(before, after, same[1]), room)) + 1
+    end = before.find("\n", len(before) - min(_common_suffix(before, after, same.tail), room)) + 1
     for _ in range(margin):
         if not end:
             break
         end = before.find("\n", end) + 1
     below = len(before) - end if end else 0
     return _Window(
-        above=before.count("\n", 0, start),
+        above=_feeds(before, start, same),
         old=_rows(before[start : len(before) - below]),
         new=_rows(after[start : len(after) - below]),
         below=below,
     )
+
+
+def _feeds(text: str, end: int, same: Same) -> int:
+    """Count the line feeds up to an offset, from the nearer end of what was counted already."""
+    if same.feeds is None:
+        return text.count("\n", 0, end)
+    if end < same.head:
+        return same.feeds - text.count("\n", end, same.head)
+    return same.feeds + text.count("\n", same.head, end)
 
 
 def _rows(text: str) -> list[str]:

@@ -15,7 +15,7 @@ def insert(body: str, line: int, text: str) -> str:
     if at == len(body) and body[-1] not in "\r\n":
         # A file without a final line end stays one.
         return body + end + closed.removesuffix(end)
-    return body[:at] + closed + body[at:]
+    return lines.spliced(body, at, at, closed)
 
 
 def _ending_near(body: str, at: int) -> str:
@@ -35,7 +35,7 @@ def replace_verbatim(body: str, old: str, new: str) -> Applied | Refused:
         at = body.find(needle) if needle else -1
         if at >= 0 and needle != wanted and body.find(needle, at + 1) < 0:
             span = Span(at, at + len(needle))
-            return Applied(text=body[:at] + wanted + body[span.end :], tier="exact", spans=(span,))
+            return Applied(text=lines.spliced(body, at, span.end, wanted), tier="exact", spans=(span,))
     outcome = replace(body, old, new)
     return outcome if isinstance(outcome, Refused) else _nearly(body, outcome)
 

@@ -4,12 +4,14 @@ import os
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import pytest
 
 from handtools.core.changes import Change, Node
 from handtools.core.ports import Step
 from handtools.host.local_files import LocalFiles
+from handtools.host.vault import Vault
 
 TEMPORARY = ".handtools-" + "0" * 24
 EDIT = Change.of("a", before=b"old", after=b"brand new")
@@ -206,3 +208,61 @@ def test_a_crash_at_any_call_leaves_old_or_new_and_can_be_taken_back(tmp_path):
     assert int(points) > 40
     assert "0" in outcomes
     assert "7" in outcomes
+
+
+def large(tmp_path):
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "a").write_bytes(b"old")
+    return root, LocalFiles(root, vault=Vault(tmp_path / "vault"), large_bytes=2)
+
+
+def recorded(step):
+    """The step as the record has it: by marks, without the bytes."""
+    sides = [
+        node and Node(node.kind, b"", node.mode, node.held and replace(node.held, fresh=False))
+        for node in (step.change.before, step.change.after)
+    ]
+    return Step(Change(step.change.path, *sides), step.temporary)
+
+
+def written(path, step):
+    path.write_bytes(step.change.after.data)
+    time = int(step.change.after.held.mark.rpartition("-")[2])
+    os.utime(path, ns=(time, time))
+
+
+@pytest.mark.parametrize("share", [0, 5])
+def test_a_large_file_that_was_being_written_is_removed(tmp_path, share):
+    root, files = large(tmp_path)
+    (step,) = files.plan([EDIT])
+    (root / step.temporary).write_bytes(b"brand new"[:share])
+    assert files.sweep(recorded(step)) is None
+    assert {path.name: path.read_bytes() for path in root.iterdir()} == {"a": b"old"}
+
+
+def test_a_large_file_that_had_yet_to_land_is_out_of_the_way(tmp_path):
+    root, files = large(tmp_path)
+    (step,) = files.plan([EDIT])
+    written(root / step.temporary, step)
+    assert files.sweep(recorded(step)) is None
+    assert {path.name: path.read_bytes() for path in root.iterdir()} == {"a": b"old"}
+
+
+def test_a_large_file_that_was_displaced_is_kept(tmp_path):
+    root, files = large(tmp_path)
+    (step,) = files.plan([EDIT])
+    (root / "a").rename(root / step.temporary)
+    written(root / "a", step)
+    assert files.sweep(recorded(step)) is None
+    assert {path.name: path.read_bytes() for path in root.iterdir()} == {"a": b"brand new"}
+    assert files.vault.read(step.change.before.held.ref, 10) == b"old"
+
+
+def test_what_another_program_put_in_the_place_of_a_large_file_gets_its_name_back(tmp_path):
+    root, files = large(tmp_path)
+    (step,) = files.plan([EDIT])
+    (root / step.temporary).write_bytes(b"their")
+    written(root / "a", step)
+    files.sweep(recorded(step))
+    assert (root / "a").read_bytes() == b"their"

@@ -224,26 +224,49 @@ class Entries:
             iter(self._touches("t.path = ? AND e.state = 'done' ORDER BY t.id LIMIT 1", path)), None
         )
 
+    def ref_left(self, path: str, mark: str) -> str | None:
+        """Where the vault is to have what a change left at a path, if it is known by this mark."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT t.after_ref FROM touches t JOIN entries e ON e.id = t.entry WHERE t.path = ? "
+                "AND t.after_digest = ? AND t.after_ref IS NOT NULL AND e.state = 'done' "
+                "ORDER BY t.id DESC LIMIT 1",
+                (storable(path), _UNKEPT + mark),
+            ).fetchone()
+        return None if row is None else stored(row[0])
+
     def saw_all(self, call: Call, sights: Mapping[str, Node]) -> None:
         """Remember what an agent saw in a call, by path."""
         for path, node in sights.items():
-            self.saw(call, path, node, keep=len(node.data) <= SEEN_BYTES)
+            if len(node.data) <= SEEN_BYTES:
+                self.saw(call, path, node)
+            else:
+                self.saw_more(call, path)
 
-    def saw(self, call: Call, path: str, node: Node, *, keep: bool) -> None:
+    def saw(self, call: Call, path: str, node: Node) -> None:
         """Remember what an agent last saw of a path."""
         key = (call.session, call.agent, path)
         with self._database.writing() as connection:
             row = connection.execute(f"SELECT digest FROM seen WHERE {SEEN_KEY}", key).fetchone()
             if row and row[0] == node.digest:
                 return
-            if keep:
-                self._blobs.put(connection, (node,))
+            self._blobs.put(connection, (node,))
             if row:
                 self._blobs.release(connection, row)
             connection.execute(
                 "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)",
                 (*key, node.digest, time.time()),
             )
+
+    def saw_more(self, call: Call, path: str) -> None:
+        """What an agent last saw of a path is more than is remembered; what it saw before is no longer that."""
+        key = (call.session, call.agent, path)
+        with self._database.reading() as connection:
+            row = connection.execute(f"SELECT 1 FROM seen WHERE {SEEN_KEY}", key).fetchone()
+        if row is not None:
+            with self._database.writing() as connection:
+                gone = connection.execute(f"DELETE FROM seen WHERE {SEEN_KEY} RETURNING digest", key)
+                self._blobs.release(connection, [digest for (digest,) in gone.fetchall()])
 
     def seen_bytes(self, call: Call, path: str) -> bytes | None:
         """The bytes this agent last saw of a path, where they were kept."""

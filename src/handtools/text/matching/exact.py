@@ -44,7 +44,7 @@ def replace_exact(page: Page, old: str, new: str, hint: Hint | None) -> Applied 
         return None
     if text is body:
         span = Span(at, at + len(needle))
-        return Applied(text=body[:at] + wanted + body[span.end :], tier="exact", spans=(span,))
+        return Applied(text=lines.spliced(body, at, span.end, wanted), tier="exact", spans=(span,))
     return _replace_lines(page, at, needle, wanted)
 
 

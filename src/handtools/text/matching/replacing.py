@@ -143,7 +143,7 @@ def _replayed(page: Page, parts: Iterable[tuple[Match, list[str], list[str]]], r
         except Unclear as why:
             return refusing.unclear(page, why, match.first, match.last, "\n".join(old))
         span = page.span(match.first, match.last)
-        text = text[: span.start] + written + text[span.end :]
+        text = lines.spliced(text, span.start, span.end, written)
         spans.insert(0, span)
     tier = max((match for match, _, _ in parts), key=lambda match: match.rank).tier
     return Applied(text=text, tier=tier, spans=tuple(spans), notes=reading.notes)
