@@ -261,9 +261,7 @@ class Entries:
     def saw_more(self, call: Call, path: str) -> None:
         """What an agent last saw of a path is more than is remembered; what it saw before is no longer that."""
         key = (call.session, call.agent, path)
-        with self._database.reading() as connection:
-            row = connection.execute(f"SELECT 1 FROM seen WHERE {SEEN_KEY}", key).fetchone()
-        if row is not None:
+        if self._database.peek(f"SELECT 1 FROM seen WHERE {SEEN_KEY}", key) is not None:
             with self._database.writing() as connection:
                 gone = connection.execute(f"DELETE FROM seen WHERE {SEEN_KEY} RETURNING digest", key)
                 self._blobs.release(connection, [digest for (digest,) in gone.fetchall()])
