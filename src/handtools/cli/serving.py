@@ -3,9 +3,16 @@
 import logging
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from handtools.core.errors import HandtoolsError
+from handtools.mcp.introduction import written
+from handtools.mcp.stdio import serve_opening
+
+if TYPE_CHECKING:
+    from handtools.toolbox import Toolbox
 
 
 def serve_folder(
@@ -16,16 +23,19 @@ def serve_folder(
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
     )
-    try:
-        from handtools.mcp.presets import opened
-        from handtools.mcp.stdio import serve_stdio
-
-        root = Path(folder).expanduser()
-        serve_stdio(opened(root, preset=preset, unattended=unattended, block=block), root)
-    except ModuleNotFoundError as missing:
-        if (missing.name or "").partition(".")[0] not in {"mcp", "mcp_types"}:
-            raise
+    root = Path(folder).expanduser()
+    if find_spec("mcp") is None:
         sys.exit("handtools: the `mcp` package is missing: pip install 'handtools-slim[mcp]'")
+    if not root.is_dir():
+        sys.exit(f"handtools: {root} is no folder.")
+
+    def opening() -> "Toolbox":
+        from handtools.mcp.presets import opened
+
+        return opened(root, preset=preset, unattended=unattended, block=block)
+
+    try:
+        serve_opening(opening, root, written() if preset == "coding" and not block else None)
     except HandtoolsError as problem:
         sys.exit(f"handtools: {problem}")
     except KeyboardInterrupt:

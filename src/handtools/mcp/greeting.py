@@ -11,14 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from handtools.mcp.registry import IDENTITY, INSTRUCTIONS, OFFERED
-from handtools.mcp.translate import Json
+from handtools.mcp.introduction import IDENTITY, INSTRUCTIONS, OFFERED
 
 PATIENCE = 0.3
 """Seconds to wait for the next question before the SDK is loaded anyway."""
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 CURRENT = "2026-07-28"
 KEYS = "io.modelcontextprotocol/"
+
+Json = dict[str, Any]
 
 
 @dataclass(slots=True)

@@ -13,8 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Self
 
-from handtools.mcp.greeting import Greeting
-from handtools.mcp.translate import Json
+from handtools.mcp.greeting import Greeting, Json
 
 LINE_BYTES = 64 << 20
 

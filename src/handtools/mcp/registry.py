@@ -13,20 +13,12 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from handtools import __version__
+from handtools.mcp.introduction import IDENTITY, INSTRUCTIONS, NAME, OFFERED
 from handtools.mcp.lean import load_lean
 
 Answer = Mapping[str, Any] | BaseModel | None
 Respond = Callable[[Any, Any], Awaitable[Answer]]
 """Takes the SDK's request context and the validated parameters."""
-
-NAME = "handtools"
-IDENTITY = {"name": NAME, "version": __version__, "title": NAME}
-OFFERED = ("tools", "resources", "prompts")
-INSTRUCTIONS = """\
-Tools for working on code in one folder. Paths are relative to that folder; nothing outside it can be reached.
-Every call is judged by a policy and recorded: `undo` takes back a call, a turn or the last change of a path.
-A long output is cut and kept whole: `read` its `output:` path by range. A call that waits for approval has changed
-nothing yet."""
 
 
 class Method(NamedTuple):

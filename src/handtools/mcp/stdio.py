@@ -1,33 +1,47 @@
 """stdio: one client, one process, one workspace."""
 
+import asyncio
 import secrets
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import anyio
-
-from handtools.mcp.desk import Desk
 from handtools.mcp.pipes import standard_streams
-from handtools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from handtools.mcp.desk import Desk
+    from handtools.mcp.greeting import Json
+    from handtools.toolbox import Toolbox
 
 
-def serve_stdio(toolbox: Toolbox, root: Path | None = None) -> None:
+def serve_stdio(toolbox: "Toolbox", root: Path | None = None) -> None:
     """Serve a toolbox on this process's standard streams until the client leaves.
 
     With the folder that the toolbox works in, it keeps to the client's roots inside that.
     """
-    anyio.run(_serve, toolbox, root)
+    serve_opening(lambda: toolbox, root, None)
 
 
-async def _serve(toolbox: Toolbox, root: Path | None) -> None:
-    # Request ids begin anew with each process, so they count within this one only.
-    nonce = secrets.token_hex(8)
-    desk = Desk(toolbox, agent="", session=f"mcp-{nonce[:8]}", scope=nonce)
-    async with desk.open(), standard_streams(lambda: desk.listed) as (reading, writing):
-        await _run(desk, root, reading, writing)
+def serve_opening(open_toolbox: Callable[[], "Toolbox"], root: Path | None, listed: "Json | None") -> None:
+    """Serve a toolbox that is opened after the greeting where its tools are known already."""
+    asyncio.run(_serve(open_toolbox, root, listed))
 
 
-async def _run(desk: Desk, root: Path | None, reading: Any, writing: Any) -> None:
+async def _serve(open_toolbox: Callable[[], "Toolbox"], root: Path | None, listed: "Json | None") -> None:
+    @cache
+    def desk() -> "Desk":
+        from handtools.mcp.desk import Desk
+
+        # Request ids begin anew with each process, so they count within this one only.
+        nonce = secrets.token_hex(8)
+        return Desk(open_toolbox(), agent="", session=f"mcp-{nonce[:8]}", scope=nonce)
+
+    async with standard_streams(lambda: listed or desk().listed) as (reading, writing), desk().open():
+        await _run(desk(), root, reading, writing)
+
+
+async def _run(desk: "Desk", root: Path | None, reading: Any, writing: Any) -> None:
     from handtools.mcp.lean import load_lean
 
     load_lean()

@@ -1,5 +1,6 @@
 """What is answered before the SDK is loaded is what the SDK would answer."""
 
+import ast
 import json
 import os
 import subprocess
@@ -52,6 +53,29 @@ def conversation(folder, messages, *, slowly):
 )
 def test_the_greeting_says_what_the_sdk_says(folder, messages):
     assert conversation(folder, messages, slowly=False) == conversation(folder, messages, slowly=True)
+
+
+def test_the_tools_that_are_written_down_are_those_that_answer_later(folder):
+    command = [sys.executable, "-m", "handtools", "mcp", str(folder)]
+    messages = [*handshake("2025-11-25"), {"id": 3, "method": "tools/list", "params": {}}]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ) as child:
+        for message in messages:
+            child.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        child.stdin.flush()
+        _, early, late = (json.loads(child.stdout.readline())["result"] for _ in range(3))
+        child.stdin.close()
+    assert early == late
+    assert "bash" in {tool["name"] for tool in early["tools"]}
+
+
+def test_nothing_heavy_is_loaded_before_the_tools_are_told():
+    script = (
+        "import sys, handtools.cli.serving; print(sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout
+    assert not {"pydantic", "anyio", "mcp", "sqlite3"} & set(ast.literal_eval(loaded))
 
 
 @pytest.mark.parametrize(
