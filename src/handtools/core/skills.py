@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, Protocol
 
 from handtools.core.ports import FileFacts
@@ -56,7 +57,7 @@ class Skill:
     def is_about(self, path: str) -> bool:
         """Whether a file of the workspace is one of those that the skill names."""
         below = path.removeprefix(f"{self.scope}/") if self.scope else path
-        return bool(self.paths) and self.listed and AnyGlob(self.paths).matches(below)
+        return self.listed and bool(self.paths) and _any_of(self.paths).matches(below)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +191,11 @@ def _patterns(*values: Value | None) -> Iterator[str]:
     for value in values:
         items = value if isinstance(value, list) else split_outside(_text(value))
         yield from (item.strip() for item in items if item.strip())
+
+
+@lru_cache(maxsize=1024)
+def _any_of(patterns: tuple[str, ...]) -> AnyGlob:
+    return AnyGlob(patterns)
 
 
 def _is_glob(pattern: str) -> bool:

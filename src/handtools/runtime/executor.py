@@ -38,6 +38,7 @@ from handtools.runtime.guard_language import GuardedLanguage
 from handtools.runtime.guard_search import GuardedSearch
 from handtools.runtime.guard_skills import GuardedSkills
 from handtools.runtime.guard_web import GuardedWeb
+from handtools.runtime.guidance import guided
 from handtools.runtime.journal import Note, Occupied
 from handtools.runtime.landing import recover
 from handtools.runtime.overflow import OUTPUT_BYTES, bound
@@ -255,7 +256,7 @@ class Executor:
 
     async def _work(self, tool: AnyTool, params: BaseModel, files: GuardedFiles, end: float) -> Result[Any]:
         result = await tool.run(self._context(files.call, files), params)
-        return await after_change(result, files, end)
+        return await guided(await after_change(result, files, end), files)
 
     async def _located(self, paths: list[str]) -> set[str]:
         locate = self.workspace.files.locate

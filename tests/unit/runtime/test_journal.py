@@ -188,3 +188,31 @@ def test_records_that_can_not_be_written_are_said_and_cost_nobody_a_call(tmp_pat
     noted(journal, "a")
     journal.close()
     assert "1 calls are not in the log" in caplog.text
+
+
+def test_a_journal_of_the_version_before_is_brought_up_to_date(tmp_path):
+    path = str(tmp_path / "journal.sqlite")
+    old = Journal(path, MemoryStore())
+    old.calls.record(Call(tool="read", args={}, id="x"), Result("one", None), 0.0)
+    old.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("DROP TABLE once; PRAGMA user_version = 1;")
+    new = Journal(path, MemoryStore())
+    assert new.once.begin("scope", "name")
+    assert not new.once.begin("scope", "name")
+    assert new.calls.recall("x") is not None
+    new.close()
+
+
+def test_what_happens_once_is_known_to_all_that_share_the_journal(tmp_path):
+    first, second = (Journal(str(tmp_path / "journal.sqlite"), MemoryStore()) for _ in range(2))
+    assert second.once.value("call", "send") is None
+    assert first.once.begin("call", "send")
+    assert not second.once.begin("call", "send")
+    assert second.once.value("call", "send") == ""
+    first.once.end("call", "send", "it is there")
+    assert second.once.value("call", "send") == "it is there"
+    first.once.drop("call", "send")
+    assert second.once.begin("call", "send")
+    first.close()
+    second.close()

@@ -13,6 +13,7 @@ from handtools.runtime.journal.calls import Calls, LoggedCall
 from handtools.runtime.journal.database import Database, Occupied
 from handtools.runtime.journal.entries import Entries, Entry, Touch
 from handtools.runtime.journal.holds import Holds
+from handtools.runtime.journal.once import Once
 from handtools.runtime.journal.refs import Refs
 from handtools.runtime.journal.retention import Limits, Retention
 
@@ -30,6 +31,7 @@ class Journal:
         self.refs = Refs(self._database, vault)
         self.calls = Calls(self._database)
         self.holds = Holds(self._database)
+        self.once = Once(self._database)
         self.entries = Entries(self._database, blobs, self.refs)
         self.retention = Retention(self._database, blobs, self.refs)
 

@@ -11,12 +11,15 @@ from typing import Any
 from handtools.core.errors import HostError, JournalDamaged
 from handtools.runtime.journal.behind import Behind, Note
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 BUSY_SECONDS = 30.0
 CHECKPOINT_WRITES = 400
 """After this many transactions the log is folded into the file, by a caller that has time."""
 
-SCHEMA = """
+ONCE = """CREATE TABLE once (
+  scope TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (scope, name)
+) WITHOUT ROWID;"""
+SCHEMA = f"""
 CREATE TABLE calls (
   seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, session TEXT NOT NULL, turn TEXT NOT NULL,
   agent TEXT NOT NULL, parent TEXT NOT NULL, tool TEXT NOT NULL, args TEXT NOT NULL,
@@ -55,7 +58,10 @@ CREATE TABLE grants (
 CREATE TABLE approvals (
   call_id TEXT PRIMARY KEY, call TEXT NOT NULL, approval TEXT NOT NULL, granted TEXT NOT NULL, at REAL NOT NULL
 );
+{ONCE}
 """
+UPGRADES = {1: ONCE}
+"""What each older version lacks."""
 
 
 def storable(name: str) -> str | bytes:
@@ -215,7 +221,7 @@ def _connect(path: str) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cache_size = -8192")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0:
+        if version < SCHEMA_VERSION:
             _create(connection)
         elif version > SCHEMA_VERSION:
             raise HostError(f"The journal {path} was written by a newer handtools. Update handtools.")
@@ -227,12 +233,13 @@ def _connect(path: str) -> sqlite3.Connection:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    """Make the tables; another process may be doing the same."""
+    """Make the tables, or those that are missing; another process may be doing the same."""
     connection.execute("BEGIN IMMEDIATE")
-    if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
-        for statement in SCHEMA.split(";\n"):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    scripts = [UPGRADES[each] for each in range(version, SCHEMA_VERSION)] if version else [SCHEMA]
+    for statement in (each for script in scripts for each in script.split(";\n")):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {max(version, SCHEMA_VERSION)}")
     connection.execute("COMMIT")
 
 

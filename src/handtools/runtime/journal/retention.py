@@ -54,6 +54,7 @@ class Retention:
                 more = bool(rows) and (len(old) == BATCH or freed < excess)
         with self._database.writing() as connection:
             connection.execute("DELETE FROM calls WHERE ended < ?", (horizon,))
+            connection.execute("DELETE FROM once WHERE at < ?", (horizon,))
             seen = connection.execute(
                 "DELETE FROM seen WHERE at < ? RETURNING digest", (horizon,)
             ).fetchall()
