@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from anyio import to_thread
 
@@ -14,7 +13,6 @@ from handtools.core.searching import Gaps, Hits, Paths, Patterns, Scope, Tallies
 from handtools.runtime.approval import Gate
 from handtools.runtime.guard import OUTPUT, no_longer_kept
 from handtools.runtime.policy import Policy
-from handtools.runtime.rules import Rule
 from handtools.runtime.workspace import Workspace
 from handtools.text.globbing import AnyGlob, BadGlob
 from handtools.text.screening import Screen
@@ -43,7 +41,8 @@ class GuardedSearch:
             return replace(kept, hits=tuple(replace(hit, path=f"{OUTPUT}{hit.path}") for hit in kept.hits))
         inside, sieve = await self._enter(scope)
         found = await self.workspace.search.hits(patterns, inside, most=most, admit=sieve.admit)
-        return replace(found, gaps=sieve.gaps(found.gaps))
+        gaps = sieve.gaps(found.gaps)
+        return found if gaps is found.gaps else replace(found, gaps=gaps)
 
     async def tallies(self, patterns: Patterns, scope: Scope, *, most: int) -> Tallies:
         """The first files that hold it, and how often."""
@@ -55,19 +54,22 @@ class GuardedSearch:
             return replace(kept, tallies=tuple(named))
         inside, sieve = await self._enter(scope)
         found = await self.workspace.search.tallies(patterns, inside, most=most, admit=sieve.admit)
-        return replace(found, gaps=sieve.gaps(found.gaps))
+        gaps = sieve.gaps(found.gaps)
+        return found if gaps is found.gaps else replace(found, gaps=gaps)
 
     async def paths(self, scope: Scope, *, wanted: Wanted, most: int) -> Paths:
         """The newest paths below a folder, and how many there are."""
         inside, sieve = await self._enter(scope, folder=True)
         found = await self.workspace.search.paths(inside, wanted=wanted, most=most, admit=sieve.admit)
-        return replace(found, gaps=sieve.gaps(found.gaps))
+        gaps = sieve.gaps(found.gaps)
+        return found if gaps is found.gaps else replace(found, gaps=gaps)
 
     async def tree(self, scope: Scope, *, depth: int, most: int) -> Tree:
         """What a folder holds, and the folders in it."""
         inside, sieve = await self._enter(scope, folder=True)
         found = await self.workspace.search.tree(inside, depth=depth, most=most, admit=sieve.admit)
-        return replace(found, gaps=sieve.gaps(found.gaps))
+        gaps = sieve.gaps(found.gaps)
+        return found if gaps is found.gaps else replace(found, gaps=gaps)
 
     async def read(self, paths: Sequence[str]) -> dict[str, bytes]:
         """The bytes behind hits; a file that is gone, changed its nature or is very large is not among them."""
@@ -83,6 +85,9 @@ class GuardedSearch:
     async def _enter(self, scope: Scope, *, folder: bool = False) -> tuple[Scope, "Sieve"]:
         """The scope with its root located and allowed."""
         _check_globs(scope.include)
+        if scope.root in {"", "."}:
+            await self.gate.admit(Read((".",)))
+            return self._inside(scope, ".")
         if self.workspace.files.quick:
             located, facts = self._facts(scope.root)
         else:
@@ -96,8 +101,11 @@ class GuardedSearch:
         if facts.kind == "other":
             hint = "Search a file or a folder."
             raise WrongKind(f"`{scope.root}` is a pipe, a socket or a device.", hint=hint)
+        return self._inside(scope, located)
+
+    def _inside(self, scope: Scope, located: str) -> tuple[Scope, "Sieve"]:
         sieve = Sieve(self.gate.policy, self.gate.call.tool)
-        return replace(scope, root=located, exclude=(*scope.exclude, *sieve.globs)), sieve
+        return replace(scope, root=located, exclude=(*scope.exclude, *sieve.hiding.globs)), sieve
 
     def _facts(self, path: str) -> tuple[str, FileFacts | None]:
         located = self.workspace.files.locate(path or ".")
@@ -123,52 +131,53 @@ class GuardedSearch:
         return found
 
 
-@dataclass
+class Hiding:
+    """What a policy keeps from a tool's eyes; the same for every call, so it is read once."""
+
+    def __init__(self, policy: Policy, tool: str) -> None:
+        spoken = [rule for rule in policy.rules if rule.speaks("read", tool) and not rule.commands]
+        rules = [rule for rule in spoken if rule.verdict != "allow"]
+        denied = [rule for rule in rules if rule.verdict == "deny"]
+        hidden = [path for rule in denied for path in rule.paths if not rule.but or _NAME.fullmatch(path)]
+        self.globs = tuple(glob for glob in (*hidden, *policy.excluded) if _SIMPLE.fullmatch(glob))
+        """Globs that cover nothing but what is hidden: the search need not even look there."""
+        everything = policy.defaults["read"] != "allow" or any(not rule.paths for rule in rules)
+        about = [""] if everything else [glob for rule in rules for glob in rule.paths]
+        self.screen = Screen([*about, *policy.excluded])
+
+    @classmethod
+    def of(cls, policy: Policy, tool: str) -> "Hiding":
+        """What a policy hides, as it was read when it was first asked for."""
+        known: Hiding | None = policy.read_once.get(tool)
+        if known is None:
+            known = policy.read_once[tool] = cls(policy, tool)
+        return known
+
+
 class Sieve:
     """Which paths a policy lets a tool see; what would need a person's yes counts as withheld."""
 
-    policy: Policy
-    tool: str
-    withheld: int = 0
+    def __init__(self, policy: Policy, tool: str) -> None:
+        self._policy = policy
+        self._tool = tool
+        self.hiding = Hiding.of(policy, tool)
+        self._withheld = 0
 
     def admit(self, paths: Sequence[str]) -> Sequence[str]:
         """The paths that may be shown, in the same order."""
-        suspects = self._screen.suspects(paths)
+        suspects = self.hiding.screen.suspects(paths)
         if not suspects:
             return paths
         return [path for path in paths if path not in suspects or self._allows(path)]
 
     def gaps(self, gaps: Gaps) -> Gaps:
         """What was left out, and what was withheld here."""
-        return replace(gaps, withheld=self.withheld) if self.withheld else gaps
-
-    @property
-    def globs(self) -> tuple[str, ...]:
-        """Globs that cover nothing but what is hidden: the search need not even look there."""
-        denied = [rule for rule in self._rules if rule.verdict == "deny"]
-        hidden = [path for rule in denied for path in rule.paths if not rule.but or _NAME.fullmatch(path)]
-        return tuple(glob for glob in (*hidden, *self.policy.excluded) if _SIMPLE.fullmatch(glob))
+        return replace(gaps, withheld=self._withheld) if self._withheld else gaps
 
     def _allows(self, path: str) -> bool:
-        verdict = self.policy.decide(Read((path,)), self.tool).verdict
-        self.withheld += verdict == "ask"
+        verdict = self._policy.decide(Read((path,)), self._tool).verdict
+        self._withheld += verdict == "ask"
         return verdict == "allow"
-
-    @cached_property
-    def _rules(self) -> list[Rule]:
-        return [
-            rule
-            for rule in self.policy.rules
-            if rule.verdict != "allow"
-            and "read" in rule.effects
-            and (not rule.tools or self.tool in rule.tools)
-        ]
-
-    @cached_property
-    def _screen(self) -> Screen:
-        if self.policy.defaults["read"] != "allow" or any(not rule.paths for rule in self._rules):
-            return Screen([""])
-        return Screen([glob for rule in self._rules for glob in rule.paths] + list(self.policy.excluded))
 
 
 def _everything(paths: Sequence[str]) -> Sequence[str]:
@@ -177,6 +186,8 @@ def _everything(paths: Sequence[str]) -> Sequence[str]:
 
 
 def _check_globs(globs: Sequence[str]) -> None:
+    if not globs:
+        return
     try:
         AnyGlob([glob.removeprefix("!") for glob in globs])
     except BadGlob as problem:

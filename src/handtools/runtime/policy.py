@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from handtools.core.command import Command
 from handtools.core.effects import Effect, EffectKind, Run, targets
@@ -123,6 +123,11 @@ class Policy:
             return self.rules
         reason = "It is excluded from this workspace."
         return (*self.rules, Rule("excluded", "deny", reason, paths=self.excluded))
+
+    @cached_property
+    def read_once(self) -> dict[str, Any]:
+        """What others have worked out from these values, by the name of a tool: the values never change."""
+        return {}
 
     def with_rules(self, rules: Iterable[Rule]) -> "Policy":
         """This policy and more rules."""

@@ -19,13 +19,14 @@ _KINDS = (
     (bytes(range(0xF0, 0x100)), 2.5),  # emoji and rare scripts
 )
 _SIGN = 0.8
+_PLAIN_KINDS = tuple((kind, weight) for kind, weight in _KINDS if kind.isascii())
 
 
 def estimate(text: str) -> int:
     """Estimate the number of tokens of `text`."""
     rest = text.encode("utf-8", "surrogatepass")
     tokens = 0.0
-    for kind, weight in _KINDS:
+    for kind, weight in _PLAIN_KINDS if text.isascii() else _KINDS:
         left = rest.translate(None, kind)
         tokens += (len(rest) - len(left)) * weight
         rest = left

@@ -19,7 +19,7 @@ MAX_ENTRIES = 1_000
 MAX_DEPTH = 10
 MAX_TOKENS = 12_000
 RESUMED_ENTRIES = 100_000
-SIGNS = {"folder": "/", "link": "@"}
+SIGNS = {"folder": "/", "link": "@", "file": "", "other": ""}
 BUILT = frozenset({
     "node_modules", "bower_components", "__pycache__", ".venv", "venv", ".tox", ".nox", ".eggs", ".mypy_cache",
     ".pytest_cache", ".ruff_cache", ".hypothesis", ".gradle", ".next", ".nuxt", ".turbo", ".parcel-cache",
@@ -75,16 +75,17 @@ async def list_(ctx: Context, params: ListParams) -> Result[ListDetails]:
     )
     most = RESUMED_ENTRIES if params.cursor else params.limit
     tree = await ctx.search.tree(scope, depth=params.depth, most=most)
-    found = _after([*tree.entries, *chain(*tree.below.values())], params.cursor)
+    deep = bool(tree.below)
+    found = _after([*tree.entries, *chain(*tree.below.values())] if deep else tree.entries, params.cursor)
     page = found[: params.limit]
-    rows = _rows(page)
+    rows = one_line(_nested(page) if deep else [entry.path + SIGNS[entry.kind] for entry in page])
     page = page[: fitting(rows, params.max_tokens or MAX_TOKENS)]
-    order = _order(page)
+    order = _order(page) if deep else range(len(page))
     details = _details(params, tree, page, order, left=tree.left_out + len(found) - len(page))
     return Result("\n".join([*[rows[number] for number in order], *_notes(details)]), details)
 
 
-def _after(entries: list[Entry], cursor: str | None) -> list[Entry]:
+def _after(entries: Sequence[Entry], cursor: str | None) -> Sequence[Entry]:
     """The entries after one that may be gone by now: by levels, by folders, folders before files, by name."""
     if not cursor:
         return entries
@@ -97,29 +98,25 @@ def _place(path: str, *, folder: bool) -> tuple[int, list[str], bool, str]:
     return path.count("/"), above.split("/"), not folder, name
 
 
-def _rows(page: Sequence[Entry]) -> Sequence[str]:
+def _nested(page: Sequence[Entry]) -> list[str]:
     """One line for each entry: its path, or below a folder of this page its name."""
-    if not any(entry.kind == "folder" for entry in page):
-        return one_line([entry.path + SIGNS.get(entry.kind, "") for entry in page])
     levels: dict[str, int] = {}
     rows = []
-    for path, kind, *_ in page:
+    for path, kind, _, _ in page:
         above, _, name = path.rpartition("/")
         level = levels.get(above, -1) + 1
         if kind == "folder":
             levels[path] = level
-        rows.append("  " * level + (name if level else path) + SIGNS.get(kind, ""))
-    return one_line(rows)
+        rows.append("  " * level + (name if level else path) + SIGNS[kind])
+    return rows
 
 
 def _order(page: Sequence[Entry]) -> Sequence[int]:
     """The entries in the order of reading: what a folder holds comes right after it."""
     inside: dict[str, list[int]] = {entry.path: [] for entry in page if entry.kind == "folder"}
     top: list[int] = []
-    for number, entry in enumerate(page) if inside else ():
+    for number, entry in enumerate(page):
         inside.get(entry.path.rpartition("/")[0], top).append(number)
-    if len(top) in {0, len(page)}:
-        return range(len(page))
     order: list[int] = []
     waiting = top[::-1]
     while waiting:
@@ -140,7 +137,7 @@ def _details(
         notes.append(f"{opened}: go on, or list by itself what is of interest.")
     last = page[-1] if page and (left or tree.unvisited) else None
     folders = sum([entry.kind == "folder" for entry in page])
-    return ListDetails(
+    return ListDetails.model_construct(
         path=params.path or ".",
         entries=_entries([page[number] for number in order], tree),
         folders=folders,

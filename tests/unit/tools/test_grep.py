@@ -264,7 +264,7 @@ async def test_paths_that_need_a_yes_are_left_out_and_counted():
     policy = Policy(rules=(PRIVATE, rule))
     result = await grep({"plans/a": b"x\n", "b": b"x\n"}, policy=policy, pattern="x")
     assert places(result) == [("b", 1)]
-    assert "need a person's approval" in result.text
+    assert "1 path needs a person's approval" in result.text
     assert not result.details.complete
 
 
