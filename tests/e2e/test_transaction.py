@@ -222,6 +222,18 @@ async def test_a_layer_over_its_quota_does_not_land(base):
     assert not list(root.glob("f*"))
 
 
+async def test_a_command_that_fills_its_layer_is_ended_while_it_runs(base):
+    root = base / "work"
+    vault = Vault(vault_folder(root, base / "state"))
+    box = made(base, capture=OverlayCapture(root, vault, quota=Quota(bytes=8 << 20, files=50)))
+    _, result = await run(box, "while :; do head -c 1M /dev/zero >> large$((n++ % 40)); done", timeout=60)
+    assert result.details.ended == "limit"
+    assert "wrote more to the workspace than allowed" in result.text
+    _, result = await run(box, "while :; do : > f$((n++)); done", timeout=60)
+    assert "made more files in the workspace than allowed" in result.text
+    assert [path.name for path in root.iterdir() if path.name[0] in "fl"] == []
+
+
 async def test_without_layers_a_scan_sees_changes_and_lists_what_it_could_not_keep(base):
     root = base / "work"
     (root / "large").write_bytes(random.Random(1).randbytes(5000))

@@ -10,6 +10,12 @@ from handtools.host.commands.processes.running import Ended
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 
+_OVER = {
+    "memory": "Its processes together used more memory than allowed, and were ended.",
+    "bytes": "It wrote more to the workspace than allowed, and was ended.",
+    "files": "It made more files in the workspace than allowed, and was ended.",
+}
+
 
 def output_name(call: Call) -> str:
     """The name under which a call's output is kept: its id, where that can be a name."""
@@ -53,6 +59,8 @@ def notes_of(ended: Ended, running: int = 0) -> tuple[str, ...]:
         notes.append(f"{many} still running and ended with it; background=true keeps what is to go on.")
     if ended.survivors:
         notes.append(f"{ended.survivors} of its processes could not be ended: another user's, or stuck.")
+    if ended.over:
+        notes.append(_OVER[ended.over])
     if ended.starved:
         notes.append("The kernel ended a process of it for lack of memory.")
     if ended.output.fault:

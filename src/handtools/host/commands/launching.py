@@ -15,6 +15,9 @@ class Overlay:
     upper: str
     work: str
     mounted_at: str
+    most_bytes: int = 8 << 30
+    most_files: int = 500_000
+    """What the layer may come to hold: beyond that the command is ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,8 @@ class Launch:
     """A descriptor of a Landlock ruleset to be restricted by."""
     seccomp: bytes = b""
     """A BPF program of seccomp."""
+    places: tuple[str, ...] = ()
+    """Folders in its view that are memory, and count as such."""
     alone: bool = False
     """Whether it has a process namespace: then nothing it started outlives it."""
     notes: tuple[str, ...] = field(default=())

@@ -66,6 +66,12 @@ async def test_a_folder_that_is_not_there_is_named(tmp_path):
     assert "gone" in ended.fault
 
 
+async def test_an_order_is_carried_out_once(tmp_path):
+    for _ in range(40):
+        assert (await run_process(launch(tmp_path, "echo x >> done"), tmp_path / "kept")).code == 0
+    assert (tmp_path / "done").read_text() == "x\n" * 40
+
+
 async def test_descriptors_come_under_their_own_numbers(tmp_path):
     reading, writing = os.pipe()
     try:

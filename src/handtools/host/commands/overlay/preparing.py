@@ -53,7 +53,8 @@ class OverlayCapture:
         if os.geteuid() == 0 and (found.st_uid, found.st_gid) != (root.st_uid, root.st_gid):
             os.chown(upper, root.st_uid, root.st_gid)
         upper.chmod(stat.S_IMODE(root.st_mode))  # the layer's own folder is what the workspace looks like
-        overlay = Overlay(self._root, os.fspath(upper), os.fspath(work), self._root)
+        most = launch.allowance.written_bytes or self.quota.bytes
+        overlay = Overlay(self._root, os.fspath(upper), os.fspath(work), self._root, most, self.quota.files)
         return OverlayCapturing(mounted(launch, overlay), overlay, item, self)
 
     def give_back(self, item: Item) -> None:
@@ -131,11 +132,11 @@ class OverlayCapturing:
                 with contextlib.suppress(OSError):
                     found = os.lstat(os.path.join(folder, name))
                     size += found.st_blocks * 512
-            limit = self.launch.allowance.written_bytes or self.capture.quota.bytes
+            limit = self.overlay.most_bytes
             if size > limit:
                 return f"It wrote more than {limit >> 20:,} MiB to the workspace; nothing of it was kept."
-            if files > self.capture.quota.files:
-                return f"It made more than {self.capture.quota.files:,} files; nothing of it was kept."
+            if files > self.overlay.most_files:
+                return f"It made more than {self.overlay.most_files:,} files; nothing of it was kept."
         return ""
 
     def _notes(self, listing: Listing) -> list[str]:

@@ -28,7 +28,7 @@ def end(group: Group, reap: Reap, *, gently: bool) -> int:
         return 0
     deadline = time.monotonic() + PATIENCE
     while reap(0.0):
-        for pid in _below(group):
+        for pid in below(group):
             _signal(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
             return len(descendants(os.getpid()))
@@ -71,14 +71,14 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def _below(group: Group) -> list[int]:
+def below(group: Group) -> list[int]:
     """All of them: a group knows at once, but root may leave it."""
     return group.pids() or descendants(os.getpid())
 
 
 def _asked(group: Group, reap: Reap) -> bool:
     """Whether all of them went when they were asked to."""
-    for pid in _below(group):
+    for pid in below(group):
         _signal(pid, signal.SIGTERM)
         _signal(pid, signal.SIGCONT)
     deadline = time.monotonic() + GRACE

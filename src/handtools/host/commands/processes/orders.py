@@ -23,7 +23,9 @@ def send(line: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) 
     carried = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
     try:
         sent = line.sendmsg([whole[:_PIECE]], carried)
-        line.sendall(whole[sent:])
+        # Nothing is sent after the last byte: who has it may be gone already, and has done what it was told.
+        if rest := whole[sent:]:
+            line.sendall(rest)
     except OSError as error:
         raise Gone from error
 

@@ -26,6 +26,7 @@ from handtools.host.commands.processes.collecting import Collected
 from handtools.host.commands.processes.ending import end_marked
 from handtools.host.commands.processes.orders import Gone, receive
 from handtools.host.commands.processes.pool import POOL, Hired
+from handtools.host.commands.processes.watching import Over
 from handtools.text.terminal import decoded, plain
 
 How = Literal["exited", "killed", "timeout", "cancelled", "limit"]
@@ -58,6 +59,8 @@ class Ended:
     output: Collected
     starved: bool = False
     """Whether the kernel ended a process of it for lack of memory."""
+    over: Over = ""
+    """The limit that it went beyond, and for which it was ended."""
     fault: str = ""
     """Why it could not be started."""
 
@@ -202,7 +205,14 @@ class Running:
             groups.kill(folder)
         self._how = self._wanted or "killed"
         survivors = end_marked(f"{MARK}={self._mark}")
-        return {"status": signal.SIGKILL, "peak": 0, "left": 0, "survivors": survivors, "starved": False}
+        return {
+            "status": signal.SIGKILL,
+            "peak": 0,
+            "left": 0,
+            "survivors": survivors,
+            "starved": False,
+            "over": "",
+        }
 
     def _pause(self, shown: float, deadline: float) -> float:
         until = min(deadline, shown + SHOW_SECONDS) if self._show else deadline
@@ -239,12 +249,14 @@ class Running:
             return Ended(127, None, "exited", seconds, None, 0, 0, self.output, fault=answer["refused"])
         code = os.waitstatus_to_exitcode(answer["status"] or 0)
         starved = answer["starved"]
-        limited = (starved and code) or -code == signal.SIGXFSZ
+        limited = answer["over"] or (starved and code) or -code == signal.SIGXFSZ
         how: How = "limit" if limited and self._how == "exited" else self._how
         peak = answer["peak"] or None
         exited, stopped = (code, None) if code >= 0 else (None, -code)
         left, survivors = answer["left"], answer["survivors"]
-        return Ended(exited, stopped, how, seconds, peak, left, survivors, self.output, starved)
+        return Ended(
+            exited, stopped, how, seconds, peak, left, survivors, self.output, starved, answer["over"]
+        )
 
 
 class _Cancelled(Exception):
@@ -272,7 +284,7 @@ async def run_process(
 
 
 def _order(launch: Launch, mark: str) -> dict[str, Any]:
-    allowance = launch.allowance
+    allowance, layer = launch.allowance, launch.overlay
     limits: dict[str, int] = {"RLIMIT_CORE": 0}
     if allowance.written_bytes is not None:
         limits["RLIMIT_FSIZE"] = allowance.written_bytes
@@ -294,6 +306,8 @@ def _order(launch: Launch, mark: str) -> dict[str, Any]:
         "landlock": launch.landlock,
         "seccomp": launch.seccomp.hex(),
         "alone": launch.alone,
+        "layer": layer and (layer.upper, layer.mounted_at, layer.most_bytes, layer.most_files),
+        "places": launch.places,
     }
 
 

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from handtools.host.commands.processes import entering, groups
-from handtools.host.commands.processes.ending import descendants, end
+from handtools.host.commands.processes.ending import below, descendants, end
 from handtools.host.commands.processes.groups import Group
 from handtools.host.commands.processes.orders import Gone, receive, send
+from handtools.host.commands.processes.watching import Over, Watch
 
 GOING = 0.02
 """Seconds that processes get to follow the command's own end."""
@@ -36,6 +37,9 @@ class Child:
     """Memory in use before it began, where a group counts."""
     alone: bool
     """Whether the kernel ends everything in its process namespace with it."""
+    watch: Watch | None
+    over: Over = ""
+    """The limit that it went beyond, and for which it was ended."""
     status: int | None = None
     peak: int = 0
 
@@ -73,19 +77,32 @@ class Supervisor:
         while True:
             if self.child is None and self.next is None:
                 self.next = _forked()
-            ready = {fd for fd, _ in waiting.poll()}
+            ready = {fd for fd, _ in waiting.poll(self._pause())}
             if owner in ready:
                 return
             if self.wake in ready:
                 self.reap(0.0)
                 if self.child and self.child.status is not None:
                     self.settle(gently=False)
+            self._look()
             if self.line.fileno() in ready:
                 message, fds = receive(self.line)
                 if message["order"] == "start":
                     self.start(message, fds)
                 elif self.child:
                     self.settle(gently=message["gently"])
+
+    def _pause(self) -> float | None:
+        """Milliseconds until there is something to do unasked; None when there is not."""
+        watch = self.child.watch if self.child else None
+        return max(watch.due - time.monotonic(), 0.0) * 1000 + 1 if watch else None
+
+    def _look(self) -> None:
+        child = self.child
+        if child and child.watch and time.monotonic() >= child.watch.due:
+            child.over = child.watch.look(below(self.group))
+            if child.over:
+                self.settle(gently=False)
 
     def start(self, order: dict[str, Any], fds: list[int]) -> None:
         """Fork and execute; the answer is that it runs, or why it does not."""
@@ -103,7 +120,9 @@ class Supervisor:
             os.waitpid(apprentice.pid, 0)
             send(self.line, {"refused": refusal})
         else:
-            self.child = Child(apprentice.pid, used, order["alone"])
+            memory = None if "memory" in kept else order["memory"]
+            watch = Watch.ordered(order, memory=memory)
+            self.child = Child(apprentice.pid, used, order["alone"], watch)
             send(self.line, {"pid": apprentice.pid})
 
     def _told(self, order: dict[str, Any], fds: list[int]) -> tuple[Apprentice, str]:
@@ -120,7 +139,7 @@ class Supervisor:
         """End all that is left of the command, then say how it went."""
         child = self.child
         assert child is not None
-        left = 0 if gently or child.alone else self._left_behind()
+        left = 0 if gently or child.alone or child.over else self._left_behind()
         survivors = end(self.group, self.reap, gently=gently)
         self.child = None
         starved, self.starved = self.starved, self.group.starved()
@@ -129,6 +148,7 @@ class Supervisor:
             "peak": self._peak(child),
             "left": left,
             "starved": self.starved > starved,
+            "over": child.over,
         }
         send(self.line, answer | {"survivors": survivors})
 

@@ -56,7 +56,7 @@ class BubblewrapRunner:
         hide, notes = self._masks(launch, found.private, as_root=os.geteuid() == 0 and user is None)
         made: list[int] = []
         try:
-            made.append(_program())
+            made.append(_program(countable=launch.allowance.memory_bytes is not None))
             made += [os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in hide.files]
             kept = hidden.kept_paths(launch.root, found.read_only)
             readable = [
@@ -84,6 +84,7 @@ class BubblewrapRunner:
             user=user,
             allowance=bounded(launch.allowance),
             alone=True,
+            places=profile.in_memory(home),
             notes=(*launch.notes, *notes),
         )
 
@@ -165,13 +166,14 @@ class BubblewrapRunner:
 
 
 @cache
-def _filter() -> bytes:
-    return seccomp.assemble(seccomp.rules(sockets="own", namespaces="own"), architecture=seccomp.machine())
+def _filter(*, countable: bool) -> bytes:
+    rules = seccomp.rules(sockets="own", namespaces="own", countable=countable)
+    return seccomp.assemble(rules, architecture=seccomp.machine())
 
 
-def _program() -> int:
+def _program(*, countable: bool) -> int:
     """The filter as a file that can be read once."""
     fd = os.memfd_create("filter", os.MFD_CLOEXEC)
-    os.write(fd, _filter())
+    os.write(fd, _filter(countable=countable))
     os.lseek(fd, 0, os.SEEK_SET)
     return fd

@@ -80,6 +80,11 @@ def machine(launch: Launch, *, home: str, sizes: Sizes, readable: Iterable[str])
         yield from ("--ro-bind", tree, tree)
 
 
+def in_memory(home: str) -> tuple[str, ...]:
+    """The private places."""
+    return _SHARED, _TEMPORARY, "/run", home
+
+
 def workspace(launch: Launch, kept: Iterable[str]) -> Iterator[str]:
     """The workspace, writable at its own path, and what in it is not."""
     source = launch.overlay.mounted_at if launch.overlay else launch.root

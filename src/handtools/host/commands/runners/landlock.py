@@ -107,7 +107,7 @@ class LandlockRunner:
         with self._lock:
             known, rules = self._rules.get(key, (None, -1))
             if known != state:
-                if rules >= 0:
+                if self._rules.pop(key, None):
                     os.close(rules)
                 rules = _ruleset(self._grants(launch), network=network)
                 self._rules[key] = state, rules

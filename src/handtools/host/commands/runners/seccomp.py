@@ -24,6 +24,7 @@ _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _STREAM, _DATAGRAM = 1, 2
 _KIND = 0xF
 _TYPING = (0x5412, 0x541C, 0x541D)  # TIOCSTI, TIOCLINUX, TIOCCONS: typing into a terminal, taking one over
+_SHRINKING = (0x3, 0x8)  # of fallocate: making a hole, taking a part out
 _HARMLESS = (
     0,
     0x20000,
@@ -78,6 +79,8 @@ _RULES = (
     *_denied(errno.EPERM, "sethostname", "setdomainname"),
     *_denied(errno.ENOSYS, "modify_ldt", "uselib", "ustat", "sysfs", "_sysctl", "lookup_dcookie", "nfsservctl"),
     *_denied(errno.ENOSYS, "get_kernel_syms", "query_module"),
+    # Room on a disk without writing: it would be gone before anybody could look. C libraries then write zeros.
+    Rule("fallocate", errno.EOPNOTSUPP, (Check(1, "outside", _SHRINKING),)),
     Rule("personality", errno.EPERM, (Check(0, "outside", _HARMLESS),)),
     Rule("ioctl", errno.EPERM, (Check(1, "among", _TYPING),)),
 )  # fmt: skip
@@ -118,12 +121,16 @@ Sockets = Literal["own", "none"]
 Shared = Literal["own", "host"]
 
 
-def rules(*, sockets: Sockets, namespaces: Shared) -> tuple[Rule, ...]:
-    """What is denied: more where sockets, shared memory or processes are the machine's own."""
+def rules(*, sockets: Sockets, namespaces: Shared, countable: bool = False) -> tuple[Rule, ...]:
+    """What is denied: more where sockets, shared memory or processes are the machine's own.
+
+    Memory is `countable` when none of it can be in segments, which are nobody's.
+    """
     return (
         *_RULES,
         *(_SOCKETS if sockets == "own" else _NO_SOCKETS),
-        *((*_SHARED_MEMORY, *_PROCESSES) if namespaces == "host" else ()),
+        *(_SHARED_MEMORY if namespaces == "host" or countable else ()),
+        *(_PROCESSES if namespaces == "host" else ()),
     )
 
 

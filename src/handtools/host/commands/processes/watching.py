@@ -1,0 +1,191 @@
+"""Watching what a command uses up, where the kernel sets no limit for a whole tree. Runs in a supervisor.
+
+A watch is not a wall: what is used between two looks is not held back. So it looks often, and closely only when a
+cheap look says that something may be over.
+"""
+
+import contextlib
+import math
+import os
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal
+
+Over = Literal["", "memory", "bytes", "files"]
+
+SHORTEST, LONGEST = 0.01, 0.25
+"""Seconds between two looks."""
+SHARE = 30
+"""A look pauses for so many times as long as it took."""
+RATE = 4 << 30
+"""Bytes of memory that can be taken in a second: close to the limit there is less time between two looks."""
+RARELY = 1.0
+"""A layer is counted at least so often, also when the file system seems no fuller."""
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_BLOCK = 512
+
+
+@dataclass(slots=True)
+class Watch:
+    """The limits of one command, and when to look again."""
+
+    memory: int | None
+    """Bytes of all its processes together; None where a control group counts, or nothing is limited."""
+    places: Sequence[str]
+    """Folders in its own view that are memory."""
+    layer: str
+    """Where its writes go; empty when it writes in place."""
+    seen_at: str
+    """Where the layer is in its own view."""
+    bytes: int
+    files: int
+    due: float = field(init=False)
+    _free: tuple[int, int] = field(init=False)
+    _counted: float = 0.0
+    _costs: float = 0.0
+    _room: float = math.inf
+    """Bytes of memory that were left when it was last looked at."""
+
+    def __post_init__(self) -> None:
+        self.due = time.monotonic() + SHORTEST
+        self._free = _free(self.layer)
+        self._counted = time.monotonic()
+
+    @classmethod
+    def ordered(cls, order: dict[str, Any], *, memory: int | None) -> "Watch | None":
+        """As an order has it; None when there is nothing to watch."""
+        layer = order["layer"] or ("", "", 0, 0)
+        return cls(memory, order["places"], *layer) if memory or layer[0] else None
+
+    def look(self, pids: Sequence[int]) -> Over:
+        """What is over its limit now."""
+        began = time.monotonic()
+        over = self._memory_over(pids) or self._layer_over(pids)
+        now = time.monotonic()
+        pause = min((now - began) * SHARE, self._room / RATE)
+        self.due = now + min(max(pause, SHORTEST), LONGEST)
+        return over
+
+    def _memory_over(self, pids: Sequence[int]) -> Over:
+        if self.memory is None:
+            return ""
+        beside = _in_places(pids, self.places) + _nameless(pids, {_memory_device()})
+        # Pages that several share count for each at first, and only then for all together.
+        self._room = self.memory - beside - sum(map(_resident, pids))
+        if self._room < 0:
+            self._room = self.memory - beside - sum(map(_proportional, pids))
+        return "memory" if self._room < 0 else ""
+
+    def _layer_over(self, pids: Sequence[int]) -> Over:
+        if not self.layer or not self._fuller():
+            return ""
+        began = time.monotonic()
+        files, size = _counted(self.layer, self.files)
+        size += _nameless(pids, set(_devices(pids, self.seen_at)))
+        self._counted = time.monotonic()
+        self._costs = self._counted - began
+        self._free = _free(self.layer)
+        return "files" if files > self.files else "bytes" if size > self.bytes else ""
+
+    def _fuller(self) -> bool:
+        """Whether to count now: when the file system has filled by a part of the limit, and now and then."""
+        since = time.monotonic() - self._counted
+        if since < self._costs * SHARE:
+            return False
+        free_bytes, free_files = _free(self.layer)
+        filled = (
+            self._free[0] - free_bytes > self.bytes // 16 or self._free[1] - free_files > self.files // 16
+        )
+        return filled or since > RARELY
+
+
+def _free(folder: str) -> tuple[int, int]:
+    with contextlib.suppress(OSError):
+        found = os.statvfs(folder)
+        return found.f_bavail * found.f_frsize, found.f_ffree
+    return 0, 0
+
+
+def _counted(folder: str, most: int) -> tuple[int, int]:
+    """How many things a layer holds, and how many bytes they take; not beyond the most."""
+    files = size = 0
+    waiting = [folder]
+    while waiting and files <= most:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                files += 1
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                else:
+                    with contextlib.suppress(OSError):
+                        size += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
+    return files, size
+
+
+def _resident(pid: int) -> int:
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm", "rb") as file:
+        return int(file.read().split()[1]) * _PAGE
+    return 0
+
+
+def _proportional(pid: int) -> int:
+    """Its memory, with what it shares divided among those who share it."""
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+        for line in file:
+            if line.startswith(b"Pss:"):
+                return int(line.split()[1]) << 10
+    return _resident(pid)
+
+
+def _in_places(pids: Sequence[int], places: Sequence[str]) -> int:
+    """Bytes in folders that are memory."""
+    used = {}
+    for place in places:
+        for device, path in _devices(pids, place).items():
+            with contextlib.suppress(OSError):
+                found = os.statvfs(path)
+                used[device] = (found.f_blocks - found.f_bfree) * found.f_frsize
+    return sum(used.values())
+
+
+def _devices(pids: Sequence[int], place: str) -> dict[int, str]:
+    """What is at a path in the view of the tree's own processes, where that is not what we see there."""
+    found = {}
+    for pid in pids[-2:]:
+        with contextlib.suppress(OSError):
+            path = f"/proc/{pid}/root{place}"
+            found[os.stat(path).st_dev] = path
+    with contextlib.suppress(OSError):
+        found.pop(os.stat(place).st_dev, None)
+    return found
+
+
+@cache
+def _memory_device() -> int:
+    """What files say they are on that are memory and never had a name."""
+    fd = os.memfd_create("none")
+    try:
+        return os.fstat(fd).st_dev
+    finally:
+        os.close(fd)
+
+
+def _nameless(pids: Sequence[int], devices: AbstractSet[int]) -> int:
+    """Bytes of files that no folder shows but that are held open; each counts once."""
+    found = {}
+    for facts in _open_files(pids) if devices else ():
+        if facts.st_nlink == 0 and stat.S_ISREG(facts.st_mode) and facts.st_dev in devices:
+            found[facts.st_dev, facts.st_ino] = facts.st_blocks * _BLOCK
+    return sum(found.values())
+
+
+def _open_files(pids: Sequence[int]) -> Iterator[os.stat_result]:
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    yield os.stat(f"/proc/{pid}/fd/{name}")
