@@ -27,7 +27,7 @@ from handtools.core.web import HostWeb
 from handtools.host.commands.best_capture import BestCapture
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.commands.overlay.preparing import vault_folder
-from handtools.host.language.no_language import NoLanguage
+from handtools.host.language.choosing import choose_language
 from handtools.host.local_files import LocalFiles
 from handtools.host.locks import FileLocks
 from handtools.host.media.file_media import FileMedia
@@ -205,6 +205,9 @@ def local_workspace(
     blobs, outputs = FolderStore(folder / "blobs"), FolderStore(folder / "outputs")
     vault = Vault(vault_folder(root, folder))
     held = files or LocalFiles(root, vault=vault)
+    ran = commands or LocalCommands(
+        root, state=folder, outputs=outputs, capture=None if files else BestCapture(root, vault)
+    )
     return Workspace(
         files=held,
         locks=FileLocks(folder / "locks"),
@@ -223,11 +226,8 @@ def local_workspace(
             packages=package_shelves,
         ),
         web=web or LocalWeb(pages=Pages(FolderStore(folder / "pages"))),
-        commands=commands
-        or LocalCommands(
-            root, state=folder, outputs=outputs, capture=None if files else BestCapture(root, vault)
-        ),
-        language=language or NoLanguage(),
+        commands=ran,
+        language=language or choose_language(None if files else root, folder, ran),
         formatters=formatters or NoFormatters(),
     )
 

@@ -63,6 +63,8 @@ class Delta:
     new: tuple[Diagnostic, ...] = ()
     fixed: tuple[Diagnostic, ...] = ()
     still: tuple[Diagnostic, ...] = ()
+    compared: bool = True
+    """False when nothing is known from before the change: then nobody can say which are new."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

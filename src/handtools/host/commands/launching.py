@@ -53,6 +53,12 @@ class Launch:
     """Absolute paths to be masked."""
     read_only: tuple[str, ...] = ()
     """Absolute paths that can't be written."""
+    frozen: bool = False
+    """Whether all of the workspace is read-only."""
+    readable: tuple[str, ...] = ()
+    """Absolute paths outside the workspace that it may read: programs, never secrets."""
+    writable: tuple[str, ...] = ()
+    """Absolute paths outside the workspace that it may write: its caches."""
     overlay: Overlay | None = None
     allowance: Allowance = field(default_factory=Allowance)
 

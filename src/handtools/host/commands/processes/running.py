@@ -26,6 +26,7 @@ from handtools.host.commands.processes.collecting import Collected
 from handtools.host.commands.processes.ending import end_marked
 from handtools.host.commands.processes.orders import Gone, receive
 from handtools.host.commands.processes.pool import POOL, Hired
+from handtools.host.commands.processes.starting import MARK, extra_fds, start_order
 from handtools.host.commands.processes.watching import Over
 from handtools.text.terminal import decoded, plain
 
@@ -34,8 +35,6 @@ Show = Callable[[Shown], None]
 Stage = Callable[[Launch], AbstractContextManager[Launch]]
 """What is around a launch while it runs: entered before, and left after its end, in the thread that follows it."""
 
-MARK = "HANDTOOLS_RUN"
-"""In the environment of every command: who loses a supervisor is found by it."""
 READ_BYTES = 256 << 10
 SHOW_SECONDS = 0.1
 SHOWN_BYTES = 4 << 10
@@ -157,7 +156,7 @@ class Running:
 
     def _follow(self, hired: Hired, launch: Launch) -> dict[str, Any]:
         """Start it, read until it has ended, and give back what the supervisor says."""
-        hired.order(_order(launch, self._mark), (*self._pipes.theirs, *_extra(launch)))
+        hired.order(start_order(launch, self._mark), (*self._pipes.theirs, *extra_fds(launch)))
         answer, _ = receive(hired.line)
         self._pipes.close_theirs()
         if "refused" in answer:
@@ -281,36 +280,3 @@ async def run_process(
         raise
     finally:
         running.close()
-
-
-def _order(launch: Launch, mark: str) -> dict[str, Any]:
-    allowance, layer = launch.allowance, launch.overlay
-    limits: dict[str, int] = {"RLIMIT_CORE": 0}
-    if allowance.written_bytes is not None:
-        limits["RLIMIT_FSIZE"] = allowance.written_bytes
-    return {
-        "order": "start",
-        "argv": launch.argv,
-        "env": {**launch.env, MARK: mark},
-        "cwd": launch.cwd,
-        "fds": [0, 1, 2, *_extra(launch)],
-        "terminal": launch.terminal,
-        "limits": limits,
-        "memory": allowance.memory_bytes,
-        "processes": allowance.processes,
-        "unshare": launch.unshare,
-        "identity": launch.identity,
-        "door": launch.door,
-        "mounts": [(m.source, m.target, m.kind, m.flags, m.options) for m in launch.mounts],
-        "user": launch.user,
-        "landlock": launch.landlock,
-        "seccomp": launch.seccomp.hex(),
-        "alone": launch.alone,
-        "layer": layer and (layer.upper, layer.mounted_at, layer.most_bytes, layer.most_files),
-        "places": launch.places,
-    }
-
-
-def _extra(launch: Launch) -> tuple[int, ...]:
-    more = (launch.landlock, launch.door[0] if launch.door else None)
-    return (*launch.pass_fds, *(fd for fd in more if fd is not None))

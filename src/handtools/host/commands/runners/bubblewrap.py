@@ -61,7 +61,7 @@ class BubblewrapRunner:
             kept = hidden.kept_paths(launch.root, found.read_only)
             readable = [
                 path
-                for path in (*profile.toolchains(home), *self._readable)
+                for path in (*profile.toolchains(home), *self._readable, *launch.readable)
                 if not Path(launch.root).is_relative_to(path) and reachable(path, user)
             ]
             argv = [

@@ -86,9 +86,11 @@ def in_memory(home: str) -> tuple[str, ...]:
 
 
 def workspace(launch: Launch, kept: Iterable[str]) -> Iterator[str]:
-    """The workspace, writable at its own path, and what in it is not."""
+    """The workspace, writable at its own path unless it is frozen, and what in it is not."""
     source = launch.overlay.mounted_at if launch.overlay else launch.root
-    yield from ("--bind", source, launch.root)
+    yield from ("--ro-bind" if launch.frozen else "--bind", source, launch.root)
+    for path in launch.writable:
+        yield from ("--bind", path, path)
     for path in kept:
         yield from ("--ro-bind", path, path)
 

@@ -102,7 +102,8 @@ class LandlockRunner:
         A rule is about the thing that was at a path when it was made, not about the path.
         """
         network = launch.network == "on"
-        key = (launch.root, launch.env.get("HOME"), launch.terminal is not None, network)
+        special = (launch.frozen, launch.readable, launch.writable)
+        key = (launch.root, launch.env.get("HOME"), launch.terminal is not None, network, special)
         state = self._state(launch)
         with self._lock:
             known, rules = self._rules.get(key, (None, -1))
@@ -122,7 +123,7 @@ class LandlockRunner:
     def _trees(self, launch: Launch) -> tuple[str, ...]:
         """What may be read and executed as a whole."""
         system = [path for path in (*profile.SYSTEM, *_OTHER_TREES) if path != "/etc"]
-        return (*system, *profile.toolchains(launch.env.get("HOME", "")), *self._readable)
+        return (*system, *profile.toolchains(launch.env.get("HOME", "")), *self._readable, *launch.readable)
 
     def _grants(self, launch: Launch) -> Iterator[tuple[str, int]]:
         """Paths, and what may be done below them."""
@@ -136,8 +137,10 @@ class LandlockRunner:
         # A terminal of its own can't be told from the person's, so there is none unless it was asked for.
         for name in (*_DEVICE_FILES, *(_TERMINALS if launch.terminal else ())):
             yield f"/dev/{name}", _READ | _WRITE | _LIST | _CONTROL
-        for path in (launch.root, self._private):
-            yield path, _RIGHTS[5] & ~_DEVICES
+        writing = _RIGHTS[5] & ~_DEVICES
+        yield launch.root, reading if launch.frozen else writing
+        for path in (self._private, *launch.writable):
+            yield path, writing
 
     @cached_property
     def _private(self) -> str:

@@ -1,0 +1,303 @@
+"""Asking: questions about code in the words of the protocol, and the answers as values."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from handtools.core.errors import NoMatch, NotFound, Unavailable
+from handtools.core.language import Answer, Asking, Place, Question
+from handtools.host.language.client import Client, Document, Lost, Refused, Silent
+from handtools.host.language.depending import dependents
+from handtools.host.language.edits import rewritten
+from handtools.host.language.freshness import prove
+from handtools.host.language.pool import Baseline, NotReady, Pool, Seat
+from handtools.host.language.texts import Texts, text_of
+from handtools.host.language.wire import Message
+from handtools.text.lines import bare, split
+from handtools.text.positions import column, units
+
+_METHODS: Mapping[Asking, tuple[str, str]] = {
+    "definition": ("definitionProvider", "textDocument/definition"),
+    "references": ("referencesProvider", "textDocument/references"),
+    "implementations": ("implementationProvider", "textDocument/implementation"),
+    "hover": ("hoverProvider", "textDocument/hover"),
+    "symbols": ("documentSymbolProvider", "textDocument/documentSymbol"),
+    "workspace_symbols": ("workspaceSymbolProvider", "workspace/symbol"),
+    "callers": ("callHierarchyProvider", "textDocument/prepareCallHierarchy"),
+    "callees": ("callHierarchyProvider", "textDocument/prepareCallHierarchy"),
+    "actions": ("codeActionProvider", "textDocument/codeAction"),
+    "rename": ("renameProvider", "textDocument/rename"),
+}
+_KINDS = (
+    "", "file", "module", "namespace", "package", "class", "method", "property", "field", "constructor", "enum",
+    "interface", "function", "variable", "constant", "string", "number", "boolean", "array", "object", "key",
+    "null", "enum member", "struct", "event", "operator", "type parameter",
+)  # fmt: skip
+_WAIT = 0.1
+
+
+@dataclass(slots=True)
+class Asker:
+    """One question to one server."""
+
+    seat: Seat
+    pool: Pool
+    texts: Texts
+    deadline: float
+
+    async def answer(self, question: Question) -> Answer:
+        """Ask; what the server can't do or does not answer in time is an error that says so."""
+        try:
+            async with self.seat.lock:
+                client = await self.pool.client(self.seat, self.deadline)
+                return await self._answer(client, question)
+        except NotReady as failure:
+            raise Unavailable(
+                f"{self.seat.name} is not ready: {failure}.", hint="Call again later."
+            ) from failure
+        except Silent as failure:
+            raise Unavailable(
+                f"{self.seat.name} did not answer in time.", hint="Call again later."
+            ) from failure
+        except Lost as failure:
+            raise Unavailable(f"{self.seat.name} ended: {failure}.", hint="Call again.") from failure
+        except Refused as failure:
+            raise NoMatch(f"{self.seat.name} refused: {failure}.") from failure
+
+    async def _answer(self, client: Client, question: Question) -> Answer:
+        name = client.server.name
+        if question.kind == "diagnostics":
+            return await self._diagnosed(client, question.path)
+        capability, method = _METHODS[question.kind]
+        if not client.offers(capability, method):
+            raise Unavailable(f"{name} can't tell {question.kind.replace('_', ' ')}.")
+        if question.kind == "workspace_symbols":
+            found = await self._request(client, method, {"query": question.text})
+            return Answer(server=name, places=tuple(self._symbols(found or ())))
+        document = self._told(client, question.path)
+        at = self._at(document, question)
+        if question.kind == "symbols":
+            found = await self._request(client, method, {"textDocument": at["textDocument"]})
+            return Answer(server=name, places=tuple(self._symbols(found or (), path=question.path)))
+        if question.kind == "hover":
+            return Answer(server=name, text=_prose(await self._request(client, method, at)))
+        if question.kind in {"callers", "callees"}:
+            return Answer(server=name, places=tuple(await self._calls(client, question.kind, at)))
+        if question.kind == "actions":
+            return await self._actions(client, document, question)
+        if question.kind == "rename":
+            return await self._renamed(client, document, question)
+        if question.kind == "references":
+            at["context"] = {"includeDeclaration": True}
+            await self._open_users(client, _word(document.text, question))
+        return Answer(server=name, places=tuple(self._places(await self._request(client, method, at))))
+
+    async def _request(self, client: Client, method: str, params: Any) -> Any:
+        """Ask until the server no longer says that something changed meanwhile."""
+        while True:
+            try:
+                return await client.request(method, params, self.deadline - time.monotonic())
+            except Refused as refusal:
+                if not refusal.passing or time.monotonic() > self.deadline:
+                    raise
+                await client.news(_WAIT)
+
+    def _told(self, client: Client, path: str) -> Document:
+        text = text_of(self.texts.read(path))
+        if text is None:
+            raise NotFound(f"`{path}` is no text file that a server can look at.")
+        uri = self.texts.uri(path)
+        stamp = self.texts.stamp(path)
+        if stamp is not None:
+            self.seat.stamps[uri] = stamp
+        return client.tell(uri, text)
+
+    def _at(self, document: Document, question: Question) -> Message:
+        rows = split(document.text)
+        row = bare(rows[question.line - 1]) if 0 < question.line <= len(rows) else ""
+        position = {"line": max(question.line - 1, 0), "character": units(row, question.column)}
+        return {"textDocument": {"uri": document.uri}, "position": position}
+
+    async def _diagnosed(self, client: Client, path: str) -> Answer:
+        """Of one file; without one, of every file that is open or that the server has told about."""
+        documents = [self._told(client, path)] if path else list(client.documents.values())
+        found = []
+        for document in documents:
+            name = self.texts.path(document.uri)
+            if name is not None:
+                found.append(prove(client, document, name, self.deadline))
+        verdicts = list(await asyncio.gather(*found))
+        for verdict in verdicts:
+            if verdict.standing != "unknown":
+                uri = self.texts.uri(verdict.path)
+                self.seat.keep(uri, Baseline(client.documents[uri].text, verdict.errors))
+        notes = () if path else ("Only files that were read or changed, and what servers told unasked.",)
+        return Answer(server=client.server.name, verdicts=tuple(verdicts), notes=notes)
+
+    async def _calls(self, client: Client, kind: Asking, at: Message) -> list[Place]:
+        items = await self._request(client, "textDocument/prepareCallHierarchy", at)
+        incoming = kind == "callers"
+        method = f"callHierarchy/{'incoming' if incoming else 'outgoing'}Calls"
+        found = []
+        for item in items or ():
+            for call in await self._request(client, method, {"item": item}) or ():
+                other = call["from" if incoming else "to"]
+                path = self.texts.path(other["uri"])
+                if path is None:
+                    continue
+                spans = call.get("fromRanges") or () if incoming else ()
+                found += [
+                    self._place(path, span, other["name"], other.get("kind", 0))
+                    for span in spans or (other["selectionRange"],)
+                ]
+        return found
+
+    async def _actions(self, client: Client, document: Document, question: Question) -> Answer:
+        """The titles of what can be done about a line; or, of the one that is named, what it would write."""
+        rows = split(document.text)
+        row = bare(rows[question.line - 1]) if question.line <= len(rows) else ""
+        line = question.line - 1
+        span = {
+            "start": {"line": line, "character": 0},
+            "end": {"line": line, "character": units(row, len(row))},
+        }
+        complaints = await self._complaints(client, document, line)
+        context = {"diagnostics": complaints, "triggerKind": 1}
+        asked = {"textDocument": {"uri": document.uri}, "range": span, "context": context}
+        offered = [
+            each for each in await self._request(client, "textDocument/codeAction", asked) or ()
+            if not each.get("disabled")
+        ]  # fmt: skip
+        titles = tuple(str(each.get("title")) for each in offered)
+        name = client.server.name
+        if not question.text:
+            return Answer(server=name, titles=titles)
+        chosen = next((each for each in offered if each.get("title") == question.text), None)
+        if chosen is None:
+            raise NoMatch(
+                f"No action {question.text!r} is offered.", hint=f"Offered: {'; '.join(titles) or 'none'}."
+            )
+        return Answer(
+            server=name,
+            titles=(question.text,),
+            files=rewritten(await self._resolved(client, chosen), self.texts),
+        )
+
+    async def _complaints(self, client: Client, document: Document, line: int) -> Sequence[Message]:
+        push = client.pushes.get(document.uri)
+        if push is not None:
+            items: Sequence[Message] = push.items
+        elif client.offers("diagnosticProvider", "textDocument/diagnostic"):
+            asked = {"textDocument": {"uri": document.uri}}
+            items = (await self._request(client, "textDocument/diagnostic", asked) or {}).get("items") or ()
+        else:
+            items = ()
+        return [
+            each for each in items if each["range"]["start"]["line"] <= line <= each["range"]["end"]["line"]
+        ]
+
+    async def _resolved(self, client: Client, action: Message) -> Mapping[str, Any]:
+        if not action.get("edit") and "data" in action:
+            action = await self._request(client, "codeAction/resolve", action) or action
+        edit: Mapping[str, Any] = action.get("edit") or {}
+        command = action.get("command")
+        if not edit and command:
+            order = command if isinstance(command, dict) else action
+            client.proposed.clear()
+            asked = {"command": order["command"], "arguments": order.get("arguments") or []}
+            await self._request(client, "workspace/executeCommand", asked)
+            edit = client.proposed[-1] if client.proposed else {}
+        return edit
+
+    async def _renamed(self, client: Client, document: Document, question: Question) -> Answer:
+        """Rename from the definition: from elsewhere some servers rename only what they see, or add an alias."""
+        old = _word(document.text, question)
+        await self._open_users(client, old)
+        here = self._at(document, question)
+        places = list(self._places(await self._request(client, "textDocument/definition", here)))
+        home = places[0] if places else None
+        if home is not None:
+            told = self._told(client, home.path)
+            at = self._at(told, Question(kind="rename", path=home.path, line=home.line, column=home.column))
+            if _word(told.text, home) == old:
+                here = at
+        edit = await self._request(client, "textDocument/rename", {**here, "newName": question.text})
+        files = rewritten(edit or {}, self.texts)
+        if not files:
+            raise NoMatch(f"{client.server.name} can't rename `{old}` there.")
+        if home is not None and home.path not in {file.path for file in files}:
+            raise NoMatch(
+                f"{client.server.name} would rename `{old}` but not its definition in `{home.path}`.",
+                hint="Nothing was changed; edit the files instead.",
+            )
+        covered = {file.path for file in files}
+        left = [path for path in await self._users(client, old) if path not in covered]
+        notes = (
+            (f"`{old}` also stands in files that were left alone: {', '.join(left[:10])}.",) if left else ()
+        )
+        return Answer(server=client.server.name, files=files, notes=notes)
+
+    async def _users(self, client: Client, word: str) -> list[str]:
+        loop = asyncio.get_running_loop()
+        suffixes = tuple(client.server.languages)
+        return await loop.run_in_executor(None, dependents, client.root, self.texts, [word], suffixes, 60)
+
+    async def _open_users(self, client: Client, word: str) -> None:
+        """A server that knows for sure only open files gets those that matter opened."""
+        if not (client.server.narrow and word):
+            return
+        told = [(path, self._told(client, path)) for path in await self._users(client, word)]
+        await asyncio.gather(*(prove(client, document, path, self.deadline) for path, document in told))
+
+    def _places(self, found: Any) -> Iterator[Place]:
+        every = found if isinstance(found, list) else [found] if found else []
+        for each in every:
+            path = self.texts.path(each.get("uri") or each.get("targetUri") or "")
+            span = each.get("range") or each.get("targetSelectionRange")
+            if path is not None and span is not None:
+                yield self._place(path, span)
+
+    def _symbols(self, found: Iterable[Message], path: str = "", outer: str = "") -> Iterator[Place]:
+        for each in found:
+            place = each.get("location") or {}
+            where = path or self.texts.path(place.get("uri", "")) or ""
+            span = each.get("selectionRange") or each.get("range") or place.get("range")
+            if not where or span is None:
+                continue
+            holder = outer or str(each.get("containerName") or "")
+            kind = int(each.get("kind") or 0)
+            whole = each.get("range") or place.get("range") or span
+            one = self._place(where, span, str(each.get("name")), kind, holder)
+            yield Place(
+                one.path, one.line, one.column, whole["end"]["line"] + 1, one.name, one.kind, one.outer
+            )
+            name = f"{holder}.{each.get('name')}" if holder else str(each.get("name"))
+            yield from self._symbols(each.get("children") or (), where, name)
+
+    def _place(self, path: str, span: Message, name: str = "", kind: int = 0, outer: str = "") -> Place:
+        line, character = int(span["start"]["line"]), int(span["start"]["character"])
+        rows = split(text_of(self.texts.read(path)) or "")
+        at = column(bare(rows[line]), character) if line < len(rows) else 0
+        word = _KINDS[kind] if 0 <= kind < len(_KINDS) else ""
+        return Place(path, line + 1, at, int(span["end"]["line"]) + 1, name, word, outer)
+
+
+def _word(text: str, at: Question | Place) -> str:
+    """The name that stands at a place."""
+    rows = split(text)
+    if not 0 < at.line <= len(rows):
+        return ""
+    row = bare(rows[at.line - 1])
+    end = at.column
+    while end < len(row) and (row[end].isalnum() or row[end] in "_$"):
+        end += 1
+    return row[at.column : end]
+
+
+def _prose(hover: Any) -> str:
+    contents = (hover or {}).get("contents")
+    parts = contents if isinstance(contents, list) else [contents]
+    said = [part.get("value", "") if isinstance(part, dict) else str(part or "") for part in parts]
+    return "\n".join(part.strip() for part in said if part.strip())

@@ -1,0 +1,197 @@
+"""Finding: which server a file has here, where its program is and where its project begins. Nothing is started."""
+
+import json
+import os
+import re
+import shutil
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from handtools.host.language.servers import Role, Server, Table
+
+LOOK_AGAIN = 30.0
+"""Seconds for which what was not found is not looked for again."""
+_LOCAL = (".venv/bin", "venv/bin", "node_modules/.bin")
+_ROLES: tuple[Role, ...] = ("checker", "linter")
+_SHEBANG_BYTES = 256
+_PACKAGES = "node_modules"
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A server for a file: its program, and the project it is to look at."""
+
+    server: Server
+    program: str
+    root: str
+
+
+class Finder:
+    """Looks in one workspace; remembers what it found."""
+
+    def __init__(self, workspace: str, table: Table, *, search_path: str | None = None) -> None:
+        self.workspace = workspace
+        self._table = table
+        self._search_path = search_path
+        self._programs: dict[tuple[str, str], tuple[str, float]] = {}
+        self._wanted: dict[tuple[str, str], tuple[bool, float]] = {}
+
+    def speaks(self, path: str) -> bool:
+        """Whether some server here knows the language of a file."""
+        return any(self.program(server, self.workspace) for server in self._table.of(path))
+
+    def spoken(self, path: str) -> list[Spoken]:
+        """The servers of a file: one that checks, and those linters that the project has settings for."""
+        found: list[Spoken] = []
+        for role in _ROLES:
+            here = [each for each in self._here(path) if each.server.role == role]
+            wanted = [each for each in here if self._chosen(each)]
+            found += wanted[:1] or (here[:1] if role == "checker" else [])
+        return found
+
+    def missing(self, path: str) -> str:
+        """Why a file has no server, and what to do; empty when it has one."""
+        servers = self._table.of(path)
+        if not servers:
+            name = path.rpartition("/")[2]
+            return f"No language server is known for `{name}`."
+        if self.spoken(path):
+            return ""
+        found = [server for server in servers if self.program(server, self.workspace)]
+        if not found:
+            return (
+                f"No language server for `{path}` is installed. "
+                f"Install one: `{servers[0].install}`, then call again."
+            )
+        markers = ", ".join(marker for marker in found[0].markers if marker != ".git")
+        return f"{found[0].name} is installed, but `{path}` is in no project: it needs one of {markers}."
+
+    def program(self, server: Server, root: str) -> str:
+        """Where a server's program is; empty when it is not there. The project's own comes first."""
+        found, at = self._programs.get((server.name, root), ("", 0.0))
+        if not found and (not at or time.monotonic() - at > LOOK_AGAIN):
+            places = dict.fromkeys((root, self.workspace))
+            local = os.pathsep.join(os.path.join(place, each) for place in places for each in _LOCAL)
+            found = self._usable(server, local) or self._usable(server, self._search_path) or ""
+            self._programs[server.name, root] = (found, time.monotonic())
+        return found
+
+    def _here(self, path: str) -> Iterator[Spoken]:
+        for server in self._table.of(path):
+            root = self._root(server, path)
+            if root is not None and (program := self.program(server, root)):
+                yield Spoken(server, program, root)
+
+    def _usable(self, server: Server, places: str | None) -> str | None:
+        found = shutil.which(server.command[0], path=places)
+        if found and server.least_version and _major(found) < server.least_version:
+            return None
+        return found
+
+    def _root(self, server: Server, path: str) -> str | None:
+        """The nearest folder with a marker, the most telling marker first; never above the workspace."""
+        folder = Path(self.workspace, path).parent
+        above = [each for each in (folder, *folder.parents) if each.is_relative_to(self.workspace)]
+        strict = [marker for marker in server.markers if marker != ".git"]
+        for each in above:
+            if any((each / marker).exists() for marker in strict):
+                return str(each)
+        plain = ".git" in server.markers and Path(self.workspace, ".git").exists()
+        return self.workspace if plain else None
+
+    def _chosen(self, spoken: Spoken) -> bool:
+        key = (spoken.server.name, spoken.root)
+        chosen, at = self._wanted.get(key, (False, 0.0))
+        if not at or time.monotonic() - at > LOOK_AGAIN:
+            chosen = any(_is_set(spoken.root, each) for each in spoken.server.chosen_by)
+            self._wanted[key] = (chosen, time.monotonic())
+        return chosen
+
+
+def readable(program: str) -> list[str]:
+    """Folders that a program needs in order to run: where it lies, what it is a link to, what interprets it."""
+    found: list[str] = []
+    for path in _chain(program):
+        folder = os.path.dirname(path)
+        if os.path.basename(folder) == "bin":
+            folder = os.path.dirname(folder)
+        if _PACKAGES in Path(path).parts:
+            folder = path[: path.rindex(_PACKAGES) + len(_PACKAGES)]
+        found.append(folder)
+    return list(dict.fromkeys(found))
+
+
+def packages(program: str) -> str:
+    """The folder of packages that a program of npm lies in; empty for others."""
+    for path in _chain(program):
+        if _PACKAGES in Path(path).parts:
+            return path[: path.rindex(_PACKAGES) + len(_PACKAGES)]
+    return ""
+
+
+def _chain(program: str) -> Iterator[str]:
+    """A program, where its links lead, and its interpreter likewise."""
+    yield program
+    real = os.path.realpath(program)
+    yield real
+    yield from (str(parent) for parent in _targets(program))
+    interpreter = _interpreter(real)
+    if interpreter and interpreter != program:
+        yield from _chain(interpreter)
+
+
+def _targets(program: str) -> Iterator[Path]:
+    """Every stop on the way of a link."""
+    path = Path(program)
+    for _ in range(40):
+        if not path.is_symlink():
+            return
+        path = Path(os.path.normpath(path.parent / path.readlink()))
+        yield path
+
+
+def _interpreter(program: str) -> str | None:
+    try:
+        with open(program, "rb") as file:
+            first = file.read(_SHEBANG_BYTES).split(b"\n", 1)[0]
+    except OSError:
+        return None
+    match = re.match(rb"#!\s*(\S+)(?:\s+(\S+))?", first)
+    if not match:
+        return None
+    named, argument = os.fsdecode(match[1]), os.fsdecode(match[2] or b"")
+    return shutil.which(argument) if os.path.basename(named) == "env" and argument else named
+
+
+def _major(program: str) -> int:
+    """The major version of a program of npm, from the package it lies in."""
+    real = Path(os.path.realpath(program))
+    for folder in real.parents:
+        try:
+            version = json.loads((folder / "package.json").read_bytes())["version"]
+            return int(str(version).partition(".")[0])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return 0
+
+
+def _is_set(root: str, setting: str) -> bool:
+    name, _, table = setting.partition("#")
+    path = Path(root, name)
+    if not table:
+        return path.is_file()
+    try:
+        found: object = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    for key in table.split("."):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found is not None
+
+
+def listed(table: Table, finder: Finder) -> Sequence[tuple[Server, str]]:
+    """Every server with its program, found or not."""
+    return [(server, finder.program(server, finder.workspace)) for server in table.servers]

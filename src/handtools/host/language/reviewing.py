@@ -1,0 +1,231 @@
+"""Reviewing: what one server says about a change: of the files that changed, then of others that it broke."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from handtools.core.changes import Change
+from handtools.core.language import Delta, Diagnostic, Verdict
+from handtools.core.reviewing import delta
+from handtools.host.language.client import Client, Lost
+from handtools.host.language.depending import dependents, touched_names
+from handtools.host.language.freshness import prove
+from handtools.host.language.pool import Baseline, NotReady, Pool, Seat
+from handtools.host.language.texts import Texts, text_of
+
+CHECKED = 20
+"""Changed files that are looked at; a command may change thousands."""
+WATCHED = 2_000
+_CREATED, _CHANGED, _DELETED = 1, 2, 3
+
+
+@dataclass(slots=True)
+class Findings:
+    """What one server has said so far; the rest may follow."""
+
+    server: str
+    deltas: list[Delta] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+    elsewhere: list[Delta] = field(default_factory=list)
+    main_done: bool = False
+    done: bool = False
+
+
+@dataclass(slots=True)
+class Edited:
+    """A changed file that the server knows the language of."""
+
+    path: str
+    uri: str
+    before: str | None
+    after: str
+
+
+@dataclass(slots=True)
+class Reviewer:
+    """One change before one server."""
+
+    seat: Seat
+    pool: Pool
+    texts: Texts
+    edited: Sequence[Edited]
+    changes: Sequence[Change]
+    findings: Findings
+    ready: asyncio.Event
+    """Set when the server runs."""
+    deadline: float
+
+    async def run(self) -> None:
+        """Say what is found, as it is found."""
+        try:
+            async with self.seat.lock:
+                try:
+                    await self._look()
+                except Lost:
+                    # Once more: it is started again at once, and told everything anew.
+                    await self._look()
+        except (NotReady, Lost) as failure:
+            self._unknown(str(failure))
+        finally:
+            self.findings.main_done = self.findings.done = True
+
+    async def _look(self) -> None:
+        client = await self.pool.client(self.seat, self.deadline)
+        self.ready.set()
+        self._refresh(client)
+        edited = self.edited[:CHECKED]
+        for each in edited:
+            await self._first_sight(client, each)
+        self._announce(client)
+        for each in edited:
+            client.tell(each.uri, each.after)
+            self._stamp(each)
+        if _saves(client):
+            for each in edited:
+                client.saved(each.uri)
+        found = await asyncio.gather(*(self._verdict(client, each) for each in edited))
+        self.findings.deltas = [difference for difference, _ in found if difference is not None]
+        self.findings.verdicts = [verdict for _, verdict in found]
+        more = len(self.edited) - CHECKED
+        if more > 0:
+            self._unknown(f"{more} more changed files were not looked at", f"{more} more files")
+        self.findings.main_done = True
+        if all(verdict.standing != "unknown" for verdict in self.findings.verdicts):
+            await self._look_elsewhere(client, edited)
+
+    def _refresh(self, client: Client) -> None:
+        """Open files that somebody else has written are told as they are now."""
+        mine = {each.uri for each in self.edited}
+        for uri in [uri for uri in client.documents if uri not in mine]:
+            path = self.texts.path(uri)
+            stamp = self.texts.stamp(path) if path is not None else None
+            if path is None or stamp is None:
+                client.close(uri)
+            elif stamp != self.seat.stamps.get(uri):
+                text = text_of(self.texts.read(path))
+                if text is None:
+                    client.close(uri)
+                else:
+                    client.tell(uri, text)
+                    self.seat.stamps[uri] = stamp
+
+    async def _first_sight(self, client: Client, each: Edited) -> None:
+        """Have the server know a file as it was, so that old errors can be told from new ones."""
+        if each.uri in self.seat.baselines or each.before is None:
+            return
+        verdict = await prove(client, client.tell(each.uri, each.before), each.path, self.deadline)
+        if not client.alive:
+            raise Lost(client.fault)
+        if verdict.standing != "unknown":
+            self.seat.keep(each.uri, Baseline(each.before, verdict.errors))
+
+    def _announce(self, client: Client) -> None:
+        """Tell of changed files that are not open: what is in memory must not outlive what is on disk."""
+        events = []
+        for change in self.changes[:WATCHED]:
+            uri = self.texts.uri(change.path)
+            if change.after is None:
+                client.close(uri)
+                self.seat.baselines.pop(uri, None)
+            if uri not in client.documents:
+                kind = _DELETED if change.after is None else _CREATED if change.before is None else _CHANGED
+                events.append({"uri": uri, "type": kind})
+        if events:
+            client.notify("workspace/didChangeWatchedFiles", {"changes": events})
+
+    def _stamp(self, each: Edited) -> None:
+        stamp = self.texts.stamp(each.path)
+        if stamp is not None:
+            self.seat.stamps[each.uri] = stamp
+
+    async def _verdict(self, client: Client, each: Edited) -> tuple[Delta | None, Verdict]:
+        verdict = await prove(client, client.documents[each.uri], each.path, self.deadline)
+        if not client.alive:
+            raise Lost(client.fault)
+        if verdict.standing != "unknown" and text_of(self.texts.read(each.path)) != each.after:
+            verdict = Verdict(each.path, verdict.server, "unknown", why="the file changed again")
+        if verdict.standing == "unknown":
+            return None, verdict
+        known = self.seat.baselines.get(each.uri)
+        self.seat.keep(each.uri, Baseline(each.after, verdict.errors))
+        if known is None:
+            compared = each.before is None
+            return Delta(each.path, verdict.errors, compared=compared), verdict
+        return delta(each.path, known.text, each.after, known.diagnostics, verdict.errors), verdict
+
+    async def _look_elsewhere(self, client: Client, edited: Sequence[Edited]) -> None:
+        names = set()
+        for each in edited:
+            names |= await touched_names(each.path, each.before or "", each.after)
+        if not names:
+            return
+        mine = {each.path for each in self.changes}
+        loop = asyncio.get_running_loop()
+        suffixes = tuple(client.server.languages)
+        found = await loop.run_in_executor(None, dependents, client.root, self.texts, names, suffixes)
+        others = [path for path in found if path not in mine]
+        now = await self._seen(client, others)
+        doubtful = [path for path in now if now[path] and self.texts.uri(path) not in self.seat.baselines]
+        if doubtful:
+            await self._before(client, edited, doubtful)
+        for path, errors in now.items():
+            uri = self.texts.uri(path)
+            known, text = self.seat.baselines.get(uri), client.documents[uri].text
+            self.seat.keep(uri, Baseline(text, errors))
+            if known is not None:
+                difference = delta(path, known.text, text, known.diagnostics, errors)
+                self.findings.elsewhere += [difference] if difference.new else []
+
+    async def _before(self, client: Client, edited: Sequence[Edited], paths: Sequence[str]) -> None:
+        """Learn what was wrong in other files already, by showing the server the files as they were."""
+        flipped = [each for each in edited if each.before is not None]
+        try:
+            for each in flipped:
+                client.tell(each.uri, each.before or "")
+                self.seat.stamps.pop(each.uri, None)
+            for path, errors in (await self._seen(client, paths)).items():
+                uri = self.texts.uri(path)
+                self.seat.keep(uri, Baseline(client.documents[uri].text, errors))
+        finally:
+            for each in flipped:
+                client.tell(each.uri, each.after)
+                self._stamp(each)
+
+    async def _seen(self, client: Client, paths: Sequence[str]) -> dict[str, tuple[Diagnostic, ...]]:
+        """The proved errors of other files, as things are now."""
+        told = []
+        for path in paths:
+            uri = self.texts.uri(path)
+            text = text_of(self.texts.read(path))
+            if text is None:
+                continue
+            was_open = uri in client.documents
+            document = client.tell(uri, text)
+            if was_open and client.server.proof in {"version", "push"}:
+                document = client.reopen(uri)
+            stamp = self.texts.stamp(path)
+            if stamp is not None:
+                self.seat.stamps[uri] = stamp
+            told.append((path, document))
+        verdicts = await asyncio.gather(
+            *(prove(client, document, path, self.deadline) for path, document in told)
+        )
+        return {each.path: each.errors for each in verdicts if each.standing != "unknown"}
+
+    def _unknown(self, why: str, path: str = "") -> None:
+        paths = [path] if path else [each.path for each in self.edited[:CHECKED]]
+        known = {verdict.path for verdict in self.findings.verdicts}
+        self.findings.verdicts += [
+            Verdict(each, self.findings.server, "unknown", why=why) for each in paths if each not in known
+        ]
+
+
+def _saves(client: Client) -> bool:
+    sync = client.capabilities.get("textDocumentSync")
+    return isinstance(sync, dict) and bool(sync.get("save"))
+
+
+def remaining(deadline: float) -> float:
+    """Seconds that are left."""
+    return max(deadline - time.monotonic(), 0.0)
