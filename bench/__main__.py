@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import os
 import pkgutil
 import sys
 from pathlib import Path
@@ -25,6 +26,8 @@ def main(argv: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
+    # Benches that are not about language servers start none, whatever is installed.
+    os.environ["HANDTOOLS_LANGUAGE"] = "off"
     bench = importlib.import_module(f"bench.{arguments[0]}")
     parser = argparse.ArgumentParser(prog=f"python -m bench {arguments[0]}", description=bench.__doc__)
     parser.add_argument("--json", action="store_true", help="one JSON object per line")

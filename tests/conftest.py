@@ -5,6 +5,8 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Tests that are not about language servers start none, whatever is installed; children inherit this.
+os.environ["HANDTOOLS_LANGUAGE"] = "off"
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 MACHINE = "machine: "
 """A skip whose reason begins so is about the machine (another system, not root), and is allowed in CI."""

@@ -91,6 +91,8 @@ class Client:
         self.progress = _Progress()
         self.quiescent: bool | None = None
         """What it says about its own readiness, if it says anything."""
+        self.proved = False
+        """Whether it has proved something since it started: until then it may be loading."""
         self.fault = ""
         """Why it can't be used any more."""
         self.proposed: list[Message] = []

@@ -40,6 +40,7 @@ async def prove(client: Client, document: Document, path: str, deadline: float) 
         why = str(failure)
     if standing != "unknown" and document.version != version:
         standing, items, why = "unknown", (), "the file changed again"
+    client.proved = client.proved or standing != "unknown"
     found = read_items(items, path, document.text)
     return Verdict(path, client.server.name, standing, found, why, time.monotonic() - began)
 

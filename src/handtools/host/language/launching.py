@@ -7,6 +7,7 @@ from pathlib import Path
 from handtools.core.command import Allowance
 from handtools.host.commands.environment import environment
 from handtools.host.commands.launching import Launch, Runner
+from handtools.host.commands.runners.standing import owner_of
 from handtools.host.language.child import Child
 from handtools.host.language.client import Client
 from handtools.host.language.finding import Spoken, packages, readable
@@ -22,6 +23,8 @@ def launch(spoken: Spoken, workspace: str, cache: Path, private: Sequence[str]) 
     """The launch of a server. It writes its cache and nothing else, and has no network."""
     folder = cache / spoken.server.name
     folder.mkdir(0o700, parents=True, exist_ok=True)
+    if (owner := owner_of(workspace)) is not None:
+        os.chown(folder, *owner)
     own = {name: value.replace("{cache}", str(folder)) for name, value in spoken.server.environment.items()}
     layers = [os.environ[name] for name in _LAYERS if os.environ.get(name)]
     home = Path(os.environ.get("HOME", "/"))

@@ -53,7 +53,7 @@ class Reviewer:
     changes: Sequence[Change]
     findings: Findings
     ready: asyncio.Event
-    """Set when the server runs."""
+    """Set when the server runs and has loaded."""
     deadline: float
 
     async def run(self) -> None:
@@ -72,11 +72,14 @@ class Reviewer:
 
     async def _look(self) -> None:
         client = await self.pool.client(self.seat, self.deadline)
-        self.ready.set()
+        if client.proved:
+            self.ready.set()
         self._refresh(client)
         edited = self.edited[:CHECKED]
         for each in edited:
             await self._first_sight(client, each)
+        if client.proved:
+            self.ready.set()
         self._announce(client)
         for each in edited:
             client.tell(each.uri, each.after)
@@ -91,6 +94,7 @@ class Reviewer:
         if more > 0:
             self._unknown(f"{more} more changed files were not looked at", f"{more} more files")
         self.findings.main_done = True
+        self.ready.set()
         if all(verdict.standing != "unknown" for verdict in self.findings.verdicts):
             await self._look_elsewhere(client, edited)
 
