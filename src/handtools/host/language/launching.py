@@ -33,7 +33,7 @@ def launch(spoken: Spoken, workspace: str, cache: Path, private: Sequence[str]) 
         *(place for place in os.environ.get("PATH", "").split(os.pathsep) if place),
         *layers,
         *(str(home / each) for each in spoken.server.readable),
-        *_bases(Path(spoken.root)),
+        *_interpreters(Path(spoken.root)),
     ]
     path = os.pathsep.join([os.path.dirname(spoken.program), os.environ.get("PATH", os.defpath)])
     more = {name: os.environ[name] for name in _LAYERS if os.environ.get(name)}
@@ -71,7 +71,7 @@ async def started(spoken: Spoken, ready: Launch, runner: Runner) -> Client:
     return client
 
 
-def _bases(root: Path) -> list[str]:
+def _interpreters(root: Path) -> list[str]:
     """Where the interpreter of a project's own environment comes from."""
     found = []
     for name in (".venv", "venv"):
