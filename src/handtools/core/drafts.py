@@ -1,5 +1,6 @@
 """Drafts: text files as a call means to leave them, from the bytes that were read to the change that lands."""
 
+import builtins
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -21,6 +22,7 @@ from handtools.text.diffing import Same, first_changed_line, unified
 from handtools.text.encoding import Source, Unencodable, decode, displayed, is_binary
 from handtools.text.lines import adopt
 from handtools.text.matching import Applied, Code, Refused, render, replace
+from handtools.text.splicing import Spliced
 
 MAX_BYTES = 50_000_000
 """Files over this size are not edited as text."""
@@ -86,7 +88,7 @@ class Draft:
     path: str
     before: bytes | None
     source: Source
-    body: str
+    _text: str | Spliced
     mode: int | None = None
     """The permission bits to give it; None leaves them."""
     origin: str | None = None
@@ -129,19 +131,34 @@ class Draft:
             head, tail = outcome.spans[0].start, len(self.body) - outcome.spans[-1].end
             if self.body is not self.source.body:
                 head, tail = min(self.same.head, head), min(self.same.tail, tail)
-            self.same, self.body = Same(head, tail), outcome.text
+            self.same, self._text = Same(head, tail), outcome.result
         return outcome
+
+    @property
+    def body(self) -> str:
+        """The text as it is to be."""
+        return self._text if isinstance(self._text, str) else self._text.whole
 
     def put(self, body: str) -> None:
         """Make it another text, of which nothing is known."""
-        self.body, self.same = body, Same()
+        self._text, self.same = body, Same()
 
     def bytes(self) -> bytes:
         """The file as it is to be written."""
         try:
-            return self.source.encode(self.body)
+            return self._spliced() or self.source.encode(self.body)
         except Unencodable as failure:
             raise InvalidInput(f"`{self.path}` can't hold the new text: {failure}.") from failure
+
+    def _spliced(self) -> builtins.bytes | None:
+        """The file's own bytes around the new ones, where each character is a byte: no large text is put together."""
+        now, before = self._text, self.before
+        if isinstance(now, str) or before is None or now.text is not self.source.body:
+            return None
+        if self.source.encoding != "utf-8" or len(before) != len(now.text):
+            return None
+        around = memoryview(before)
+        return b"".join((around[: now.start], self.source.encode(now.new), around[now.end :]))
 
     def change(self) -> Change:
         """What lands."""
@@ -150,17 +167,19 @@ class Draft:
     @property
     def is_changed(self) -> bool:
         """Whether there is anything to land."""
+        if isinstance(self._text, Spliced) and self._text.text is self.source.body:
+            return not self._text.is_same or self.mode is not None
         return self.before is None or self.body != self.source.body or self.mode is not None
 
     def diff(self) -> str:
         """What is written, as a unified diff that any transport can carry."""
         was = None if self.before is None and self.origin is None else self.source.body
-        return displayed(unified(self.path, was, self.body, before_path=self.origin, same=self._counted()))
+        return displayed(unified(self.path, was, self._text, before_path=self.origin, same=self._counted()))
 
     @property
     def first_changed_line(self) -> int | None:
         """The first line that differs from the file as it was."""
-        return first_changed_line(self.source.body, self.body, same=self._counted())
+        return first_changed_line(self.source.body, self._text, same=self._counted())
 
     def _counted(self) -> Same:
         """What is the same, its lines counted: once, for a large file has many."""

@@ -36,15 +36,21 @@ async def after_change(result: Result[Any], files: GuardedFiles, deadline: float
 def net(landed: Sequence[Landed]) -> ChangeSet:
     """What several changes come to, as far as they are regular files whose bytes are known."""
     every: dict[str, Change] = {}
+    again: set[str] = set()
     for change in (change for each in landed for change in each.changes):
-        first = every.get(change.path, change)
-        every[change.path] = Change(change.path, first.before, change.after)
-    return ChangeSet(tuple(change for change in every.values() if _plain(change)))
+        first = every.get(change.path)
+        every[change.path] = change if first is None else Change(change.path, first.before, change.after)
+        again |= {change.path} if first else set()
+    # A single change is never nothing, and a large file takes long to compare.
+    nothing = {path for path in again if every[path].before == every[path].after}
+    return ChangeSet(
+        tuple(change for path, change in every.items() if _plain(change) and path not in nothing)
+    )
 
 
 def _plain(change: Change) -> bool:
     nodes = [node for node in (change.before, change.after) if node is not None]
-    return change.before != change.after and all(node.kind == "file" and node.known for node in nodes)
+    return all(node.kind == "file" and node.known for node in nodes)
 
 
 async def format_files(files: GuardedFiles, deadline: float) -> str:  # noqa: ARG001

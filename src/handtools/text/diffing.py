@@ -7,6 +7,7 @@ from typing import NamedTuple
 from handtools.text import lines
 from handtools.text.aligning import Edit, align
 from handtools.text.sliding import slide
+from handtools.text.splicing import Spliced
 
 __all__ = ["Edit", "count", "first_changed_line", "opcodes", "trim_indent", "unified"]
 
@@ -52,7 +53,7 @@ def opcodes(a: Sequence[str], b: Sequence[str]) -> list[Edit]:
 def unified(
     path: str,
     before: str | None,
-    after: str | None,
+    after: str | Spliced | None,
     *,
     context: int = 3,
     before_path: str | None = None,
@@ -79,7 +80,7 @@ def count(before: str, after: str) -> tuple[int, int]:
     return added, removed
 
 
-def first_changed_line(before: str, after: str, *, same: Same = _NOTHING) -> int | None:
+def first_changed_line(before: str, after: str | Spliced, *, same: Same = _NOTHING) -> int | None:
     """Give the first line of `after` that differs; None when the texts are equal.
 
     Where the end was removed, that is the last line left.
@@ -87,11 +88,11 @@ def first_changed_line(before: str, after: str, *, same: Same = _NOTHING) -> int
     if before == after:
         return None
     offset = _common_prefix(before, after, same.head)
-    if same.feeds is None or after.find("\r", 0, offset + 1) >= 0:
-        line = lines.line_at(after, offset)
-    else:
-        line = same.feeds + after.count("\n", same.head, offset) + 1
-    return line if offset < len(after) else max(1, min(line, lines.count(after)))
+    if same.feeds is not None and offset < len(after) and before.find("\r", 0, offset) < 0:
+        return same.feeds + before.count("\n", same.head, offset) + 1
+    text = after if isinstance(after, str) else after.whole
+    line = lines.line_at(text, offset)
+    return line if offset < len(text) else max(1, min(line, lines.count(text)))
 
 
 def trim_indent(diff: str) -> str:
@@ -126,7 +127,7 @@ def _content_rows(rows: list[str]) -> Iterator[int]:
             old, new = (int(size) if size else 1 for size in match.groups())
 
 
-def _header(path: str, before: str | None, after: str | None, before_path: str | None) -> str:
+def _header(path: str, before: str | None, after: str | Spliced | None, before_path: str | None) -> str:
     """Give the extended lines that git needs where `---` and `+++` cannot say it."""
     old = before_path or path
     title = f"diff --git {_quoted(f'a/{old}')} {_quoted(f'b/{path}')}\n"
@@ -151,7 +152,7 @@ def _quoted(path: str, *, tab: bool = False) -> str:
     return f"{path}\t" if tab and " " in path else path
 
 
-def _hunks(before: str, after: str, context: int, same: Same) -> Iterator[str]:
+def _hunks(before: str, after: str | Spliced, context: int, same: Same) -> Iterator[str]:
     margin = context + _MARGIN_LINES
     window = _window(before, after, margin, same)
     edits = opcodes(window.old, window.new)
@@ -208,7 +209,7 @@ def _range(start: int, size: int) -> str:
     return f"{start + 1 if size else start},{size}"
 
 
-def _window(before: str, after: str, margin: int, same: Same = _NOTHING) -> _Window:
+def _window(before: str, after: str | Spliced, margin: int, same: Same = _NOTHING) -> _Window:
     """Cut out the rows around all changes.
 
     Comparing the texts before they are split keeps a small edit of a large file cheap.
@@ -251,7 +252,7 @@ def _rows(text: str) -> list[str]:
     return rows
 
 
-def _common_prefix(a: str, b: str, known: int = 0) -> int:
+def _common_prefix(a: str, b: str | Spliced, known: int = 0) -> int:
     """Give the length of the common prefix, of which `known` characters need no look."""
     at, most = min(known, len(a), len(b)), min(len(a), len(b))
     step = 64
@@ -263,7 +264,7 @@ def _common_prefix(a: str, b: str, known: int = 0) -> int:
     return most
 
 
-def _common_suffix(a: str, b: str, known: int = 0) -> int:
+def _common_suffix(a: str, b: str | Spliced, known: int = 0) -> int:
     """Give the length of the common suffix, of which `known` characters need no look."""
     at, most = min(known, len(a), len(b)), min(len(a), len(b))
     step = 64

@@ -2,6 +2,7 @@
 
 from handtools.text import lines
 from handtools.text.matching import Applied, Refused, Span, Window, replace
+from handtools.text.splicing import Spliced
 
 
 def insert(body: str, line: int, text: str) -> str:
@@ -15,7 +16,7 @@ def insert(body: str, line: int, text: str) -> str:
     if at == len(body) and body[-1] not in "\r\n":
         # A file without a final line end stays one.
         return body + end + closed.removesuffix(end)
-    return lines.spliced(body, at, at, closed)
+    return Spliced(body, at, at, closed).whole
 
 
 def _ending_near(body: str, at: int) -> str:
@@ -35,7 +36,7 @@ def replace_verbatim(body: str, old: str, new: str) -> Applied | Refused:
         at = body.find(needle) if needle else -1
         if at >= 0 and needle != wanted and body.find(needle, at + 1) < 0:
             span = Span(at, at + len(needle))
-            return Applied(text=lines.spliced(body, at, span.end, wanted), tier="exact", spans=(span,))
+            return Applied(result=Spliced(body, at, span.end, wanted), tier="exact", spans=(span,))
     outcome = replace(body, old, new)
     return outcome if isinstance(outcome, Refused) else _nearly(body, outcome)
 

@@ -80,12 +80,6 @@ def offset_of(text: str, line: int) -> int:
     return offset
 
 
-def spliced(text: str, start: int, end: int, new: str) -> str:
-    """Give `text` with `new` in the place of what stands between two offsets."""
-    # One result of the right size: adding up copies a large text twice.
-    return "".join((text[:start], new, text[end:]))
-
-
 def number(lines: Sequence[str], start: int) -> str:
     """Render rows of line number, tab and text; the lines may carry their ends."""
     fed = bool(lines) and lines[0].endswith("\n")

@@ -10,6 +10,7 @@ from handtools.text.matching.outcomes import Applied, Hint, Refused, Span
 from handtools.text.matching.pages import Page, offsets
 from handtools.text.matching.replaying import replay
 from handtools.text.matching.tiers import Match
+from handtools.text.splicing import Spliced
 
 MOST_PLACES = 20
 _HEAD = re.compile(r"[A-Za-z0-9_]+")
@@ -44,7 +45,7 @@ def replace_exact(page: Page, old: str, new: str, hint: Hint | None) -> Applied 
         return None
     if text is body:
         span = Span(at, at + len(needle))
-        return Applied(text=lines.spliced(body, at, span.end, wanted), tier="exact", spans=(span,))
+        return Applied(result=Spliced(body, at, span.end, wanted), tier="exact", spans=(span,))
     return _replace_lines(page, at, needle, wanted)
 
 
@@ -60,8 +61,9 @@ def replace_every(page: Page, old: str, new: str) -> Applied | None:
         at = body.find(needle, at + len(needle))
     if not spans:
         return None
+    start, stop = spans[0].start, spans[-1].end
     return Applied(
-        text=body.replace(needle, wanted),
+        result=Spliced(body, start, stop, body[start:stop].replace(needle, wanted)),
         tier="exact",
         spans=tuple(spans),
         notes=tuple(_inside_words(body, spans)),
@@ -168,5 +170,5 @@ def _replace_lines(page: Page, at: int, old: str, new: str) -> Applied:
     first = view.count("\n", 0, start)
     match = Match(tuple(range(first, first + len(mine))), first, first + len(mine), Loss.NOTHING)
     span = page.span(first, match.last)
-    text = page.text[: span.start] + replay(page, match, mine, theirs) + page.text[span.end :]
-    return Applied(text=text, tier="exact", spans=(span,))
+    written = replay(page, match, mine, theirs)
+    return Applied(result=Spliced(page.text, span.start, span.end, written), tier="exact", spans=(span,))

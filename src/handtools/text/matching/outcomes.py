@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from handtools.text.splicing import Spliced
+
 Tier: TypeAlias = Literal[
     "exact",
     "trailing white space",
@@ -53,10 +55,15 @@ class Hint:
 class Applied:
     """The new body, and how the old text was found."""
 
-    text: str
+    result: Spliced
     tier: Tier
     spans: tuple[Span, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The new body as one string."""
+        return self.result.whole
 
     @property
     def count(self) -> int:

@@ -1,6 +1,7 @@
 """Replacing: one edit of one text, decided rule by rule; the first rule that finds anything decides."""
 
 from collections.abc import Iterable
+from dataclasses import replace as replaced
 
 from handtools.text import lines, merging
 from handtools.text.matching import cleaning, eliding, guarding, refusing, typos
@@ -11,6 +12,7 @@ from handtools.text.matching.outcomes import Applied, Hint, Refused, Span, Uncle
 from handtools.text.matching.pages import Page, common_start
 from handtools.text.matching.replaying import replay
 from handtools.text.matching.tiers import Match, candidates, closest, tells_enough
+from handtools.text.splicing import Spliced
 
 Outcome = Applied | Refused
 _MOST_ENDS = 5
@@ -29,10 +31,10 @@ def replace(
     outcome = _every(page, old, new) if every else _decide(page, old, new, hint, seen)
     if isinstance(outcome, Refused):
         return outcome
-    if outcome.text == body:
+    if outcome.result.is_same:
         return Refused(code="no_change", message="The edit would leave the file as it is.")
-    if len(outcome.text) > max(guarding.LARGEST_CHARS, 2 * len(body)):
-        return Refused(code="too_large", message=f"The file would grow to {len(outcome.text)} characters.")
+    if (size := len(outcome.result)) > max(guarding.LARGEST_CHARS, 2 * len(body)):
+        return Refused(code="too_large", message=f"The file would grow to {size} characters.")
     return outcome
 
 
@@ -77,10 +79,12 @@ def _remembered(page: Page, old: str, new: str, seen: str) -> Outcome | None:
         return refusing.stale(page, first.line - 1, first.line - 1 + height)
     if merged.text == page.text:
         return Refused(code="already_applied", message="The file already has this change.")
+    span = _changed(page.text, merged.text)
+    written = merged.text[span.start : len(merged.text) - len(page.text) + span.end]
     return Applied(
-        text=merged.text,
+        result=Spliced(page.text, span.start, span.end, written),
         tier="text as last read",
-        spans=(_changed(page.text, merged.text),),
+        spans=(span,),
         notes=edited.notes,
     )
 
@@ -99,7 +103,7 @@ def _read(page: Page, reading: Reading, hint: Hint | None) -> Outcome | None:
         if refusal := guarding.check(reading.old, reading.new):
             return refusal
         if isinstance(outcome := replace_exact(page, reading.old, reading.new, hint), Applied):
-            return Applied(text=outcome.text, tier=outcome.tier, spans=outcome.spans, notes=reading.notes)
+            return replaced(outcome, notes=reading.notes)
         if outcome is not None:
             return outcome
     old, new = argument_lines(reading.old, reading.new)
@@ -135,18 +139,19 @@ def argument_lines(old: str, new: str) -> tuple[list[str], list[str]]:
 def _replayed(page: Page, parts: Iterable[tuple[Match, list[str], list[str]]], reading: Reading) -> Outcome:
     """Write the change of each part on the file's own lines."""
     parts = list(parts)
-    text = page.text
     spans: list[Span] = []
-    for match, old, new in reversed(parts):
+    pieces: list[str] = []
+    for match, old, new in parts:
         try:
             written = replay(page, match, old, new)
         except Unclear as why:
             return refusing.unclear(page, why, match.first, match.last, "\n".join(old))
         span = page.span(match.first, match.last)
-        text = lines.spliced(text, span.start, span.end, written)
-        spans.insert(0, span)
+        pieces += [page.text[spans[-1].end : span.start] if spans else "", written]
+        spans.append(span)
+    result = Spliced(page.text, spans[0].start, spans[-1].end, "".join(pieces))
     tier = max((match for match, _, _ in parts), key=lambda match: match.rank).tier
-    return Applied(text=text, tier=tier, spans=tuple(spans), notes=reading.notes)
+    return Applied(result=result, tier=tier, spans=tuple(spans), notes=reading.notes)
 
 
 def _elided(page: Page, reading: Reading) -> Outcome | None:
@@ -175,7 +180,7 @@ def _elided(page: Page, reading: Reading) -> Outcome | None:
     outcome = _replayed(page, laid, reading)
     if isinstance(outcome, Refused):
         return outcome
-    return Applied(text=outcome.text, tier="omitted lines", spans=outcome.spans, notes=outcome.notes)
+    return replaced(outcome, tier="omitted lines")
 
 
 def _spans(found: list[list[Match]]) -> list[tuple[int, int]]:
@@ -202,4 +207,4 @@ def _respelt(page: Page, reading: Reading, hint: Hint | None) -> Outcome | None:
     only = outcomes[0]
     if isinstance(only, Refused):
         return only
-    return Applied(text=only.text, tier="spelling", spans=only.spans, notes=only.notes)
+    return replaced(only, tier="spelling")

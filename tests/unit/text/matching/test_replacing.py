@@ -1,11 +1,12 @@
 from handtools.text.matching import Applied, Hint, Refused, Span, replace
+from handtools.text.splicing import Spliced
 
 BLOCK = "def area(width, height):\n    result = width * height\n    return result\n"
 
 
 def test_an_exact_match_is_replaced_and_says_where():
     outcome = replace("a\nb\nc\n", "b", "x")
-    assert outcome == Applied(text="a\nx\nc\n", tier="exact", spans=(Span(2, 3),))
+    assert outcome == Applied(result=Spliced("a\nb\nc\n", 2, 3, "x"), tier="exact", spans=(Span(2, 3),))
     assert outcome.count == 1
 
 

@@ -1,0 +1,34 @@
+"""A spliced text can be cut like the string it stands for."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handtools.text.diffing import Same, first_changed_line, unified
+from handtools.text.splicing import Spliced
+
+TEXT = st.text("ab\r\né", max_size=30)
+
+
+@st.composite
+def splices(draw):
+    text, new = draw(TEXT), draw(TEXT)
+    start = draw(st.integers(0, len(text)))
+    return Spliced(text, start, draw(st.integers(start, len(text))), new)
+
+
+@given(splices(), st.integers(-40, 70) | st.none(), st.integers(-40, 70) | st.none())
+def test_slices_are_those_of_the_whole(spliced, start, stop):
+    assert spliced[start:stop] == spliced.whole[start:stop]
+    assert len(spliced) == len(spliced.whole)
+    assert spliced.is_same == (spliced.whole == spliced.text)
+
+
+@given(splices())
+def test_diffs_are_those_of_the_whole(spliced):
+    tail = len(spliced.text) - spliced.end
+    feeds = spliced.text.count("\n", 0, spliced.start)
+    same = Same(spliced.start, tail, feeds)
+    if not spliced.is_same:
+        assert unified("a", spliced.text, spliced, same=same) == unified("a", spliced.text, spliced.whole)
+        line = first_changed_line(spliced.text, spliced.whole)
+        assert first_changed_line(spliced.text, spliced, same=same) == line
