@@ -151,7 +151,7 @@ class Draft:
             raise InvalidInput(f"`{self.path}` can't hold the new text: {failure}.") from failure
 
     def _spliced(self) -> builtins.bytes | None:
-        """The file's own bytes around the new ones, where every character is a byte: a large text stays in parts."""
+        """The file's own bytes around the new ones, where every character is a byte; no text is put together."""
         now, before = self._text, self.before
         if isinstance(now, str) or before is None or now.text is not self.source.body:
             return None
