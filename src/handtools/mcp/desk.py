@@ -15,6 +15,7 @@ from handtools.core.call import Call
 from handtools.core.errors import HandtoolsError
 from handtools.core.result import Result
 from handtools.mcp import asking
+from handtools.mcp.claims import Claims
 from handtools.mcp.following import Follower
 from handtools.mcp.identity import Identity, digest, identify
 from handtools.mcp.metrics import Metrics
@@ -54,6 +55,8 @@ class Desk:
     scope: str = ""
     """Within which request ids are unique; empty where connections come and go."""
     asks: Asks = "client"
+    claims: Claims | None = None
+    """Where other processes serve the same workspace to the same clients."""
     metrics: Metrics = field(default_factory=Metrics)
     _flights: dict[str, _Flight] = field(default_factory=dict)
     _group: TaskGroup | None = None
@@ -131,16 +134,33 @@ class Desk:
         flight = self._flights.get(call.id)
         if flight is None:
             if self._group is None:
-                return await self.attended.call(call)
+                return await self._once(call)
             flight = self._flights[call.id] = _Flight()
             self._group.start_soon(self._fly, call, flight)
         await flight.done.wait()
-        return flight.result or await self.attended.call(call)
+        return flight.result or await self._once(call)
+
+    async def resume(self, call_id: str, reply: Reply) -> Result[Any]:
+        """Go on with a call that waits; answered twice, it goes on once."""
+        if self.claims is None:
+            return await self.attended.resume(call_id, reply)
+        async with self.claims.hold(call_id):
+            return await self.attended.resume(call_id, reply)
+
+    async def _once(self, call: Call) -> Result[Any]:
+        """Run a call that another process may be asked for, too: whoever comes second finds what was recorded."""
+        if self.claims is None:
+            return await self.attended.call(call)
+        async with self.claims.hold(call.id):
+            result = await self.attended.call(call)
+            # What only looks is recorded a moment later, but the next one comes when we let go.
+            self.toolbox.workspace.journal.calls.recall(call.id)
+            return result
 
     async def _fly(self, call: Call, flight: _Flight) -> None:
         self.metrics.running += 1
         try:
-            flight.result = await self.attended.call(call)
+            flight.result = await self._once(call)
         finally:
             self.metrics.running -= 1
             self._flights.pop(call.id, None)
@@ -159,15 +179,16 @@ class Desk:
     ) -> tuple[Call, bool]:
         meta: Mapping[str, Any] = ctx.meta or {}
         args = params.arguments or {}
-        scope = self.scope or _http_session(ctx)
-        found: Identity = identify(meta, ctx.request_id, scope, params.name, args)
+        scope = self.scope or _header(ctx, "mcp-session-id")
+        key = _header(ctx, "idempotency-key")
+        found: Identity = identify(meta, ctx.request_id, scope, params.name, args, key=key)
         call_id = self.own(found.call_id) if found.chosen else found.call_id
-        session = str(meta.get(SESSION) or _http_session(ctx) or self.session)
+        session = str(meta.get(SESSION) or _header(ctx, "mcp-session-id") or self.session)
         agent = self.agent or _client_name(ctx)
         return Call(tool=params.name, args=args, id=call_id, session=session, agent=agent), found.chosen
 
     async def _run(self, ctx: "ServerRequestContext[Any, Any]", call: Call, *, chosen: bool) -> Result[Any]:
-        run = partial(self.run, call) if chosen else partial(self.attended.call, call)
+        run = partial(self.run, call) if chosen else partial(self._once, call)
         if "progress_token" not in (ctx.meta or {}):
             return await run()
         if self.toolbox.workspace.journal.calls.recall(call.id) is not None:
@@ -194,7 +215,7 @@ class Desk:
             # Left open, answered elsewhere, or not the client's to answer: how it stands now.
             same = Call(tool=params.name, args=params.arguments or {}, id=call_id)
             return await self.attended.call(kept.call if kept else same)
-        return await self.attended.resume(call_id, reply)
+        return await self.resume(call_id, reply)
 
     async def _settle(
         self, ctx: "ServerRequestContext[Any, Any]", call_id: str, result: Result[Any]
@@ -204,7 +225,7 @@ class Desk:
             reply = await self._reply(ctx, result.request)
             if reply is None:
                 break
-            result = await self.attended.resume(call_id, reply)
+            result = await self.resume(call_id, reply)
         return result
 
     async def _reply(self, ctx: "ServerRequestContext[Any, Any]", approval: Approval) -> Reply | None:
@@ -234,9 +255,9 @@ async def _elicited(ctx: "ServerRequestContext[Any, Any]", approval: Approval) -
     return asking.reply(said.action, said.content)
 
 
-def _http_session(ctx: "ServerRequestContext[Any, Any]") -> str:
+def _header(ctx: "ServerRequestContext[Any, Any]", name: str) -> str:
     headers = getattr(ctx.request, "headers", None) or {}
-    return str(headers.get("mcp-session-id") or "")
+    return str(headers.get(name) or "")
 
 
 def _client_name(ctx: "ServerRequestContext[Any, Any]") -> str:

@@ -73,7 +73,7 @@ class Extension:
             raise _refused("This token may not answer: a person does, with `handtools approve`.")
         remember: Any = asked.remember if asked.remember in {"once", "session", "project"} else "once"
         reply = Reply(asked.allow, remember, asked.message)
-        return _result(await _told(self._desk.attended.resume(self._id(asked), reply)))
+        return _result(await _told(self._desk.resume(self._id(asked), reply)))
 
     async def cancel(self, _ctx: object, asked: Asked) -> Json:
         """Take a running call back."""

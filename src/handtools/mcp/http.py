@@ -13,7 +13,9 @@ import anyio
 from anyio.abc import TaskGroup
 
 from handtools.core.errors import UsageError
+from handtools.host.state import state_folder
 from handtools.mcp.asgi import App, Receive, Scope, Send
+from handtools.mcp.claims import Claims
 from handtools.mcp.desk import Desk
 from handtools.mcp.door import BODY_BYTES, LOOPBACK, Door
 from handtools.mcp.grants import Grant, Grants
@@ -96,6 +98,7 @@ class Site:
             agent=grant.name,
             session=f"mcp-{grant.name}",
             asks=grant.asks,
+            claims=Claims(state_folder(grant.workspace) / "claims") if self.place.stateless else None,
             metrics=self.metrics,
         )
         await stack.enter_async_context(desk.open())

@@ -23,14 +23,21 @@ class Identity(NamedTuple):
 
 
 def identify(
-    meta: Mapping[str, Any] | None, request_id: object, scope: str, tool: str, args: Mapping[str, Any]
+    meta: Mapping[str, Any] | None,
+    request_id: object,
+    scope: str,
+    tool: str,
+    args: Mapping[str, Any],
+    *,
+    key: str = "",
 ) -> Identity:
     """The id of a call: the client's own, or one made of what a repeated request has in common with the first.
 
-    `scope` names the connection or session within which request ids are unique; without one (HTTP of the current
-    protocol keeps no sessions) two requests can't be told to be the same, and each is a call of its own.
+    `key` is what came as Idempotency-Key, HTTP's own way to name a request that may come twice. `scope` names the
+    connection or session within which request ids are unique; without one (HTTP of the current protocol keeps no
+    sessions) two requests can't be told to be the same, and each is a call of its own.
     """
-    named = (meta or {}).get(CALL_ID)
+    named = (meta or {}).get(CALL_ID) or key
     if isinstance(named, str) and named:
         return Identity(named if SAFE.fullmatch(named) else digest("named", named), chosen=True)
     used = (meta or {}).get(TOOL_USE_ID)

@@ -119,7 +119,13 @@ def serve(port: int, tokens: dict[str, Path], **options: object) -> None:
         Grant(name=folder.name, sha256=digest_of(token), workspace=folder, **options.get(folder.name, {}))
         for token, folder in tokens.items()
     ]
-    place = Place(port=port, header_seconds=1.0, body_seconds=1.0, grace=float(options.get("grace", 5.0)))
+    place = Place(
+        port=port,
+        header_seconds=1.0,
+        body_seconds=1.0,
+        grace=float(options.get("grace", 5.0)),
+        stateless=bool(options.get("stateless")),
+    )
     site = Site(Grants(grants), place, {grant.name: workshop(grant.workspace) for grant in grants})
     anyio.run(run_site, site)
 
