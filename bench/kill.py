@@ -27,7 +27,6 @@ from handtools.core.command import Allowance, Command, Shown
 from handtools.core.visits import Visit
 from handtools.host.commands.launching import Runner
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.commands.runners.plain import PlainRunner
 from handtools.host.store import FolderStore
 
 Ending = Literal["exit", "timeout", "cancel"]
@@ -125,11 +124,9 @@ def run(options: argparse.Namespace) -> Iterable[Figure]:
 
 def runner_named(name: str) -> Runner:
     """A runner by its name."""
-    if name == "bubblewrap":
-        from handtools.host.commands.runners.bubblewrap import BubblewrapRunner
+    from handtools.host.commands.runners.choosing import choose
 
-        return BubblewrapRunner()
-    return PlainRunner()
+    return choose(wanted=name).runner
 
 
 async def _all(commands: LocalCommands, runs: int, tally: Tally) -> None:

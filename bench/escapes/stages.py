@@ -15,6 +15,7 @@ from handtools.core.command import Allowance
 from handtools.host.commands.launching import Launch, Runner
 from handtools.host.commands.processes.running import run_process
 from handtools.host.commands.runners.choosing import confining, ladder
+from handtools.host.commands.runners.container import ContainerRunner
 
 BARE = "none"
 PASSED_ON = (200, 201, 202)
@@ -26,7 +27,7 @@ Stage = Callable[[Script, Path, dict[str, str]], tuple[int | None, bytes]]
 def stages() -> dict[str, Stage]:
     """Every way that works on this machine, by name."""
     found: dict[str, Stage] = {BARE: _bare}
-    for runner in reversed(ladder()):
+    for runner in (*reversed(ladder()), ContainerRunner()):
         if not runner.available():
             found[runner.name] = _under(runner)
     if "bubblewrap" in found:

@@ -23,16 +23,20 @@ class BestCapture:
         return problem(self._root, self._vault)
 
     @cached_property
-    def _chosen(self) -> Capture:
-        if self.problem:
-            return ScanCapture(self._root, self._vault)
+    def _layers(self) -> Capture:
         return OverlayCapture(self._root, self._vault)
+
+    @cached_property
+    def _looking(self) -> Capture:
+        return ScanCapture(self._root, self._vault)
 
     def begin(self, launch: Launch, name: str) -> Capturing:
         """Make ready for a command."""
-        return self._chosen.begin(launch, name)
+        chosen = self._looking if launch.in_place or self.problem else self._layers
+        return chosen.begin(launch, name)
 
     def close(self) -> None:
         """Let go of what is kept for the next command."""
-        if "_chosen" in self.__dict__:
-            self._chosen.close()
+        for name in ("_layers", "_looking"):
+            if name in self.__dict__:
+                self.__dict__[name].close()

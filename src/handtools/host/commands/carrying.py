@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from handtools.core.command import Show
 from handtools.host.commands.capturing import Capture, Capturing, Delta
-from handtools.host.commands.launching import Launch, Runner
+from handtools.host.commands.launching import Keeping, Launch, Runner
 from handtools.host.commands.network.egress import reaching
 from handtools.host.commands.runners.choosing import confining
 
@@ -27,7 +27,8 @@ class Carrier:
     @contextmanager
     def carry(self, launch: Launch) -> Iterator[Launch]:
         """The launch as it is to be executed; afterwards, what it changed. Blocking: for a thread of its own."""
-        self._capturing = capturing = self.capture.begin(launch, self.name)
+        in_place = isinstance(self.runner, Keeping) and not self.runner.layered
+        self._capturing = capturing = self.capture.begin(replace(launch, in_place=in_place), self.name)
         try:
             with (
                 reaching(capturing.launch, self.show) as egress,

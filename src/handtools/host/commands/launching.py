@@ -1,8 +1,9 @@
 """A launch: what is to be executed, and everything a runner needs to confine it."""
 
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from handtools.core.command import Allowance, Network
 
@@ -29,6 +30,35 @@ class Mount:
     kind: str = ""
     flags: int = 0
     options: str = ""
+
+
+class Attending(Protocol):
+    """Whoever starts a launch, ends it and says how it went, in the words of `processes/orders.py`."""
+
+    @property
+    def line(self) -> socket.socket:
+        """Where it answers."""
+        ...
+
+    def order(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
+        """Tell it something."""
+        ...
+
+    def abandon(self) -> None:
+        """It does not answer: end it and all that it started."""
+        ...
+
+
+class Crew(Protocol):
+    """Where launches find someone to attend to them."""
+
+    def take(self) -> Any:
+        """One that is free."""
+        ...
+
+    def give_back(self, hired: Any) -> None:
+        """It has nothing to do any more."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +90,11 @@ class Launch:
     writable: tuple[str, ...] = ()
     """Absolute paths outside the workspace that it may write: its caches."""
     overlay: Overlay | None = None
+    in_place: bool = False
+    """Whether no layer can be put under it, so that it writes to the workspace itself."""
     allowance: Allowance = field(default_factory=Allowance)
+    crew: Crew | None = None
+    """Who attends to it; None is a supervisor on this machine."""
 
     # What a runner may have done in the new process, in this order, between fork and exec.
     unshare: int = 0
@@ -108,4 +142,18 @@ class Runner(Protocol):
 
     def confine(self, launch: Launch) -> Launch:
         """The launch with its boundary around it."""
+        ...
+
+
+@runtime_checkable
+class Keeping(Protocol):
+    """A runner that keeps things for a workspace from one command to the next."""
+
+    @property
+    def layered(self) -> bool:
+        """Whether a layer can be put under its commands."""
+        ...
+
+    def leave(self, root: str) -> None:
+        """Let go of what is kept for a workspace."""
         ...

@@ -17,7 +17,7 @@ from handtools.host.commands.capturing import Capture, NoCapture
 from handtools.host.commands.carrying import Carrier
 from handtools.host.commands.environment import environment
 from handtools.host.commands.exits import exit_of, notes_of, output_name
-from handtools.host.commands.launching import Launch, Runner
+from handtools.host.commands.launching import Keeping, Launch, Runner
 from handtools.host.commands.network.egress import reaching
 from handtools.host.commands.processes.running import Ended, Running, run_process
 from handtools.host.commands.runners.choosing import choose, confining
@@ -147,9 +147,12 @@ class LocalCommands:
         return await self._jobs.kill(job_id, session)
 
     def close(self) -> None:
-        """End every job."""
+        """End every job, and let go of what the runner kept for them."""
         self._jobs.close()
         self._capture.close()
+        runner = self.__dict__.get("runner")
+        if isinstance(runner, Keeping):
+            runner.leave(self._root)
 
     def _tidy(self) -> None:
         """Let go of old outputs, now and then."""

@@ -101,7 +101,7 @@ def make() -> Group:
     """A new group below our own; an empty one when this user may not."""
     group = Group()
     name = f"{_MARK}{os.getpid()}"
-    for controllers, folder in _ours():
+    for controllers, folder in _folders():
         with contextlib.suppress(OSError):
             _sweep(folder)
             path = f"{folder}/{name}"
@@ -122,8 +122,23 @@ def make() -> Group:
     return group
 
 
-def _ours() -> list[tuple[list[str], str]]:
-    """Our folder in each hierarchy of use, with the controllers it stands for; none for the unified one."""
+def of(pid: int) -> Group:
+    """The group that another process is in, to look at; an empty one when it can't be seen."""
+    group = Group()
+    for controllers, folder in _folders(str(pid)):
+        if not os.path.exists(f"{folder}/cgroup.procs"):
+            continue
+        if controllers:
+            group.controllers |= dict.fromkeys(controllers, folder)
+        else:
+            group.unified = folder
+            enabled = _read(f"{folder}/cgroup.controllers").split()
+            group.controllers |= {c: folder for c in ("memory", "pids") if c in enabled}
+    return group
+
+
+def _folders(process: str = "self") -> list[tuple[list[str], str]]:
+    """The folder of a process in each hierarchy of use, with its controllers; none for the unified one."""
     mounted: dict[str, str] = {}
     for line in _read("/proc/self/mountinfo").splitlines():
         before, _, after = line.partition(" - ")
@@ -133,7 +148,7 @@ def _ours() -> list[tuple[list[str], str]]:
         elif kind == "cgroup":
             mounted |= dict.fromkeys(options.split()[-1].split(","), before.split()[4])
     found: dict[str, list[str]] = {}
-    for line in _read("/proc/self/cgroup").splitlines():
+    for line in _read(f"/proc/{process}/cgroup").splitlines():
         _, names, path = line.split(":", 2)
         wanted = [name for name in names.split(",") if name in {"memory", "pids"}]
         home = mounted.get(names.split(",")[0])

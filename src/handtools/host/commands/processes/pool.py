@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from handtools.core.errors import HostError
+from handtools.host.commands.processes import groups
 from handtools.host.commands.processes.orders import Gone, receive, send
 
 IDLE = 2
@@ -35,6 +36,13 @@ class Hired:
     def order(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
         """Tell it something; raises `Gone` when it is not there."""
         send(self.line, message, fds)
+
+    def abandon(self) -> None:
+        """It does not answer: end it, and what is in its group."""
+        self.process.kill()
+        self.dismiss()
+        for folder in self.folders:
+            groups.kill(folder)
 
     def dismiss(self) -> None:
         """Let it go: it ends what it runs, then itself."""

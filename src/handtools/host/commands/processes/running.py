@@ -20,12 +20,12 @@ import anyio
 
 from handtools.core.command import Shown
 from handtools.core.errors import HostError, ToolError
-from handtools.host.commands.launching import Launch
-from handtools.host.commands.processes import groups, pseudo
+from handtools.host.commands.launching import Attending, Launch
+from handtools.host.commands.processes import pseudo
 from handtools.host.commands.processes.collecting import Collected
 from handtools.host.commands.processes.ending import end_marked
 from handtools.host.commands.processes.orders import Gone, receive
-from handtools.host.commands.processes.pool import POOL, Hired
+from handtools.host.commands.processes.pool import POOL
 from handtools.host.commands.processes.starting import MARK, extra_fds, start_order
 from handtools.host.commands.processes.watching import Over
 from handtools.text.terminal import decoded, plain
@@ -38,6 +38,7 @@ Stage = Callable[[Launch], AbstractContextManager[Launch]]
 READ_BYTES = 256 << 10
 SHOW_SECONDS = 0.1
 SHOWN_BYTES = 4 << 10
+STARTING_SECONDS = 120.0
 ENDING_SECONDS = 8.0
 """After this a supervisor that does not answer is itself ended."""
 
@@ -143,37 +144,39 @@ class Running:
             os.close(self._closer)
 
     def _carried(self, launch: Launch) -> Ended:
-        hired = POOL.take()
+        crew = launch.crew or POOL
+        hired = crew.take()
         try:
             answer = self._follow(hired, launch)
         except Gone:
             answer = self._lost(hired)
         else:
-            POOL.give_back(hired)
+            crew.give_back(hired)
         self._drain()
         self.output.close()
         return self._read(answer)
 
-    def _follow(self, hired: Hired, launch: Launch) -> dict[str, Any]:
+    def _follow(self, hired: Attending, launch: Launch) -> dict[str, Any]:
         """Start it, read until it has ended, and give back what the supervisor says."""
         hired.order(start_order(launch, self._mark), (*self._pipes.theirs, *extra_fds(launch)))
-        answer, _ = receive(hired.line)
-        self._pipes.close_theirs()
-        if "refused" in answer:
-            return answer
         line, source = hired.line.fileno(), self._pipes.source
         waiting = select.poll()
         for fd in (line, source, self._wake):
             waiting.register(fd, select.POLLIN)
         shown = time.monotonic()
-        deadline = shown + launch.allowance.seconds
+        # Its time begins when it runs: what carries it may have to be made first.
+        deadline = shown + STARTING_SECONDS
         while True:
             ready = {fd for fd, _ in waiting.poll(self._pause(shown, deadline))}
             if source in ready and not self._take():
                 waiting.unregister(source)
-            if line in ready:
-                return receive(hired.line)[0]
             now = time.monotonic()
+            if line in ready:
+                answer, _ = receive(hired.line)
+                if "pid" not in answer:
+                    return answer
+                self._pipes.close_theirs()
+                deadline = now + launch.allowance.seconds
             if self._wake in ready or now >= deadline:
                 self._how = self._wanted or "timeout"
                 hired.order({"order": "end", "gently": True})
@@ -182,7 +185,7 @@ class Running:
                 shown = now
                 self._tell(self._show)
 
-    def _ending(self, hired: Hired) -> dict[str, Any]:
+    def _ending(self, hired: Attending) -> dict[str, Any]:
         """The last words of a supervisor that has been told to end it, without letting the pipe fill up."""
         waiting = select.poll()
         waiting.register(hired.line.fileno(), select.POLLIN)
@@ -191,17 +194,16 @@ class Running:
         while (left := deadline - time.monotonic()) > 0:
             ready = {fd for fd, _ in waiting.poll(left * 1000)}
             if hired.line.fileno() in ready:
-                return receive(hired.line)[0]
+                answer, _ = receive(hired.line)
+                if "pid" not in answer:
+                    return answer
             if self._pipes.source in ready and not self._take():
                 waiting.unregister(self._pipes.source)
         raise Gone
 
-    def _lost(self, hired: Hired) -> dict[str, Any]:
+    def _lost(self, hired: Attending) -> dict[str, Any]:
         """The supervisor is gone or stuck: its child dies with it, the others are found by their mark."""
-        hired.process.kill()
-        hired.dismiss()
-        for folder in hired.folders:
-            groups.kill(folder)
+        hired.abandon()
         self._how = self._wanted or "killed"
         survivors = end_marked(f"{MARK}={self._mark}")
         return {

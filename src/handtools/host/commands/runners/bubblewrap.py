@@ -15,7 +15,7 @@ from handtools.host.commands.launching import Launch
 from handtools.host.commands.runners import bubblewrap_hidden as hidden
 from handtools.host.commands.runners import bubblewrap_profile as profile
 from handtools.host.commands.runners import seccomp
-from handtools.host.commands.runners.bubblewrap_finding import Finder, Found
+from handtools.host.commands.runners.bubblewrap_finding import Finders
 from handtools.host.commands.runners.bubblewrap_profile import Masks, Sizes
 from handtools.host.commands.runners.standing import bounded, owner_of, reachable
 
@@ -38,7 +38,7 @@ class BubblewrapRunner:
     def __init__(self, *, sizes: Sizes | None = None, readable: Iterable[str] = ()) -> None:
         self._sizes = sizes or Sizes()
         self._readable = tuple(readable)
-        self._finders: dict[tuple[object, ...], Finder] = {}
+        self._finders = Finders()
 
     def available(self) -> str:
         """Empty when it works on this machine, else why not."""
@@ -51,7 +51,7 @@ class BubblewrapRunner:
                 f"{launch.root} can't be a workspace in a sandbox: the system itself lies in it."
             )
         user = launch.user or owner_of(launch.root)
-        found = self._found(launch)
+        found = self._finders.found(launch.root, launch.private, launch.read_only)
         home = profile.private_home(launch)
         hide, notes = self._masks(launch, found.private, as_root=os.geteuid() == 0 and user is None)
         made: list[int] = []
@@ -87,22 +87,6 @@ class BubblewrapRunner:
             places=profile.in_memory(home),
             notes=(*launch.notes, *notes),
         )
-
-    def _found(self, launch: Launch) -> Found:
-        """What the policy's globs mean in this workspace; absolute paths mean themselves."""
-        globs = tuple(
-            tuple(each for each in given if not each.startswith(f"{launch.root}/"))
-            for given in (launch.private, launch.read_only)
-        )
-        paths = [
-            [each for each in given if each.startswith(f"{launch.root}/")]
-            for given in (launch.private, launch.read_only)
-        ]
-        key = (launch.root, *globs)
-        if key not in self._finders:
-            self._finders[key] = Finder(launch.root, *globs)
-        found = self._finders[key].found() if any(globs) else Found((), ())
-        return Found((*found.private, *paths[0]), (*found.read_only, *paths[1]))
 
     def _masks(
         self, launch: Launch, private_paths: Iterable[str], *, as_root: bool

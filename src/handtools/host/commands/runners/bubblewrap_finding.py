@@ -105,3 +105,22 @@ class Finder:
         except OSError:
             return
         self._folders[folder] = (changed, frozenset(private), frozenset(kept))
+
+
+class Finders:
+    """One finder for each workspace and policy, kept from command to command."""
+
+    def __init__(self) -> None:
+        self._finders: dict[tuple[object, ...], Finder] = {}
+
+    def found(self, root: str, private: Iterable[str], read_only: Iterable[str]) -> Found:
+        """What the policy's globs mean in this workspace; absolute paths mean themselves."""
+        inside = f"{root}/"
+        given = (tuple(private), tuple(read_only))
+        globs = tuple(tuple(each for each in some if not each.startswith(inside)) for some in given)
+        paths = [[each for each in some if each.startswith(inside)] for some in given]
+        key = (root, *globs)
+        if key not in self._finders:
+            self._finders[key] = Finder(root, *globs)
+        found = self._finders[key].found() if any(globs) else Found((), ())
+        return Found((*found.private, *paths[0]), (*found.read_only, *paths[1]))

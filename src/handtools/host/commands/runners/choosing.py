@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from handtools.core.errors import HostError
 from handtools.host.commands.launching import Launch, Runner
 from handtools.host.commands.runners.bubblewrap import BubblewrapRunner
+from handtools.host.commands.runners.container import ContainerRunner
 from handtools.host.commands.runners.landlock import LandlockRunner
 from handtools.host.commands.runners.plain import PlainRunner
 
@@ -37,15 +38,28 @@ class Choice:
 
 
 def ladder() -> tuple[Runner, ...]:
-    """Every runner on this machine, strongest first."""
+    """Every runner that shows this machine's own programs, strongest first."""
     return (BubblewrapRunner(), LandlockRunner(), PlainRunner())
+
+
+def named(name: str) -> Runner:
+    """A runner by name. A container is taken only so: it has other programs; `container:IMAGE` says which."""
+    kind, _, image = name.partition(":")
+    if kind == ContainerRunner.name:
+        return ContainerRunner(image=image)
+    for runner in ladder():
+        if runner.name == name:
+            return runner
+    known = ", ".join([*(runner.name for runner in ladder()), ContainerRunner.name])
+    raise HostError(f"There is no runner called {name}; there are {known}.")
 
 
 def choose(runners: Sequence[Runner] | None = None, *, wanted: str = "") -> Choice:
     """The first that works; a wanted one is taken or refused, never replaced by a weaker one."""
-    rungs = ladder() if runners is None else runners
-    if wanted:
-        rungs = [runner for runner in rungs if runner.name == wanted]
+    if runners is None:
+        rungs: Sequence[Runner] = (named(wanted),) if wanted else ladder()
+    else:
+        rungs = [runner for runner in runners if wanted in {"", runner.name}]
         if not rungs:
             raise HostError(f"There is no runner called {wanted}.")
     passed: list[Passed] = []
