@@ -46,6 +46,7 @@ from handtools.runtime.journal import Journal
 from handtools.runtime.policy import Policy
 from handtools.runtime.probing import probe
 from handtools.runtime.workspace import Workspace
+from handtools.tools.attach import attach
 from handtools.tools.bash import bash
 from handtools.tools.edit import edit
 from handtools.tools.edit_agent import edit_agent
@@ -59,6 +60,7 @@ from handtools.tools.now import now
 from handtools.tools.patch import patch
 from handtools.tools.read import read
 from handtools.tools.skill import skill
+from handtools.tools.task import task
 from handtools.tools.think import think
 from handtools.tools.undo import undo
 from handtools.tools.web_search import web_search
@@ -68,7 +70,7 @@ READING: tuple[AnyTool, ...] = (read, grep, find, list_, think, now)
 CODING: tuple[AnyTool, ...] = (
     read, grep, find, list_, edit, multi_edit, patch, write, bash, jobs, undo, think, now
 )  # fmt: skip
-EVERYTHING: tuple[AnyTool, ...] = (*CODING, edit_agent, skill, fetch, web_search)
+EVERYTHING: tuple[AnyTool, ...] = (*CODING, edit_agent, skill, fetch, web_search, attach, task)
 PLUGINS = "handtools.tools"
 """The entry-point group under which other packages offer tools."""
 
@@ -151,9 +153,14 @@ class Toolbox:
     def definitions(self, dialect: Dialect = "plain") -> list[Definition]:
         """What is offered, as a model is told about it."""
         offered = self._executor.offered()
+        names = {tool.name for tool in offered}
         return [
             Definition(
-                tool.name, tool.prompt, schema(tool.params, dialect), schema(tool.details), tool.reads_only
+                tool.name,
+                tool.prompt_beside(names),
+                schema(tool.params, dialect),
+                schema(tool.details),
+                tool.reads_only,
             )
             for tool in offered
         ]

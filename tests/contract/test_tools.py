@@ -1,10 +1,12 @@
 """The contract of any tool, held by ours."""
 
+from handtools.core.callbacks import Callbacks
 from handtools.core.web import Finding, HostWeb
 from handtools.runtime.policy import Policy
 from handtools.testing.commands import Answer, MemoryCommands
 from handtools.testing.contract import ToolContract
 from handtools.testing.web import MemoryWeb, Site
+from handtools.tools.attach import attach as attach_tool
 from handtools.tools.bash import bash as bash_tool
 from handtools.tools.edit import edit as edit_tool
 from handtools.tools.fetch import fetch as fetch_tool
@@ -17,11 +19,16 @@ from handtools.tools.now import now as now_tool
 from handtools.tools.patch import patch as patch_tool
 from handtools.tools.read import read as read_tool
 from handtools.tools.skill import skill as skill_tool
+from handtools.tools.task import task as task_tool
 from handtools.tools.text_editor import text_editor
 from handtools.tools.think import think as think_tool
 from handtools.tools.undo import undo as undo_tool
 from handtools.tools.web_search import web_search as web_search_tool
 from handtools.tools.write import write as write_tool
+
+
+async def answered(_):
+    return "done"
 
 
 class TestRead(ToolContract):
@@ -150,3 +157,20 @@ class TestWebSearch(ToolContract):
         return MemoryWeb(found=(Finding(title="Guide", url="https://docs.example/"),))
 
     policy = Policy(hosts=("engine.example",))
+
+
+class TestAttach(ToolContract):
+    tool = attach_tool
+    files = {"a.txt": b"one"}
+    args = {"paths": ["a.txt"]}
+
+    def callbacks(self):
+        return Callbacks(deliver=answered)
+
+
+class TestTask(ToolContract):
+    tool = task_tool
+    args = {"title": "Look", "prompt": "Look for it."}
+
+    def callbacks(self):
+        return Callbacks(delegate=answered)

@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from handtools.core.tool import CLAIM
+from handtools.core.tool import CLAIM, WITH
 from handtools.text.tokens import estimate
 from tests.shape.reading import defined, functions, modules, package, tree
 
@@ -61,7 +61,7 @@ def _prompt(root: Path, stem: str) -> str:
     """The prompt about as the model gets it: marks out, a number for each limit."""
     path = package(root) / "tools" / f"{stem}.md"
     prose = path.read_text("utf-8") if path.is_file() else ""
-    return re.sub(r"\{[A-Z_]+\}", "50,000", CLAIM.sub("", prose))
+    return re.sub(r"\{[A-Z_]+\}", "50,000", WITH.sub("", CLAIM.sub("", prose)))
 
 
 def claims(root: Path) -> list[str]:

@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from handtools.text.sniffing import Medium
+
 Need = Literal["deliver", "delegate", "model", "engine"]
-AttachmentKind = Literal["image", "video", "audio", "document", "other"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,8 +14,11 @@ class Attachment:
     """A file on its way to a person."""
 
     name: str
+    path: str
+    """Where it is in the workspace."""
     data: bytes
-    kind: AttachmentKind
+    kind: Medium
+    """By its content. An animated picture is an image: its media type tells."""
     media_type: str
     title: str = ""
     description: str = ""
@@ -29,7 +33,9 @@ class Errand:
     session: str
     """Of the call that asks, so that what the other agent does can be told apart and undone."""
     parent: str
-    """The id of that call."""
+    """The id of that call. Give it to the calls that the other agent makes, as their parent."""
+    depth: int = 1
+    """How many errands this one is inside of, itself included."""
 
 
 Deliver = Callable[[Attachment], Awaitable[str]]

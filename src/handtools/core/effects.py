@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from handtools.core.changes import ChangeSet
 from handtools.core.command import Command
@@ -10,7 +10,8 @@ from handtools.core.trees import inside
 from handtools.core.visits import Visit
 from handtools.text.shelling import Script, quoted, read_script
 
-EffectKind = Literal["read", "change", "run", "visit"]
+EffectKind = Literal["read", "change", "run", "visit", "deliver", "delegate"]
+EFFECTS: frozenset[EffectKind] = frozenset(get_args(EffectKind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +50,46 @@ class Run:
         return tuple(quoted(words) for words in self.script.parts) or (self.command.script,)
 
 
-Effect = Read | ChangeSet | Run | Visit
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """Giving a file to a person: what leaves the workspace can't be taken back."""
+
+    path: str
+    digest: str
+    bytes: int
+    media_type: str
+    title: str = ""
+
+    @property
+    def kind(self) -> Literal["deliver"]:
+        """As rules name it."""
+        return "deliver"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handover:
+    """Having another agent work."""
+
+    title: str
+    prompt: str
+
+    @property
+    def kind(self) -> Literal["delegate"]:
+        """As rules name it."""
+        return "delegate"
+
+
+Effect = Read | ChangeSet | Run | Visit | Delivery | Handover
 
 
 def targets(effect: Effect) -> tuple[str, ...]:
-    """What rules match against: paths, also those that a folder is moved with; parts of a command; a host."""
+    """What rules match against: paths, those inside a moved folder too; parts of a command; a host; a title."""
     if isinstance(effect, ChangeSet):
         return (*effect.paths, *(path for change in effect for path in inside(change)))
     if isinstance(effect, Visit):
         return (effect.place,)
+    if isinstance(effect, Delivery | Handover):
+        return (effect.path if isinstance(effect, Delivery) else effect.title,)
     return effect.parts if isinstance(effect, Run) else effect.paths
 
 
@@ -69,6 +101,9 @@ def fingerprint(effect: Effect) -> str:
             for node in (change.before, change.after):
                 state = "absent" if node is None else f"{node.kind} {node.digest} {node.mode}"
                 seen.update(f"\0{change.path}\0{state}".encode("utf-8", "surrogatepass"))
+    elif isinstance(effect, Delivery | Handover):
+        exactly = effect.digest if isinstance(effect, Delivery) else effect.prompt
+        seen.update("\0".join((*targets(effect), exactly)).encode("utf-8", "surrogatepass"))
     elif isinstance(effect, Run):
         command = effect.command
         facts = (

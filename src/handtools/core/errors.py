@@ -137,6 +137,12 @@ class Throttled(ToolError):
     code = "throttled"
 
 
+class CallbackFailed(ToolError):
+    """What only the program around us can do went wrong there."""
+
+    code = "callback_failed"
+
+
 class StorageFault(ToolError):
     """The machine refused a write: no space, read-only, no permission. Nothing is half-done."""
 

@@ -3,7 +3,7 @@
 import inspect
 import re
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
@@ -23,6 +23,8 @@ D = TypeVar("D", bound=BaseModel)
 Run = Callable[[Context, P], Awaitable[Result[D]]]
 Paths = Callable[[P], Iterable[str]]
 
+WITH = re.compile(r"[ \t]*<!--\s*with:\s*(\w+)\s*-->")
+"""Marks a line of a prompt that is told only where that tool is offered too."""
 CLAIM = re.compile(r"[ \t]*<!--\s*claim:\s*([\w.]+)\s*-->")
 
 
@@ -48,12 +50,23 @@ class Tool(Generic[P, D]):
         """Whether it leaves the world as it is."""
         return self.effects <= {"read"}
 
-    @cached_property
+    @property
     def prompt(self) -> str:
-        """What the model is told: limits filled in, claim marks taken out."""
+        """What the model is told where no other tool is offered."""
+        return self.prompt_beside(())
+
+    def prompt_beside(self, offered: Collection[str]) -> str:
+        """What the model is told: limits filled in, marks taken out, no line about a tool it does not have."""
+        rows = (
+            row for row in self._filled.splitlines() if all(name in offered for name in WITH.findall(row))
+        )
+        return WITH.sub("", "\n".join(rows)).strip()
+
+    @cached_property
+    def _filled(self) -> str:
         module = sys.modules[self.run.__module__]
         filled = re.sub(r"\{([A-Z_]+)\}", lambda m: f"{getattr(module, m[1]):,}", self._prose)
-        return CLAIM.sub("", filled).strip()
+        return CLAIM.sub("", filled)
 
     @cached_property
     def claims(self) -> frozenset[str]:

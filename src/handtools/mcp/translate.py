@@ -58,7 +58,7 @@ def annotations(tool: AnyTool) -> Json:
         "readOnlyHint": tool.reads_only,
         "destructiveHint": not tool.reads_only,
         "idempotentHint": tool.reads_only,
-        "openWorldHint": bool(tool.effects & {"run", "visit"}),
+        "openWorldHint": bool(tool.effects & {"run", "visit", "deliver", "delegate"}),
     }
 
 

@@ -33,6 +33,7 @@ from handtools.runtime.announcing import Announcer
 from handtools.runtime.approval import Gate, Suspended, settle
 from handtools.runtime.deciding import Decision
 from handtools.runtime.guard import LOCK_SECONDS, GuardedFiles
+from handtools.runtime.guard_callbacks import guarded
 from handtools.runtime.guard_commands import GuardedCommands, let_go
 from handtools.runtime.guard_language import GuardedLanguage
 from handtools.runtime.guard_search import GuardedSearch
@@ -280,7 +281,7 @@ class Executor:
             language=GuardedLanguage(self.workspace, files.gate),
             skills=GuardedSkills(self.workspace, files.gate),
             web=GuardedWeb(call, self.workspace.web, files.gate, self.announcer.announce),
-            callbacks=self.callbacks,
+            callbacks=guarded(self.callbacks, files),
             progress=progress,
             clock=self.clock,
         )

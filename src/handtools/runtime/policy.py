@@ -17,7 +17,10 @@ from handtools.text.hosts import BadHost, Hosts, read_hosts
 
 ToolSet = Literal["all", "coding", "read_only", "none"]
 
-DEFAULTS: dict[EffectKind, Verdict] = {"read": "allow", "change": "allow", "run": "ask", "visit": "ask"}
+DEFAULTS: dict[EffectKind, Verdict] = {
+    "read": "allow", "change": "allow", "run": "ask", "visit": "ask", "deliver": "allow", "delegate": "allow",
+}  # fmt: skip
+"""The last two are done by what the program around us supplied, to be used."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,10 @@ class Policy:
 
     def _default(self, kind: EffectKind, target: str = "") -> Decision:
         return Decision(
-            self.defaults[kind], f"default for {kind}", "No other rule speaks about it.", target
+            self.defaults.get(kind, DEFAULTS[kind]),
+            f"default for {kind}",
+            "No other rule speaks about it.",
+            target,
         )
 
     @cached_property

@@ -1,7 +1,7 @@
 """What a person sees before they say yes."""
 
 from handtools.core.changes import Change, ChangeSet, Node
-from handtools.core.effects import Effect, Run
+from handtools.core.effects import Delivery, Effect, Handover, Run
 from handtools.core.trees import is_tree, unpack
 from handtools.core.visits import Visit
 from handtools.text.clipping import clip
@@ -13,11 +13,15 @@ PREVIEW_BYTES = 40_000
 
 
 def preview(effect: Effect) -> str:
-    """The diff of a change, the paths of a read, the address of a visit; bounded."""
+    """What a person has to know: the diff of a change, the address of a visit, the words of an errand; bounded."""
     if isinstance(effect, Run):
         text = _script(effect)
     elif isinstance(effect, Visit):
         text = "\n".join(filter(None, (effect.url or effect.place, effect.purpose)))
+    elif isinstance(effect, Delivery):
+        text = f"{effect.path} ({effect.media_type}, {effect.bytes:,} bytes)\n{effect.title}".rstrip()
+    elif isinstance(effect, Handover):
+        text = f"{effect.title}\n\n{effect.prompt}"
     else:
         text = diff(effect) if isinstance(effect, ChangeSet) else "\n".join(effect.paths)
     return clip(text, max_lines=PREVIEW_LINES, max_bytes=PREVIEW_BYTES, keep="head").text

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import get_args
 
-from handtools.core.effects import EffectKind
+from handtools.core.effects import EFFECTS, EffectKind
 from handtools.core.errors import UsageError
 from handtools.core.visits import Visit
 from handtools.runtime.deciding import Verdict
@@ -67,7 +67,7 @@ class Rule:
     name: str
     verdict: Verdict
     reason: str
-    effects: frozenset[EffectKind] = frozenset({"read", "change", "run", "visit"})
+    effects: frozenset[EffectKind] = EFFECTS
     paths: tuple[str, ...] = ()
     """Globs, matched without regard to case; none means every path."""
     commands: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class Rule:
 
     def speaks(self, kind: EffectKind, tool: str) -> bool:
         """Whether the rule is about this kind of effect and this tool at all."""
-        if self.hosts and kind != "visit":
+        if (self.hosts and kind != "visit") or (self.paths and kind == "delegate"):
             return False
         return kind in self.effects and (not self.tools or tool in self.tools)
 

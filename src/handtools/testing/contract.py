@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import anyio
 
 from handtools.core.call import Call
+from handtools.core.callbacks import Callbacks
 from handtools.core.cancel import CancelToken
 from handtools.core.ports import HostCommands
 from handtools.core.result import Result
@@ -41,6 +42,10 @@ class ToolContract:
 
     policy: ClassVar[Policy] = Policy()
     """What the call must be allowed."""
+
+    def callbacks(self) -> Callbacks:
+        """What the program around the tool supplies."""
+        return Callbacks()
 
     def commands(self) -> HostCommands:
         """The commands that the call needs."""
@@ -114,7 +119,7 @@ class ToolContract:
 
     def _box(self, **options: Any) -> Toolbox:
         tools = [self.tool] if self.tool.name == undo.name else [self.tool, undo]
-        given = {"policy": self.policy, **options}
+        given = {"policy": self.policy, "callbacks": self.callbacks(), **options}
         return memory_toolbox(self.files, tools=tools, commands=self.commands(), web=self.web(), **given)
 
     def _call(self, box: Toolbox, cancel: CancelToken | None = None) -> Result[Any]:

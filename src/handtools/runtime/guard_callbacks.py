@@ -1,0 +1,105 @@
+"""Guarded callbacks: what a tool holds instead of what the program around us supplied."""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import partial
+
+from anyio import to_thread
+
+from handtools.core.callbacks import Attachment, Callbacks, Delegate, Deliver, Errand
+from handtools.core.changes import digest
+from handtools.core.effects import Delivery, Handover
+from handtools.core.errors import CallbackFailed, HandtoolsError, InvalidInput
+from handtools.runtime.guard import GuardedFiles
+
+MOST_DEPTH = 3
+"""Errands within errands."""
+RECEIPT_CHARS = 1_000
+log = logging.getLogger("handtools")
+_depth: ContextVar[int] = ContextVar("errands around this call", default=0)
+
+
+def guarded(callbacks: Callbacks, files: GuardedFiles) -> Callbacks:
+    """The same callbacks for one call: judged first, done once, their failures told."""
+    if callbacks.deliver is None and callbacks.delegate is None:
+        return callbacks
+    return replace(
+        callbacks,
+        deliver=callbacks.deliver and partial(_deliver, callbacks.deliver, files),
+        delegate=callbacks.delegate and partial(_delegate, callbacks.delegate, files),
+    )
+
+
+async def _deliver(deliver: Deliver, files: GuardedFiles, attachment: Attachment) -> str:
+    effect = Delivery(
+        path=attachment.path,
+        digest=digest(attachment.data),
+        bytes=len(attachment.data),
+        media_type=attachment.media_type,
+        title=attachment.title,
+    )
+    await files.gate.admit(effect)
+    said = f"`{attachment.path}` could not be delivered, or nobody can tell whether it was"
+    receipt = await _once(
+        files, f"deliver {effect.path} {effect.digest}", lambda: deliver(attachment), said
+    )
+    return receipt[:RECEIPT_CHARS]
+
+
+async def _delegate(delegate: Delegate, files: GuardedFiles, errand: Errand) -> str:
+    depth = 1 + max(_depth.get(), await to_thread.run_sync(_depth_of, files))
+    if depth > MOST_DEPTH:
+        hint = "Do this one yourself."
+        raise InvalidInput(
+            f"This would be errand {depth} inside of others; {MOST_DEPTH} are the most.", hint=hint
+        )
+    await files.gate.admit(Handover(title=errand.title, prompt=errand.prompt))
+    await to_thread.run_sync(files.workspace.journal.once.end, files.call.id, "depth", str(depth))
+    around = _depth.set(depth)
+    try:
+        said = f"The other agent did not come to an end with {errand.title!r}"
+        return await _once(files, "delegate", lambda: delegate(replace(errand, depth=depth)), said)
+    finally:
+        _depth.reset(around)
+
+
+def _depth_of(files: GuardedFiles) -> int:
+    """How deep the errand is in which a call is made: known by the call that gave it, also in another process."""
+    parent = files.call.parent
+    return int((parent and files.workspace.journal.once.value(parent, "depth")) or 0)
+
+
+async def _once(files: GuardedFiles, name: str, act: Callable[[], Awaitable[str]], said: str) -> str:
+    """Do it, unless this call has done it before: a call that was asked about, or cut off, runs again."""
+    once, scope = files.workspace.journal.once, files.call.id
+    if not await to_thread.run_sync(once.begin, scope, name):
+        known = await to_thread.run_sync(once.value, scope, name)
+        if not known:
+            hint = "Ask the person before you call again."
+            raise CallbackFailed(
+                f"This call has begun before, and how it ended is not known. {said}.", hint=hint
+            )
+        return known
+    with _told(said):
+        answer = await act()
+        if not isinstance(answer, str):
+            raise TypeError(f"the callback answered with a {type(answer).__name__}, not with text")
+    await to_thread.run_sync(once.end, scope, name, answer or "(Done.)")
+    return answer
+
+
+@contextmanager
+def _told(said: str) -> Iterator[None]:
+    """A failure of the program around us, as the model is told of it; the program finds it in its log."""
+    try:
+        yield
+    except BaseException as failure:
+        if isinstance(failure, HandtoolsError) or not isinstance(failure, Exception):
+            raise
+        log.warning("%s", said, exc_info=failure)
+        reason = " ".join(f"{type(failure).__name__}: {failure}".split())[:300]
+        hint = "Tell the person, and go on without it."
+        raise CallbackFailed(f"{said}: {reason}.", hint=hint) from failure
