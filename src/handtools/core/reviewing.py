@@ -19,6 +19,8 @@ def delta(
     path: str, before: str, after: str, old: Sequence[Diagnostic], now: Sequence[Diagnostic]
 ) -> Delta:
     """Tell errors apart by where the old ones stand now: a line that moved does not make an error new."""
+    if not old or not now:
+        return Delta(path, tuple(now), tuple(old))
     edits = [] if before == after else align(split(before), split(after))
     left: dict[tuple[str, str, str, int | None], list[Diagnostic]] = {}
     for each in old:

@@ -101,7 +101,7 @@ class Client:
         """Counts messages; what is larger came later."""
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._news = asyncio.Event()
+        self._listening: set[asyncio.Future[bool]] = set()
         self._reading = asyncio.create_task(self._read())
 
     async def start(self, folder: str, settings: Mapping[str, Any]) -> None:
@@ -181,10 +181,15 @@ class Client:
 
     async def news(self, seconds: float) -> bool:
         """Wait until it has said something; False when it did not in time."""
-        news = self._news
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(news.wait(), max(seconds, 0.0))
-        return news.is_set()
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[bool] = loop.create_future()
+        self._listening.add(waiter)
+        timer = loop.call_later(max(seconds, 0.0), _release, waiter, False)  # noqa: FBT003 - not a flag: what came
+        try:
+            return await waiter
+        finally:
+            timer.cancel()
+            self._listening.discard(waiter)
 
     async def stop(self, why: str = "it was ended") -> None:
         """Ask it to go, and see to it that it has."""
@@ -236,8 +241,8 @@ class Client:
         self._wake()
 
     def _wake(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
+        for waiter in self._listening:
+            _release(waiter, True)  # noqa: FBT003
 
     def _take(self, message: Message) -> None:
         method = message.get("method")
@@ -312,3 +317,8 @@ class Client:
 
 def _answered(answer: asyncio.Future[Any]) -> bool:
     return answer.done() and not answer.cancelled()
+
+
+def _release(waiter: "asyncio.Future[bool]", came: bool) -> None:  # noqa: FBT001
+    if not waiter.done():
+        waiter.set_result(came)

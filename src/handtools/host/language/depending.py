@@ -3,8 +3,10 @@
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from handtools.core.errors import HostError
 from handtools.core.syntax import Symbol, flattened
@@ -20,36 +22,81 @@ FILES = 20
 """Other files that are looked at, the newest."""
 SEARCH_SECONDS = 1.0
 _CALLED = re.compile(r"([^\W\d]\w{2,})\s*\(")
-_SYNTAX = TreeSyntax()
+_DEFINING = re.compile(
+    r"\b(?:def|class|func|fn|function|struct|interface|trait|impl|enum|type|typedef|using)\b|#"
+)
+_REMEMBERED = 64
 
 
-async def touched_names(path: str, before: str, after: str) -> set[str]:
-    """The definitions whose heads a change touches: what is inside a body concerns nobody else."""
-    edits = align(split(before), split(after))
-    found: list[str] = []
-    for text, spans in (
-        (before, [(edit.start_a + 1, edit.end_a) for edit in edits]),
-        (after, [(edit.start_b + 1, edit.end_b) for edit in edits]),
-    ):
-        outline = await _SYNTAX.outline(path, text.encode("utf-8", "replace"))
-        if outline is not None:
-            found += _heads(outline.symbols, [span for span in spans if span[0] <= span[1]], split(text))
-    return set(list(dict.fromkeys(found))[:NAMES])
+class Span(NamedTuple):
+    """A definition: its head from the first line to the last, and where its body ends."""
+
+    name: str
+    start: int
+    last: int
+    end: int
 
 
-def _heads(
-    symbols: Iterable[Symbol], spans: Sequence[tuple[int, int]], rows: Sequence[str]
-) -> Iterator[str]:
-    ways = list(flattened(symbols))
-    for way in ways:
-        symbol = way[-1]
-        last = symbol.end_line if symbol.body_line is None else max(symbol.body_line - 1, symbol.line)
-        if any(start <= last and symbol.start_line <= end for start, end in spans):
-            yield symbol.name.rpartition(".")[2].rpartition("::")[2]
-    for start, end in spans:
-        if not any(way[-1].start_line <= start <= way[-1].end_line for way in ways):
+class Heads:
+    """The definitions of files that were changed lately, so that a change inside a body costs no parsing."""
+
+    def __init__(self) -> None:
+        self._syntax = TreeSyntax(kept_bytes=0)
+        self._known: OrderedDict[str, tuple[str, tuple[Span, ...]]] = OrderedDict()
+
+    async def touched(self, path: str, before: str, after: str) -> set[str]:
+        """The definitions whose heads a change touches: what is inside a body concerns nobody else."""
+        old, new = split(before), split(after)
+        edits = align(old, new)
+        was, now = (
+            [(edit.start_a + 1, edit.end_a) for edit in edits if edit.end_a > edit.start_a],
+            [(edit.start_b + 1, edit.end_b) for edit in edits if edit.end_b > edit.start_b],
+        )
+        spans = await self._spans(path, before)
+        found = _heads(spans, was, old)
+        if not found and was == now and not any(_defines(new, span) for span in now):
+            self._keep(path, after, spans)
+            return set()
+        found += _heads(await self._spans(path, after), now, new)
+        return set(list(dict.fromkeys(found))[:NAMES])
+
+    async def _spans(self, path: str, text: str) -> tuple[Span, ...]:
+        known = self._known.get(path)
+        if known is not None and known[0] == text:
+            return known[1]
+        outline = await self._syntax.outline(path, text.encode("utf-8", "replace"))
+        spans = tuple(_span(way[-1]) for way in flattened(outline.symbols)) if outline else ()
+        self._keep(path, text, spans)
+        return spans
+
+    def _keep(self, path: str, text: str, spans: tuple[Span, ...]) -> None:
+        self._known[path] = text, spans
+        self._known.move_to_end(path)
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+
+
+def _span(symbol: Symbol) -> Span:
+    body = symbol.end_line + 1 if symbol.body_line is None else symbol.body_line
+    name = symbol.name.rpartition(".")[2].rpartition("::")[2]
+    return Span(name, symbol.start_line, max(body - 1, symbol.line), symbol.end_line)
+
+
+def _heads(spans: Sequence[Span], changed: Sequence[tuple[int, int]], rows: Sequence[str]) -> list[str]:
+    found = [
+        span.name
+        for span in spans
+        if any(start <= span.last and span.start <= end for start, end in changed)
+    ]
+    for start, end in changed:
+        if not any(span.start <= start <= span.end for span in spans):
             for row in rows[start - 1 : end]:
-                yield from _CALLED.findall(row)
+                found += _CALLED.findall(row)
+    return found
+
+
+def _defines(rows: Sequence[str], span: tuple[int, int]) -> bool:
+    return any(_DEFINING.search(row) for row in rows[span[0] - 1 : span[1]])
 
 
 def dependents(

@@ -123,6 +123,9 @@ class Desk:
                 ready=asyncio.Event(),
                 deadline=began + LATE_SECONDS,
             )
+            known = reviewer.seat.client
+            if known is not None and known.alive and known.proved:
+                reviewer.ready.set()
             work.append((reviewer, self._alone(reviewer.seat, reviewer.run())))
         cold = max((spoken.server.start_seconds for spoken in groups), default=0.0)
         await _wait_for_starts(work, min(seconds, cold))
@@ -135,11 +138,10 @@ class Desk:
         return review
 
     def _edited(self, change: Change) -> Edited | None:
-        after = text_of(change.after.data) if change.after is not None else None
-        if after is None:
+        if change.after is None or (after := text_of(change.after.data)) is None:
             return None
         before = text_of(change.before.data) if change.before is not None else None
-        return Edited(change.path, self._texts.uri(change.path), before, after)
+        return Edited(change.path, self._texts.uri(change.path), before, after, change.after.data)
 
     def _follow(self, work: Sequence[tuple[Reviewer, "asyncio.Task[None]"]], late: Late) -> None:
         async def follow() -> None:

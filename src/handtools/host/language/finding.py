@@ -17,6 +17,7 @@ LOOK_AGAIN = 30.0
 _LOCAL = (".venv/bin", "venv/bin", "node_modules/.bin")
 _ROLES: tuple[Role, ...] = ("checker", "linter")
 _SHEBANG_BYTES = 256
+_REMEMBERED = 4096
 _PACKAGES = "node_modules"
 
 
@@ -38,6 +39,7 @@ class Finder:
         self._search_path = search_path
         self._programs: dict[tuple[str, str], tuple[str, float]] = {}
         self._wanted: dict[tuple[str, str], tuple[bool, float]] = {}
+        self._spoken: dict[str, tuple[list[Spoken], float]] = {}
 
     def speaks(self, path: str) -> bool:
         """Whether some server here knows the language of a file."""
@@ -45,11 +47,17 @@ class Finder:
 
     def spoken(self, path: str) -> list[Spoken]:
         """The servers of a file: one that checks, and those linters that the project has settings for."""
+        known, at = self._spoken.get(path, ([], 0.0))
+        if known and time.monotonic() - at < LOOK_AGAIN:
+            return known
         found: list[Spoken] = []
         for role in _ROLES:
             here = [each for each in self._here(path) if each.server.role == role]
             wanted = [each for each in here if self._chosen(each)]
             found += wanted[:1] or (here[:1] if role == "checker" else [])
+        if len(self._spoken) > _REMEMBERED:
+            self._spoken.clear()
+        self._spoken[path] = (found, time.monotonic())
         return found
 
     def missing(self, path: str) -> str:

@@ -11,6 +11,7 @@ from handtools.core.errors import HostError
 from handtools.core.language import Diagnostic
 from handtools.host.language.child import NotStarted
 from handtools.host.language.client import Client, Lost, Refused, Silent
+from handtools.host.language.depending import Heads
 
 BACK_OFF = (0.0, 1.0, 4.0)
 """Seconds before a server that ended is started again; after the last it is parked."""
@@ -48,6 +49,7 @@ class Seat:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     owners: set[object] = field(default_factory=set)
     baselines: OrderedDict[str, Baseline] = field(default_factory=OrderedDict)
+    heads: Heads = field(default_factory=Heads)
     stamps: dict[str, tuple[int, int]] = field(default_factory=dict)
     """When each open file was last seen on disk, and its size."""
     client: Client | None = None

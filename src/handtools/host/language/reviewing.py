@@ -9,7 +9,7 @@ from handtools.core.changes import Change
 from handtools.core.language import Delta, Diagnostic, Verdict
 from handtools.core.reviewing import delta
 from handtools.host.language.client import Client, Lost
-from handtools.host.language.depending import dependents, touched_names
+from handtools.host.language.depending import dependents
 from handtools.host.language.freshness import prove
 from handtools.host.language.pool import Baseline, NotReady, Pool, Seat
 from handtools.host.language.texts import Texts, text_of
@@ -40,6 +40,8 @@ class Edited:
     uri: str
     before: str | None
     after: str
+    data: bytes
+    """What `after` is the text of."""
 
 
 @dataclass(slots=True)
@@ -84,10 +86,14 @@ class Reviewer:
         for each in edited:
             client.tell(each.uri, each.after)
             self._stamp(each)
-        if _saves(client):
-            for each in edited:
-                client.saved(each.uri)
-        found = await asyncio.gather(*(self._verdict(client, each) for each in edited))
+        # Who checks on saving must hear of it now; others would look twice.
+        early = client.server.proof in {"flycheck", "push"}
+        self._save(client, edited, wanted=early)
+        # While the server looks, find out who else may be concerned: a linter knows one file at a time.
+        proofs = [asyncio.ensure_future(self._verdict(client, each)) for each in edited]
+        await asyncio.sleep(0)
+        names = set() if client.server.role == "linter" else await self._touched(edited)
+        found = await asyncio.gather(*proofs)
         self.findings.deltas = [difference for difference, _ in found if difference is not None]
         self.findings.verdicts = [verdict for _, verdict in found]
         more = len(self.edited) - CHECKED
@@ -95,8 +101,14 @@ class Reviewer:
             self._unknown(f"{more} more changed files were not looked at", f"{more} more files")
         self.findings.main_done = True
         self.ready.set()
+        self._save(client, edited, wanted=not early)
         if all(verdict.standing != "unknown" for verdict in self.findings.verdicts):
-            await self._look_elsewhere(client, edited)
+            await self._look_elsewhere(client, edited, names)
+
+    def _save(self, client: Client, edited: Sequence[Edited], *, wanted: bool) -> None:
+        if wanted and _saves(client):
+            for each in edited:
+                client.saved(each.uri)
 
     def _refresh(self, client: Client) -> None:
         """Open files that somebody else has written are told as they are now."""
@@ -147,7 +159,7 @@ class Reviewer:
         verdict = await prove(client, client.documents[each.uri], each.path, self.deadline)
         if not client.alive:
             raise Lost(client.fault)
-        if verdict.standing != "unknown" and text_of(self.texts.read(each.path)) != each.after:
+        if verdict.standing != "unknown" and self.texts.read(each.path) != each.data:
             verdict = Verdict(each.path, verdict.server, "unknown", why="the file changed again")
         if verdict.standing == "unknown":
             return None, verdict
@@ -158,10 +170,13 @@ class Reviewer:
             return Delta(each.path, verdict.errors, compared=compared), verdict
         return delta(each.path, known.text, each.after, known.diagnostics, verdict.errors), verdict
 
-    async def _look_elsewhere(self, client: Client, edited: Sequence[Edited]) -> None:
-        names = set()
+    async def _touched(self, edited: Sequence[Edited]) -> set[str]:
+        names: set[str] = set()
         for each in edited:
-            names |= await touched_names(each.path, each.before or "", each.after)
+            names |= await self.seat.heads.touched(each.path, each.before or "", each.after)
+        return names
+
+    async def _look_elsewhere(self, client: Client, edited: Sequence[Edited], names: set[str]) -> None:
         if not names:
             return
         mine = {each.path for each in self.changes}

@@ -1,6 +1,7 @@
 """Texts: files of a workspace as language servers name and read them."""
 
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -9,6 +10,8 @@ from handtools.text.encoding import decode
 
 LARGEST_BYTES = 1 << 20
 """Larger files are not handed to a server: they are data, or made by a machine."""
+
+_READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +35,13 @@ class Texts:
 
     def read(self, path: str) -> bytes | None:
         """The bytes on disk; None when there is no regular file, or a large one."""
-        name = os.path.join(self.workspace, path)
         try:
-            if not os.path.isfile(name) or os.path.getsize(name) > LARGEST_BYTES:
-                return None
-            return Path(name).read_bytes()
+            # Opening a pipe would wait for somebody to write to it.
+            with open(os.open(os.path.join(self.workspace, path), _READING), "rb", 0) as file:
+                status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_BYTES:
+                    return None
+                return file.read()
         except OSError:
             return None
 
