@@ -55,7 +55,7 @@ class MemoryWeb:
 
     async def render(self, answer: Answer, form: Form) -> Rendered:
         """A page as text."""
-        return rendered(answer, form)
+        return await rendered(answer, form)
 
     async def search(self, query: Query, *, opens: Opens) -> Findings:  # noqa: ARG002
         """What there is."""

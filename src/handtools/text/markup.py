@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions
 
-Form = Literal["markdown", "text"]
+Flat = Literal["markdown", "text"]
 
-_LEFT_OUT = ["nav", "[role=navigation]", "[role=search]", "template", "dialog"]
-"""What is on every page of a site. Headers and footers stay: some sites put the page's own title there."""
+_LEFT_OUT = [
+    "nav", "[role=navigation]", "[role=search]", "template", "dialog",
+    ".headerlink", ".hash-link", ".doc-anchor", "a.anchor",
+]  # fmt: skip
+"""What is on every page of a site, and the links of headings to themselves. Headers and footers stay: some sites
+put the page's own title there."""
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _HEAD_CHARS = 64 << 10
 _HTML = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
 
 
-def converted(html: str, form: Form, address: str = "") -> str:
+def converted(html: str, form: Flat, address: str = "") -> str:
     """The page as text; links that were relative lead where they led."""
     from html_to_markdown import convert
 
@@ -37,7 +41,7 @@ def looks_like_html(text: str) -> bool:
 
 
 @cache
-def _shared(form: Form) -> "ConversionOptions":
+def _shared(form: Flat) -> "ConversionOptions":
     from html_to_markdown import ConversionOptions, InlineDataMedia, OutputFormat, PreprocessingOptions
 
     return ConversionOptions(
@@ -51,7 +55,7 @@ def _shared(form: Form) -> "ConversionOptions":
     )
 
 
-def _options(form: Form, address: str) -> "ConversionOptions":
+def _options(form: Flat, address: str) -> "ConversionOptions":
     from dataclasses import replace
 
     return replace(_shared(form), base_url=address) if address else _shared(form)

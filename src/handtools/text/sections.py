@@ -9,9 +9,12 @@ from handtools.text.tokens import estimate
 
 CONTEXT_LINES = 2
 TITLE_CHARS = 100
+MOST_CHARS = 16
+"""No token stands for more, at least not for long."""
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_PIECE = 64 << 10
 _CURSOR = re.compile(r"(\d{1,8})\.([0-9a-f]{8})")
 
 
@@ -78,9 +81,10 @@ def mentions(text: str, wanted: str) -> list[str]:
 
 def portion(text: str, start: int, tokens: int) -> Portion:
     """As many whole lines as fit, a part of one where not even that does; never nothing."""
-    if estimate(text[start:]) <= tokens:
+    most = min(start + tokens * MOST_CHARS, len(text))
+    if most == len(text) and estimate(text[start:]) <= tokens:
         return Portion(text[start:], len(text))
-    low, high = start + 1, min(start + tokens * 16, len(text))
+    low, high = start + 1, most
     while low < high:
         middle = (low + high + 1) // 2
         if estimate(text[start:middle]) <= tokens:
@@ -90,6 +94,11 @@ def portion(text: str, start: int, tokens: int) -> Portion:
     line = text.rfind("\n", start, low) + 1
     end = line if line > start else low
     return Portion(text[start:end], end)
+
+
+def cost(text: str) -> int:
+    """About how many tokens a text of any length costs, a piece at a time."""
+    return sum(estimate(text[at : at + _PIECE]) for at in range(0, len(text), _PIECE))
 
 
 def cursor(text: str, offset: int) -> str:
@@ -143,7 +152,7 @@ def _merged(hits: Sequence[int], total: int) -> list[tuple[int, int]]:
 
 
 def _row(text: str, section: Section) -> str:
-    tokens = estimate(text[section.start : section.end])
+    tokens = cost(text[section.start : section.end])
     return f"{'  ' * (section.level - 1)}- {section.title} ({tokens:,} tokens)"
 
 
@@ -152,4 +161,7 @@ def _plain(title: str) -> str:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    seen = hashlib.sha256()
+    for at in range(0, len(text), _PIECE):
+        seen.update(text[at : at + _PIECE].encode("utf-8", "surrogatepass"))
+    return seen.hexdigest()[:8]

@@ -13,7 +13,7 @@ from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.core.web import Form, Page
 from handtools.text.paths import near
-from handtools.text.sections import contents, cursor, mentions, named, portion, resumed, sections
+from handtools.text.sections import contents, cost, cursor, mentions, named, portion, resumed, sections
 from handtools.text.tokens import estimate
 
 PAGE_BYTES = web.PAGE_BYTES
@@ -71,7 +71,7 @@ async def fetch(ctx: Context, params: FetchParams) -> Result[FetchDetails]:
         media_type=page.media_type,
         encoding=page.rendered.encoding,
         bytes=len(page.data),
-        tokens=estimate(body),
+        tokens=cost(body),
         shown_tokens=estimate(part.text),
         cursor=cursor(body, part.end) if more else None,
         sections=[section.title for section in sections(whole)[:MOST_HEADINGS]],

@@ -89,8 +89,12 @@ async def exchange(
                 ) as response,
             ):
                 return await _taken(response, url, limits)
-    except (TimeoutError, httpcore2.TimeoutException) as error:
-        raise TimedOut(f"{url.host} is too slow: it was given {limits.total:g} s.") from error
+    except TimeoutError as error:
+        raise TimedOut(f"{url.host} is too slow: it was given {limits.total:g} s in all.") from error
+    except httpcore2.ConnectTimeout as error:
+        raise TimedOut(f"{url.host} did not answer within {limits.connect:g} s.") from error
+    except httpcore2.TimeoutException as error:
+        raise TimedOut(f"{url.host} said nothing for {limits.silence:g} s.") from error
     except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as error:
         reason = str(error).strip().rstrip(".") or "the connection broke"
         raise Unreachable(f"{url.host} can't be reached: {reason}.") from error

@@ -33,7 +33,7 @@ class LocalWeb:
     """Whom to believe; None is whom the system believes."""
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     """Where a person has put the keys of search engines."""
-    _pace: Pace = field(default_factory=Pace)
+    pace: Pace = field(default_factory=Pace)
 
     @property
     def missing(self) -> str:
@@ -56,7 +56,7 @@ class LocalWeb:
             return kept.answer(request.url)
         from handtools.host.web.visiting import Visiting
 
-        visiting = Visiting(self.limits, self._trusted, self._pace)
+        visiting = Visiting(self.limits, self._trusted, self.pace)
         addresses = await vetted(request.url, self.look_up, opens)
         received = await visiting.page(request, addresses, kept.conditions if kept else {})
         if kept is not None and received.status == 304:
@@ -68,10 +68,10 @@ class LocalWeb:
         return answer
 
     async def render(self, answer: Answer, form: Form) -> Rendered:
-        """A page as text, made on a thread."""
+        """A page as text."""
         from handtools.host.web.rendering import rendered
 
-        return await to_thread.run_sync(rendered, answer, form)
+        return await rendered(answer, form)
 
     async def search(self, query: Query, *, opens: Opens) -> Findings:
         """Ask the engine that is set up."""
@@ -80,7 +80,7 @@ class LocalWeb:
             raise NotFound("No search engine is set up here.")
         from handtools.host.web.visiting import Visiting
 
-        visiting = Visiting(self.limits, self._trusted, self._pace)
+        visiting = Visiting(self.limits, self._trusted, self.pace)
         addresses = await vetted(found.url, self.look_up, opens)
         return await visiting.search(found, query, addresses)
 

@@ -9,9 +9,6 @@ import anyio
 
 from handtools.core.errors import Throttled
 
-BURST = 10
-WINDOW = 5.0
-"""Seconds in which one host is asked at most `BURST` times."""
 MOST_WAIT = 300.0
 """A server that wants more is believed so far."""
 MOST_HOSTS = 1_000
@@ -21,6 +18,9 @@ MOST_HOSTS = 1_000
 class Pace:
     """Remembers when each host was asked."""
 
+    burst: int = 10
+    window: float = 5.0
+    """Seconds in which one host is asked at most `burst` times."""
     clock: Callable[[], float] = time.monotonic
     _asked: dict[str, deque[float]] = field(default_factory=dict)
     _until: dict[str, float] = field(default_factory=dict)
@@ -43,10 +43,10 @@ class Pace:
         now = self.clock()
         self._forget(self._asked)
         asked = self._asked.setdefault(host, deque())
-        while asked and asked[0] <= now - WINDOW:
+        while asked and asked[0] <= now - self.window:
             asked.popleft()
-        if len(asked) >= BURST:
-            return asked[0] + WINDOW - now
+        if len(asked) >= self.burst:
+            return asked[0] + self.window - now
         asked.append(now)
         return 0.0
 

@@ -47,9 +47,9 @@ class Visiting:
             charset=charset,
             location=location(received),
             retry_after=retry_after(received),
+            received_bytes=len(received.body),
             data=self._unpacked(received),
             addresses=addresses,
-            received_bytes=len(received.body),
         )
 
     async def search(self, engine: SetUp, query: Query, addresses: tuple[str, ...]) -> Findings:
@@ -74,4 +74,6 @@ class Visiting:
 
     def _unpacked(self, received: Received) -> bytes:
         packed = received.headers.get("content-encoding", "")
-        return unpacked(bytes(received.body), packed, self.limits.page_bytes)
+        body = bytes(received.body)
+        received.body.clear()
+        return unpacked(body, packed, self.limits.page_bytes)
