@@ -11,11 +11,19 @@ if TYPE_CHECKING:
 Flat = Literal["markdown", "text"]
 
 _LEFT_OUT = [
-    "nav", "[role=navigation]", "[role=search]", "template", "dialog",
+    "nav", "[role=navigation]", "[role=search]", "template", "dialog", "button",
     ".headerlink", ".hash-link", ".doc-anchor", "a.anchor",
 ]  # fmt: skip
 """What is on every page of a site, and the links of headings to themselves. Headers and footers stay: some sites
 put the page's own title there."""
+_NUMBERED = re.compile(r"linenos|gutter|lntd")
+_CELL = r"(?:[^<]|<(?!/?(?:table|td|tr)\b))*+"
+# Nothing here goes back over what it has passed: the page may have been written to make it.
+_NUMBERS_BESIDE = re.compile(
+    r"<table\b[^>]*+>\s*+(?:<tbody\b[^>]*+>\s*+)?<tr\b[^>]*+>\s*+"
+    rf"<td\b[^>]*?\b(?:linenos|gutter|lntd)\b[^>]*+>{_CELL}</td>\s*+<td\b[^>]*+>({_CELL})</td>\s*+"
+    r"</tr>\s*+(?:</tbody>\s*+)?</table>"
+)
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _HEAD_CHARS = 64 << 10
@@ -26,6 +34,9 @@ def converted(html: str, form: Flat, address: str = "") -> str:
     """The page as text; links that were relative lead where they led."""
     from html_to_markdown import convert
 
+    if _NUMBERED.search(html):
+        # A sample beside its line numbers is a table to a converter, and would lose its line ends in it.
+        html = _NUMBERS_BESIDE.sub(r"<div>\1</div>", html)
     return convert(html, _options(form, address)).content or ""
 
 

@@ -55,7 +55,12 @@ class Url:
         """Where a reference found here leads; raises `BadUrl`."""
         if _UNFIT.search(reference):
             raise BadUrl("It sends us to an address with spaces, backslashes or invisible characters.")
-        return read_url(urljoin(str(self), reference))
+        try:
+            return read_url(urljoin(str(self), reference))
+        except BadUrl:
+            raise
+        except ValueError:
+            raise BadUrl("It sends us to what is no address.") from None
 
     def at(self, rest: str) -> "Url":
         """Another path of the same server."""

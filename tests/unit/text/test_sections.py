@@ -1,0 +1,90 @@
+"""Parts of a long text, by heading, by words and by size."""
+
+import pytest
+
+from handtools.text.sections import contents, cost, cursor, mentions, named, portion, resumed, sections
+from handtools.text.tokens import estimate
+
+TEXT = """# Guide
+
+Welcome.
+
+## Install `it`
+
+```bash
+# not a heading
+pip install it
+```
+
+### On [Windows](https://x.example)
+
+Use it.
+
+## Use
+
+The end.
+"""
+
+
+def test_a_section_reaches_to_the_next_of_its_rank():
+    found = sections(TEXT)
+    assert [(each.level, each.title) for each in found] == [
+        (1, "Guide"), (2, "Install `it`"), (3, "On Windows"), (2, "Use"),
+    ]  # fmt: skip
+    install = TEXT[found[1].start : found[1].end]
+    assert install.startswith("## Install")
+    assert install.endswith("Use it.\n\n")
+    assert found[0].end == len(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("asked", "title"),
+    [
+        ("Use", "Use"),
+        ("install it", "Install `it`"),
+        ("INSTALL", "Install `it`"),
+        ("windows", "On Windows"),
+    ],
+)
+def test_a_title_is_found_as_people_write_it(asked, title):
+    assert named(sections(TEXT), asked).title == title
+
+
+def test_an_unknown_title_is_none():
+    assert named(sections(TEXT), "zebra") is None
+
+
+def test_contents_leave_out_the_deepest_first():
+    found = sections(TEXT)
+    assert "On Windows" in contents(TEXT, found, most=4)
+    short = contents(TEXT, found, most=3)
+    assert "On Windows" not in short
+    assert short.endswith("… and 1 more")
+
+
+def test_mentions_come_with_their_section_and_neighbours_once():
+    one, two = mentions(TEXT + "\n" * 9 + "Welcome again.", "WELCOME")
+    assert one == "[Guide]\n# Guide\n\nWelcome.\n\n## Install `it`"
+    assert two.startswith("[Use]\n")
+    [touching] = mentions(TEXT, "USE")
+    assert touching.count("## Use") == 1
+
+
+def test_a_cursor_knows_its_text():
+    there = cursor(TEXT, 10)
+    assert resumed(TEXT, there) == (10, True)
+    assert resumed(TEXT + "x", there) == (10, False)
+    assert resumed("short", there) == (5, False)
+    with pytest.raises(ValueError, match="no cursor"):
+        resumed(TEXT, "ten")
+
+
+def test_a_portion_ends_with_a_line_where_it_can():
+    part = portion(TEXT, 0, 20)
+    assert part.text.endswith("\n")
+    assert estimate(part.text) <= 20
+    assert portion("x" * 1_000, 0, 10).end < 1_000
+
+
+def test_a_long_text_costs_what_its_pieces_cost():
+    assert abs(cost("some words here " * 20_000) - estimate("some words here " * 20_000)) <= 10
