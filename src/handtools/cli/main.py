@@ -18,6 +18,7 @@ from handtools.cli.outcome import FAILED
 from handtools.cli.screen import Stopped, tell_failure
 from handtools.cli.serve import serve
 from handtools.cli.show import show
+from handtools.cli.skills import skills
 from handtools.cli.tokens import tokens
 from handtools.cli.tools import tools
 from handtools.cli.undo import redo, undo
@@ -29,7 +30,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     *(log, show, diff, versions),
     *(undo, redo, forget),
     *(pending, approve, deny),
-    *(call, tools, tokens, why),
+    *(call, tools, skills, tokens, why),
     *(mcp, serve, install, uninstall),
     doctor,
 )
