@@ -54,7 +54,8 @@ class _Tally:
         self.results = options.results.open("w", encoding="utf-8") if options.results else None
         self.verdicts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self.seconds: list[float] = []
-        self.retried = self.recovered = 0
+        self.retried: Counter[str] = Counter()
+        self.recovered: Counter[str] = Counter()
 
     def take(self, case: Case) -> None:
         start = time.perf_counter()
@@ -67,9 +68,9 @@ class _Tally:
         if self.show and self.show in (verdict, f"{case.family}/{verdict}"):
             print(case.as_json(), "\n   ", answer.how, answer.message[:400])
         if self.recovery and verdict == "refused" and case.kind == "apply":
-            self.retried += 1
+            self.retried[case.family] += 1
             success = recovers(case, answer, self.matcher)
-            self.recovered += success
+            self.recovered[case.family] += success
             if not success and self.show == "unrecovered":
                 print(case.as_json(), "\n   ", answer.how, answer.message[:800])
 
@@ -101,16 +102,23 @@ class _Tally:
         if refuse:
             yield Figure(name="refuse cases", value=sum(refuse.values()), unit="")
             yield Figure(name="must-refuse applied", value=refuse["wrong"], unit="", goal=0)
-        if self.recovery and self.retried:
-            share = 100 * self.recovered / self.retried
-            yield Figure(
-                name="recovery", value=round(share, 1), unit="%", goal=95 if goal else None, better="higher"
-            )
+        if self.retried:
+            yield from self._recovery(goal=95 if goal else None)
         if len(self.seconds) > 1:
             tail = statistics.quantiles(self.seconds, n=100)[98]
             median = statistics.median(self.seconds)
             yield Figure(name="median", value=round(median * 1000, 3), unit="ms", goal=2 if goal else None)
             yield Figure(name="p99", value=round(tail * 1000, 3), unit="ms", goal=25 if goal else None)
+
+    def _recovery(self, goal: float | None) -> Iterator[Figure]:
+        for family, count in sorted(self.retried.items()):
+            good = self.recovered[family]
+            yield Figure(
+                name=f"recovery {family}, of {count} refused", value=good, unit="", better="higher"
+            )
+        share = 100 * self.recovered.total() / self.retried.total()
+        name = f"recovery of all {self.retried.total()}"
+        yield Figure(name=name, value=round(share, 1), unit="%", goal=goal, better="higher")
 
     def _sum(self, kind: str) -> Counter[str]:
         return sum((count for (of, _), count in self.verdicts.items() if of == kind), Counter[str]())

@@ -1,14 +1,14 @@
 """Verdicts: exact, refused or wrong; and whether a retry by the refusal's own words succeeds."""
 
-import re
 from dataclasses import replace
 from typing import Literal
 
 from bench.editbench.cases import Case
 from bench.editbench.matchers import Answer, Matcher
+from bench.editbench.retrying import retry
 
 Verdict = Literal["exact", "refused", "wrong"]
-_OFFER = re.compile(r"^old_string(?: for line \d+)?:\n(`{3,})\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
+MOST_RETRIES = 2
 
 
 def judge(case: Case, answer: Answer) -> Verdict:
@@ -19,17 +19,17 @@ def judge(case: Case, answer: Answer) -> Verdict:
 
 
 def recovers(case: Case, answer: Answer, matcher: Matcher) -> bool:
-    """Whether a model that copies an `old_string` from the message and makes its edit there gets it right."""
-    if case.meant is None:
-        return False
-    old, new = case.meant
-    if old.endswith("\n") and new.endswith("\n"):
-        old, new = old[:-1], new[:-1]
-    for offer in _OFFER.finditer(answer.message):
-        text = offer[2]
-        if text.count(old) != 1:
-            continue
-        again = matcher(replace(case, old=text, new=text.replace(old, new), line=None, seen=None))
-        if again.text in case.accept:
-            return True
+    """Whether a retry that knows the two arguments and the message, and nothing of the case, gets it right.
+
+    A retry that is refused may be retried once more; one that is applied is final.
+    """
+    old, new = case.old, case.new
+    for _ in range(MOST_RETRIES):
+        sent = retry(old, new, answer.message)
+        if sent is None:
+            return False
+        old, new = sent
+        answer = matcher(replace(case, old=old, new=new, line=None, seen=None))
+        if answer.text is not None:
+            return answer.text in case.accept
     return False

@@ -7,7 +7,8 @@ from itertools import pairwise
 from handtools.text.matching.folding import indent, is_blank
 from handtools.text.matching.outcomes import Unclear
 
-_UNITS = ("\t", "  ", "   ", "    ", "        ")
+TAB = "\t"
+_UNITS = (TAB, "  ", "   ", "    ", "        ")
 # Steps are counted near the match: files that were pasted together have more than one width.
 NEAR_LINES = 60
 _TAB_STOP = 8
@@ -21,8 +22,8 @@ class Indents:
         self, pairs: Iterable[tuple[str, str]], argument_lines: list[str], file_lines: list[str]
     ) -> None:
         self._known = _function(list(pairs))
-        self._step = _step(argument_lines)
-        self._unit = _step(file_lines)
+        self._step = step(argument_lines)
+        self._unit = step(file_lines)
 
     def of(self, wanted: str) -> str:
         """The file's indentation for `wanted`."""
@@ -172,7 +173,7 @@ def _count(text: str, unit: str) -> int | None:
     return count if unit * count == text else None
 
 
-def _step(lines: list[str]) -> str | None:
+def step(lines: list[str]) -> str | None:
     """What one level deeper adds, by the most frequent increase from one filled line to the next."""
     depths = [indent(line) for line in lines if not is_blank(line)]
     steps: Counter[str] = Counter()

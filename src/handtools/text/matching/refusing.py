@@ -7,7 +7,8 @@ from rapidfuzz import fuzz, process
 from handtools.text import lines
 from handtools.text.diffing import opcodes
 from handtools.text.matching import cleaning
-from handtools.text.matching.folding import is_blank, squashed
+from handtools.text.matching.folding import indent, is_blank, squashed
+from handtools.text.matching.indenting import NEAR_LINES, TAB, step
 from handtools.text.matching.outcomes import Code, Hint, Place, Refused, Unclear, Window
 from handtools.text.matching.pages import Page
 
@@ -20,19 +21,23 @@ _MOST_VOTERS = 400
 _LONGEST_COMPARED = 4000
 _MOST_COMPARED = 20_000
 _FEWEST_LETTERS_PRESENT = 16
+_WIDEST_LEVEL = 8
 
 
 def not_found(page: Page, olds: list[str], new: str) -> Refused:
     """Nothing in the file says this, however the old text is read; show what comes nearest."""
     old = _best_known(page, olds)
     window = nearest(page, old)
+    present = _present(page, old, new)
     if window is None:
-        return _present(page, old, new) or Refused(
+        return present or Refused(
             code="not_found",
             message="old_string does not occur in the file, nor does anything like it.",
             hint="Read the file again; is it the right one?",
         )
-    return _present(page, old, new) or Refused(
+    if present is not None and not _goes_on(window, present.nearest):
+        return present
+    return Refused(
         code="not_found",
         message=f"old_string does not occur in the file. Nearest: lines {window.line}-{window.end_line}.",
         hint="If those lines are meant, send old_string as above.",
@@ -52,14 +57,29 @@ def _best_known(page: Page, olds: list[str]) -> str:
 def unclear(page: Page, why: Unclear, first: int, last: int, old: str) -> Refused:
     """The place is known, what to write there is not."""
     window = page.window(first, last)
+    form = _form(page, first, last) if why.code == "indent_conflict" else ""
     return Refused(
         code=why.code,
         message=f"{why} (lines {window.line}-{window.end_line})",
-        hint="Send old_string as above, and new_string in the same form.",
+        hint=f"Send old_string as above, and new_string in the same form.{form}",
         nearest=window,
         differences=differences(old, window),
         suggestion=_unique(page, first, last),
     )
+
+
+def _form(page: Page, first: int, last: int) -> str:
+    """What one level of indentation is around here."""
+    depths = [indent(row) for row in page.bare[first:last] if not is_blank(row)]
+    if any(TAB in depth for depth in depths):
+        return " One level here is a tab."
+    above = [row for row in page.bare[max(0, first - NEAR_LINES) : first] if not is_blank(row)]
+    own = min(map(len, depths), default=0)
+    # How much deeper these lines are than what holds them; at the margin, what is usual nearby.
+    holder = next((len(indent(row)) for row in reversed(above) if len(indent(row)) < own), None)
+    near = page.bare[max(0, first - NEAR_LINES) : last + NEAR_LINES]
+    unit = own - holder if holder is not None else len(step(near) or "")
+    return f" One level here is {unit} spaces." if 1 < unit <= _WIDEST_LEVEL else ""
 
 
 def ambiguous(page: Page, found: list[int], old: str) -> Refused:
@@ -253,6 +273,14 @@ def _present(page: Page, old: str, new: str) -> Refused | None:
         hint="Nothing needs to be done if that is what you wanted.",
         nearest=page.window(line - 1, line - 1 + lines.count(wanted)),
     )
+
+
+def _goes_on(window: Window, there: Window | None) -> bool:
+    """Whether the new text is only what an edit would leave of these lines: then the rest has yet to go."""
+    if there is None:
+        return False
+    inside = window.line <= there.line and there.end_line <= window.end_line
+    return inside and len(there.lines) < len(window.lines)
 
 
 def _whole_lines(page: Page, line: int, old: str, code: Code, why: str) -> Refused:

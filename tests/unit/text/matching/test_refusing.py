@@ -59,3 +59,27 @@ def test_text_unlike_anything_has_no_nearest():
 
 def test_tabs_edge_blanks_and_odd_characters_are_visible():
     assert visible("\t a\tb \u200b") == "→·a→b \\u200b"
+
+
+def test_a_deletion_that_was_misspelt_is_not_taken_for_done():
+    body = "first = alpha(1)\nsecond = beta(2)\nthird = gamma_ray(3)\n"
+    left = "first = alpha(1)\nsecond = beta(2)"
+    outcome = refused(f"{left}\nthird = gama_rai(3)", left, body)
+    assert outcome.code == "not_found"
+    assert outcome.suggestion == body.rstrip("\n")
+
+
+def test_an_unclear_depth_comes_with_the_width_of_a_level():
+    body = "list = [\n  alpha,\n  beta,\n]\n"
+    old = "    alpha,\n    beta,"
+    outcome = refused(old, "    alpha,\n    if x(\n        y\n    )\n    beta,", body)
+    assert outcome.code == "indent_conflict"
+    assert "One level here is 2 spaces." in render(outcome)
+
+
+def test_an_unclear_depth_among_tabs_says_so():
+    body = "top\n    other(1)\n    other(2)\n\tconfigure_all(1)\n\tconfigure_none(2)\n"
+    old = "    configure_all(1)\n    configure_none(2)"
+    outcome = refused(old, "    configure_all(1)\n    if x(\n        y\n    )\n    configure_none(2)", body)
+    assert outcome.code == "indent_conflict"
+    assert "One level here is a tab." in render(outcome)
