@@ -28,6 +28,7 @@ from handtools.host.commands.best_capture import BestCapture
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.commands.overlay.preparing import vault_folder
 from handtools.host.language.choosing import choose_language
+from handtools.host.language.formatting import LocalFormatters
 from handtools.host.local_files import LocalFiles
 from handtools.host.locks import FileLocks
 from handtools.host.media.file_media import FileMedia
@@ -211,7 +212,7 @@ def local_workspace(
     folder = Path(state) if state is not None else state_folder(root)
     blobs, outputs = FolderStore(folder / "blobs"), FolderStore(folder / "outputs")
     vault = Vault(vault_folder(root, folder))
-    held = files or LocalFiles(root, vault=vault)
+    held, syntax = files or LocalFiles(root, vault=vault), TreeSyntax()
     ran = commands or LocalCommands(
         root, state=folder, outputs=outputs, capture=None if files else BestCapture(root, vault)
     )
@@ -222,7 +223,7 @@ def local_workspace(
         outputs=outputs,
         kept=RipgrepSearch(folder / "outputs"),
         search=RipgrepSearch(root),
-        syntax=TreeSyntax(),
+        syntax=syntax,
         media=FileMedia(),
         skills=skills
         or SkillFolders(
@@ -235,7 +236,7 @@ def local_workspace(
         web=web or LocalWeb(pages=Pages(FolderStore(folder / "pages"))),
         commands=ran,
         language=language or choose_language(None if files else root, folder, ran),
-        formatters=formatters or NoFormatters(),
+        formatters=formatters or (NoFormatters() if files else LocalFormatters(root, syntax)),
     )
 
 

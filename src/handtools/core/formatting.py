@@ -1,5 +1,6 @@
 """Formatting: what a project's own formatter makes of a file that was just changed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,8 +23,13 @@ class Formatters(Protocol):
         """Whether the project has a formatter for a file: from tables and the presence of its settings."""
         ...
 
-    async def format(self, path: str, before: bytes | None, after: bytes) -> Formatted | None:
-        """Format what a change made of a file, as far as the change goes; None when there is nothing to tell."""
+    async def format(
+        self, path: str, before: bytes | None, after: bytes, *, private: Sequence[str]
+    ) -> Formatted | None:
+        """Format what a change made of a file, as far as the change goes; None when there is nothing to tell.
+
+        `private` are globs of what a formatter must not see.
+        """
         ...
 
 
@@ -34,6 +40,13 @@ class NoFormatters:
         """Never."""
         return False
 
-    async def format(self, path: str, before: bytes | None, after: bytes) -> Formatted | None:  # noqa: ARG002
+    async def format(
+        self,
+        path: str,  # noqa: ARG002
+        before: bytes | None,  # noqa: ARG002
+        after: bytes,  # noqa: ARG002
+        *,
+        private: Sequence[str],  # noqa: ARG002
+    ) -> Formatted | None:
         """Nothing to tell."""
         return None

@@ -14,11 +14,16 @@ from handtools.core.reviewing import told
 from handtools.runtime.guard import GuardedFiles, Landed
 from handtools.runtime.guard_commands import hidden
 from handtools.runtime.guard_language import visible
+from handtools.text.clipping import clip
 from handtools.text.diffing import unified
-from handtools.text.encoding import decode
+from handtools.text.encoding import decode, displayed
 
 SECONDS = 3.0
 """How long servers may take to look at a change; what comes later is announced."""
+
+FORMAT_SECONDS = 10.0
+"""How long all the files of a call may take to be formatted."""
+SHOWN_LINES, SHOWN_BYTES = 120, 8_000
 
 Step = Callable[[GuardedFiles, float], Awaitable[str]]
 """Takes the files of a call and when its time is up; gives back what the model is told."""
@@ -53,24 +58,29 @@ def _plain(change: Change) -> bool:
     return all(node.kind == "file" and node.known for node in nodes)
 
 
-async def format_files(files: GuardedFiles, deadline: float) -> str:  # noqa: ARG001
+async def format_files(files: GuardedFiles, deadline: float) -> str:
     """Have the project's formatter at what a tool wrote; what it does is a change of its own, and is shown.
 
     Not at what a command wrote, nor at what an undo brought back: those are to stay as they are.
     """
     written = [each for each in files.changed if each.kind == "change" and each.coverage == "declared"]
-    said = [
-        await _formatted(files, change)
-        for change in net(written)
-        if change.after is not None and files.workspace.formatters.formats(change.path)
-    ]
+    said: list[str] = []
+    until = min(deadline, time.monotonic() + FORMAT_SECONDS)
+    for change in net(written):
+        if change.after is None or not files.workspace.formatters.formats(change.path):
+            continue
+        if time.monotonic() > until:
+            said.append(f"{change.path}: not formatted: there was no time left.")
+        else:
+            said.append(await _formatted(files, change))
     return "\n".join(filter(None, said))
 
 
 async def _formatted(files: GuardedFiles, change: Change) -> str:
     assert change.after is not None
     before, after = change.before.data if change.before else None, change.after.data
-    done = await files.workspace.formatters.format(change.path, before, after)
+    formatters, private = files.workspace.formatters, hidden(files.gate.policy)
+    done = await formatters.format(change.path, before, after, private=private)
     if done is None:
         return ""
     if done.data is None:
@@ -84,8 +94,9 @@ async def _formatted(files: GuardedFiles, change: Change) -> str:
         await files.apply(formatting)
     except ToolError as refusal:
         return f"{change.path}: not formatted: {refusal.message}"
-    diff = unified(change.path, decode(after).body, decode(done.data).body)
-    return f"{done.formatter} then formatted {change.path}:\n{diff}"
+    diff = displayed(unified(change.path, decode(after).body, decode(done.data).body))
+    shown = clip(diff, max_lines=SHOWN_LINES, max_bytes=SHOWN_BYTES, keep="head").text
+    return f"{done.formatter} then formatted {change.path}:\n{shown}"
 
 
 async def diagnose(files: GuardedFiles, deadline: float) -> str:

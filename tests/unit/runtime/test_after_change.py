@@ -25,7 +25,7 @@ class Upper:
     def formats(self, path):
         return path.endswith(".py")
 
-    async def format(self, path, before, after):
+    async def format(self, path, before, after, *, private):
         self.asked.append((path, before, after))
         if self.why:
             return Formatted("upper", None, self.why)

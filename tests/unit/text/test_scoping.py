@@ -1,0 +1,49 @@
+"""Scoping: a formatter's work, as far as an edit goes."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handtools.text.scoping import same_words, scoped
+
+texts = st.lists(st.sampled_from(["a\n", " a\n", "b\n", " b\n", "\n", "c\n"]), max_size=12).map("".join)
+
+
+def tidy(text: str) -> str:
+    return "".join(f"{line.strip()}\n" for line in text.splitlines())
+
+
+def test_only_what_the_edit_touched_is_formatted():
+    before = "  one\nx\nx\n  two\nx\nx\n  three\n"
+    after = before.replace("two", "TWO")
+    assert scoped(before, after, tidy(after)) == "  one\nx\nx\nTWO\nx\nx\n  three\n"
+
+
+def test_lines_beside_the_edit_belong_to_it():
+    assert scoped("a\n  b\nc\n", "a\n  b\nnew\nc\n", "a\nb\nnew\nc\n") == "a\nb\nnew\nc\n"
+
+
+def test_a_removal_is_an_edit_too():
+    assert scoped("a\nx\n\n\nb\n", "a\n\n\nb\n", "a\n\nb\n") == "a\n\nb\n"
+
+
+@given(texts, texts)
+def test_a_clean_file_takes_all_of_the_formatting(before, after):
+    # What was clean before can only have become unclean through the edit.
+    assert scoped(tidy(before), after, tidy(after)) == tidy(after)
+
+
+@given(texts, texts)
+def test_formatting_what_is_formatted_changes_nothing(before, after):
+    assert scoped(before, tidy(after), tidy(after)) == tidy(after)
+
+
+@given(texts, texts)
+def test_without_an_edit_nothing_is_formatted(text, formatted):
+    assert scoped(text, text, formatted) == text
+
+
+def test_a_formatter_moves_words_and_respells_a_few():
+    assert same_words("f(a,b)", "f(\n    a,\n    b,\n)\n")
+    assert same_words("import b\nimport a\n", "import a\nimport b\n")
+    assert not same_words("def f():\n    return compute(1, 2, 3)\n" * 5, "")
+    assert not same_words("a b c d e f g h", "error: could not read the settings of this project")
