@@ -183,8 +183,8 @@ def _matches(path: str, says: str, changed: int, size: int) -> bool:  # noqa: AR
     return re.search(says, text, re.MULTILINE) is not None
 
 
-_BY_SUFFIX: dict[str, list[Formatter]] = {}
-for _formatter in FORMATTERS:
-    for _suffix in _formatter.suffixes:
-        _BY_SUFFIX.setdefault(_suffix, []).append(_formatter)
+_BY_SUFFIX = {
+    suffix: [formatter for formatter in FORMATTERS if suffix in formatter.suffixes]
+    for suffix in {suffix for formatter in FORMATTERS for suffix in formatter.suffixes}
+}
 _NAMES = frozenset(setting.name for formatter in FORMATTERS for setting in formatter.settings)
