@@ -213,3 +213,12 @@ async def test_a_small_file_that_an_agent_saw_is_not_merged_with_when_it_has_gro
     result = await box.call(Call(tool="edit", args=args, **facts))
     assert not result.ok
     assert "gamma" in (root / "grown.txt").read_text()
+
+
+async def test_a_hard_link_that_is_broken_is_told(box, root):
+    (root / "small.txt").write_text("one\n")
+    os.link(root / "small.txt", root / "same.txt")
+    result = await box.call("edit", {"path": "small.txt", "old_string": "one", "new_string": "two"})
+    assert "small.txt: 1 other hard link to it still has the old content." in result.text
+    result = await box.call("edit", {"path": "small.txt", "old_string": "two", "new_string": "three"})
+    assert "hard link" not in result.text

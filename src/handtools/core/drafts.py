@@ -106,7 +106,8 @@ class Draft:
                 return cls(path, before, _PLAIN, "")
             raise WrongKind(f"`{path}` is a binary file.", hint="Edit text files only.")
         if len(before) > MAX_BYTES:
-            raise TooLarge(f"`{path}` has {len(before):,} bytes; the limit is {MAX_BYTES:,}.")
+            hint = "Change it with a command such as sed, or split it."
+            raise TooLarge(f"`{path}` has {len(before):,} bytes; the limit is {MAX_BYTES:,}.", hint=hint)
         source = decode(before)
         return cls(path, before, source, source.body)
 
@@ -148,7 +149,8 @@ class Draft:
         try:
             return self._spliced() or self.source.encode(self.body)
         except Unencodable as failure:
-            raise InvalidInput(f"`{self.path}` can't hold the new text: {failure}.") from failure
+            hint = f"Use characters that {self.source.encoding} has, or convert the file to UTF-8 first."
+            raise InvalidInput(f"`{self.path}` can't hold the new text: {failure}.", hint=hint) from failure
 
     def _spliced(self) -> builtins.bytes | None:
         """The file's own bytes around the new ones, where every character is a byte; no text is put together."""
@@ -219,6 +221,7 @@ class Desk:
 
     async def remove(self, path: str) -> Draft:
         """Take a file away."""
+        self._refuse_link(path)
         key = await self._key(path)
         if key in self.removed:
             raise NotFound(f"`{path}` is removed earlier in the same call.")
@@ -230,6 +233,7 @@ class Desk:
 
     async def move(self, path: str, target: str, *, keep: bool = False) -> Draft:
         """Take a file to another path, with its encoding and mode; or only a copy of it."""
+        self._refuse_link(path)
         draft = await self.open(path)
         facts = await self.files.facts(path)
         if not keep:
@@ -250,6 +254,15 @@ class Desk:
         """All of it as one unified diff."""
         gone = (displayed(unified(path, draft.source.body, None)) for path, draft in self.removed.items())
         return "".join([*(draft.diff() for draft in self.drafts.values()), *gone])
+
+    def _refuse_link(self, path: str) -> None:
+        """Not what a link leads to: who names the link means the link."""
+        folder, _, name = path.rpartition("/")
+        above = self.files.named(folder) if folder else "."
+        file = self.files.named(path)
+        if name not in ("", ".", "..") and file != (name if above == "." else f"{above}/{name}"):
+            hint = "Name the file itself, or move and delete the link with a command such as mv or rm."
+            raise WrongKind(f"`{path}` is a link to `{file}`.", hint=hint)
 
     async def _key(self, path: str) -> str:
         """One name for one file, whatever way the path is written."""

@@ -24,6 +24,16 @@ _REFUSED = {
     errno.ENFILE: "Too many files are open on this machine",
 }
 
+_STEPS = {
+    errno.ENOSPC: "Ask a person to make room.",
+    errno.EDQUOT: "Ask a person to make room.",
+    errno.EROFS: "Use a path elsewhere.",
+    errno.EACCES: "Ask a person for the permission, or use another path.",
+    errno.EPERM: "Ask a person for the permission, or use another path.",
+    errno.EMFILE: "Try again when other calls have ended.",
+    errno.ENFILE: "Try again when other calls have ended.",
+}
+
 _NAMED: dict[int, tuple[type[ToolError], str, str]] = {
     errno.ENOENT: (NotFound, "There is nothing at `{path}`.", "List the folder to see its names."),
     errno.ENOTDIR: (
@@ -65,4 +75,5 @@ def fault(error: OSError, path: str) -> ToolError:
         kind, message, hint = named
         return kind(message.format(path=shown), hint=hint)
     reason = _REFUSED.get(number) or error.strerror or str(error)
-    return StorageFault(f"{reason}: `{shown}`. Nothing was changed.")
+    hint = _STEPS.get(number, "Tell the person who runs this machine.")
+    return StorageFault(f"{reason}: `{shown}`. Nothing was changed.", hint=hint)

@@ -121,4 +121,14 @@ def _warm(files: GuardedFiles) -> None:
             language.warm(path, private=hidden(files.gate.policy))
 
 
-STEPS: tuple[Step, ...] = (format_files, diagnose)
+async def tell_links(files: GuardedFiles, deadline: float) -> str:  # noqa: ARG001
+    """Say which files had other names: a hard link is broken on purpose, and not in silence."""
+    told = (
+        f"{path}: {count} other hard link{'s' if count > 1 else ''} to it still {'have' if count > 1 else 'has'} "
+        "the old content."
+        for path, count in files.linked.items()
+    )
+    return "\n".join(told)
+
+
+STEPS: tuple[Step, ...] = (tell_links, format_files, diagnose)

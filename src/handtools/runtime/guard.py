@@ -51,6 +51,8 @@ class GuardedFiles:
     landed: list[Changes] = field(default_factory=list)
     changed: list[Landed] = field(default_factory=list)
     """What `landed` names, with the bytes: for the steps after a change."""
+    linked: dict[str, int] = field(default_factory=dict)
+    """How many other names a file had that was replaced: they keep the old one."""
     sights: dict[str, Node] = field(default_factory=dict)
     """What the agent has seen in this call, by located path; recorded when the call settles."""
 
@@ -237,6 +239,10 @@ class GuardedFiles:
             if change.before is not None and not self.workspace.files.writable(located):
                 hint = "Ask a person to make it writable, or write another file."
                 raise StorageFault(f"`{change.path}` is read-only for this user.", hint=hint)
+            if change.before is not None and change.after is not None:
+                facts = self.workspace.files.facts(located)
+                if facts is not None and facts.kind == "file" and facts.links > 1:
+                    self.linked[located] = facts.links - 1
             if change.after is not None:
                 for folder in self._missing_folders(located):
                     full.setdefault(folder, Change(folder, None, Node("folder")))

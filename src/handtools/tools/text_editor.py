@@ -22,6 +22,7 @@ Edition = Literal["text_editor_20250124", "text_editor_20250429", "text_editor_2
 LEVELS = 2
 AROUND_LINES = 4
 _UNSEEN = ("node_modules", "__pycache__")
+_HINTS = {"ambiguous": "Add text around it so that only one fits.", "empty": "To make a file, use create."}
 
 
 class TextEditorParams(BaseModel):
@@ -67,6 +68,8 @@ def text_editor(
     edition: Edition = "text_editor_20250728", *, max_characters: int | None = None
 ) -> Tool[Any, TextEditorDetails]:
     """The tool of one edition, under the name that the vendor's models know it by."""
+    if edition not in _EDITIONS:
+        raise UsageError(f"There is no edition {edition!r}; there are {', '.join(_EDITIONS)}.")
     if max_characters is not None and edition != "text_editor_20250728":
         raise UsageError(f"{edition} has no max_characters.")
 
@@ -150,6 +153,7 @@ def _replace(draft: Draft, params: TextEditorParams) -> None:
         raise InvalidInput("Parameter `old_str` is required for command: str_replace")
     outcome = replace_verbatim(draft.body, params.old_str, params.new_str or "")
     if isinstance(outcome, Refused):
+        outcome = replace(outcome, hint=_HINTS.get(outcome.code, outcome.hint))
         raise refusal(outcome, "No replacement was performed. ", old="old_str", new="new_str")
     draft.put(outcome.text)
 

@@ -103,4 +103,7 @@ def _encoded(params: WriteParams, before: bytes | None) -> bytes:
             return source.encode(params.content.removeprefix("\ufeff") if source.bom else params.content)
         return params.content.encode()
     except (Unencodable, UnicodeEncodeError) as failure:
-        raise InvalidInput(f"The content can't be written to `{params.path}`: {failure}.") from failure
+        hint = "Use characters that the file's encoding has, or convert the file to UTF-8 first."
+        raise InvalidInput(
+            f"The content can't be written to `{params.path}`: {failure}.", hint=hint
+        ) from failure

@@ -6,6 +6,7 @@ from handtools.core.drafts import Desk, Draft, refusal
 from handtools.core.errors import AlreadyExists, InvalidInput, NoMatch, NotFound, WrongKind
 from handtools.core.ports import FileFacts
 from handtools.text.matching import Refused
+from handtools.testing.fakes import memory_toolbox
 
 
 class Shelf:
@@ -99,3 +100,17 @@ def test_a_refusal_speaks_of_the_arguments_of_the_tool_but_leaves_the_file_alone
     assert isinstance(fault, NoMatch)
     assert fault.message.startswith("a: old_str is not there.")
     assert "old_string = 1\n```\nold_string\n" in fault.message
+
+
+async def test_a_file_that_is_too_large_is_refused_with_a_next_step(monkeypatch):
+    monkeypatch.setattr("handtools.core.drafts.MAX_BYTES", 3)
+    box = memory_toolbox({"a": b"long text\n"})
+    refused = await box.call("edit", {"path": "a", "old_string": "long", "new_string": "x"})
+    assert refused.fault.code == "too_large"
+    assert "command such as sed" in refused.fault.hint
+
+
+async def test_a_character_that_the_encoding_lacks_is_refused_with_a_next_step():
+    box = memory_toolbox({"a.py": "# coding: latin-1\nname = 'caf\xe9'\n".encode("latin-1")})
+    refused = await box.call("edit", {"path": "a.py", "old_string": "name", "new_string": "\u540d"})
+    assert "convert the file to UTF-8" in refused.fault.hint

@@ -221,3 +221,38 @@ async def test_a_refusal_points_at_the_text_above_it():
         {"a": b"line 0\nline 1\n"}, "*** Begin Patch\n*** Update File: a\n@@\n-line x\n+y\n*** End Patch"
     )
     assert done.text.endswith("```\nIf those lines are meant, send the old text as above.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "*** Begin Patch\n*** Delete File: link\n*** End Patch",
+        "*** Begin Patch\n*** Update File: link\n*** Move to: moved\n@@\n-x = 1\n+x = 2\n*** End Patch",
+    ],
+)
+async def test_what_a_link_leads_to_is_neither_deleted_nor_moved_by_the_name_of_the_link(text):
+    tree = {"b.py": b"x = 1\n", "link": Node("link", b"b.py")}
+    refused, files = await patch(tree, text)
+    assert refused.fault.code == "wrong_kind"
+    assert "`link` is a link to `b.py`" in refused.text
+    assert files == {"b.py": b"x = 1\n"}
+
+
+async def test_a_file_behind_a_linked_folder_is_deleted():
+    tree = {"real/b.py": b"x = 1\n", "linked": Node("link", b"real")}
+    done, files = await patch(tree, "*** Begin Patch\n*** Delete File: linked/b.py\n*** End Patch")
+    assert done.ok, done.text
+    assert files == {}
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "deleted file mode 120000\n--- a/link\n+++ /dev/null\n@@ -1 +0,0 @@\n-b.py\n",
+        "index 1234567..89abcde 120000\n--- a/link\n+++ b/link\n@@ -1 +1 @@\n-b.py\n+c.py\n",
+    ],
+)
+async def test_a_diff_of_a_link_is_refused_by_its_name(head):
+    tree = {"b.py": b"x = 1\n", "link": Node("link", b"b.py")}
+    refused, _ = await patch(tree, f"diff --git a/link b/link\n{head}")
+    assert "link is a symbolic link" in refused.text

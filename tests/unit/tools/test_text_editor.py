@@ -190,3 +190,16 @@ async def test_undo_edit_is_refused_by_the_editions_that_lack_it(edition):
 async def test_a_missing_file_is_refused():
     refused, _ = await ask("view", path="nowhere.py")
     assert refused.fault.code == "not_found"
+
+
+def test_an_edition_that_does_not_exist_is_named_to_the_programmer():
+    with pytest.raises(UsageError, match="text_editor_2099"):
+        text_editor("text_editor_2099")
+
+
+@pytest.mark.parametrize(("old", "said"), [("one", "Add text around it"), ("", "use create")])
+async def test_hints_name_only_what_the_edition_has(old, said):
+    refused, _ = await ask("str_replace", {"a.py": b"one\none\n"}, old_str=old, new_str="x")
+    assert said in refused.text
+    assert "replace all" not in refused.text
+    assert "write it" not in refused.text

@@ -85,18 +85,24 @@ def _form(page: Page, first: int, last: int) -> str:
 def ambiguous(page: Page, found: list[int], old: str) -> Refused:
     """More than one place; name each with an `old_string` that means it alone."""
     height = lines.count(old.rstrip("\r\n"))
-    shown = found[:_MOST_SHOWN]
+    rows = list(dict.fromkeys(found))
+    shown = rows[:_MOST_SHOWN]
     places = tuple(
         Place(line, _title(page, line), _unique(page, line - 1, line - 1 + height, widen=True))
         for line in shown
     )
-    where = ", ".join(map(str, shown)) + (" ..." if len(found) > len(shown) else "")
+    where = ", ".join(_times(line, found.count(line)) for line in shown)
+    more = " ..." if len(rows) > len(shown) else ""
     return Refused(
         code="ambiguous",
-        message=f"old_string fits {len(found)} places: lines {where}.",
-        hint="Add lines around it so that only one fits, or replace all.",
+        message=f"old_string fits {len(found)} places: line{'s' * (len(rows) > 1)} {where}{more}.",
+        hint="Add text around it so that only one fits, or replace all.",
         places=places,
     )
+
+
+def _times(line: int, count: int) -> str:
+    return str(line) if count == 1 else f"{line} ({count} times)"
 
 
 def elided(page: Page, spans: list[tuple[int, int]]) -> Refused:

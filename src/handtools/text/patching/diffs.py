@@ -9,6 +9,8 @@ from handtools.text.patching.ranges import Range, range_of
 
 _TITLE = "diff --git "
 _NO_END = "\\"
+_LINK_MODE = "120000"
+_INDEX = re.compile(r"index [0-9a-f]+\.\.[0-9a-f]+ (\d{6})\s*")
 _MODE = re.compile(r"(old mode|new mode|new file mode|deleted file mode) (\d{6})\s*")
 _PLACE = re.compile(r"(rename|copy) (from|to) (.+)")
 _BINARY = re.compile(r"GIT binary patch|Binary files .* differ")
@@ -78,6 +80,8 @@ class _Reader:
                 break
             if match := _MODE.fullmatch(row):
                 header.modes[match[1]] = match[2]
+            elif match := _INDEX.fullmatch(row):
+                header.modes["index"] = match[1]
             elif match := _PLACE.fullmatch(row):
                 header.moved[match[2]] = unquoted(match[3])
                 header.copied = match[1] == "copy"
@@ -163,8 +167,10 @@ def _file(header: _Header, hunks: tuple[Hunk, ...]) -> FilePatch:
         raise Malformed(header.number, "the names after `diff --git` can't be told apart.")
     odd = [mode for mode in header.modes.values() if mode not in _FILE_MODES]
     if odd:
+        what = "a symbolic link" if odd[0] == _LINK_MODE else f"no regular file (mode {odd[0]})"
+        name = old if new == NOWHERE else new
         raise Malformed(
-            header.number, f"{new} is no regular file (mode {odd[0]}); only files can be patched."
+            header.number, f"{name} is {what}; only files can be patched. Use a command such as ln or rm."
         )
     made, gone = header.modes.get("new file mode"), header.modes.get("deleted file mode")
     if made or old == NOWHERE:

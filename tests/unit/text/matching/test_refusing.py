@@ -83,3 +83,9 @@ def test_an_unclear_depth_among_tabs_says_so():
     outcome = refused(old, "    configure_all(1)\n    if x(\n        y\n    )\n    configure_none(2)", body)
     assert outcome.code == "indent_conflict"
     assert "One level here is a tab." in render(outcome)
+
+
+def test_two_hits_on_one_line_are_one_place_to_name():
+    outcome = refused("word", "x", "a word and a word\nplain\nand another word\n")
+    assert [place.line for place in outcome.places] == [1, 3]
+    assert "3 places: lines 1 (2 times), 3." in outcome.message
