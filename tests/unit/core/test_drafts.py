@@ -5,8 +5,8 @@ import pytest
 from handtools.core.drafts import Desk, Draft, refusal
 from handtools.core.errors import AlreadyExists, InvalidInput, NoMatch, NotFound, WrongKind
 from handtools.core.ports import FileFacts
-from handtools.text.matching import Refused
 from handtools.testing.fakes import memory_toolbox
+from handtools.text.matching import Refused
 
 
 class Shelf:
