@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 from handtools.core.ports import FileFacts
 from handtools.text.frontmatter import Frontmatter, Value, split_outside
 from handtools.text.globbing import AnyGlob, BadGlob
+from handtools.text.paths import escaped
 from handtools.text.sharing import Shared, share
 
 Origin = Literal["workspace", "user", "package"]
@@ -54,10 +55,16 @@ class Skill:
         """Its SKILL.md, as `read` takes it."""
         return f"{self.folder}/{FILE}"
 
+    def address(self, path: str) -> str:
+        """The `file://` address of one of its files."""
+        return f"{self.location}/{escaped(path)}"
+
     def is_about(self, path: str) -> bool:
-        """Whether a file of the workspace is one of those that the skill names."""
+        """Whether it names a file below its scope; a nested skill that names none is about all of them."""
+        if not self.paths:
+            return self.listed and bool(self.scope)
         below = path.removeprefix(f"{self.scope}/") if self.scope else path
-        return self.listed and bool(self.paths) and _any_of(self.paths).matches(below)
+        return self.listed and _any_of(self.paths).matches(below)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +155,11 @@ def visible(skills: Iterable[Skill]) -> list[Skill]:
 
 
 def listing(skills: Iterable[Skill], context_tokens: int) -> Shared:
-    """The skills a model is told of, in at most 2 % of its context."""
-    entries = [(skill.name, skill.description) for skill in visible(skills) if skill.listed]
-    return share(entries, context_tokens // SHARE)
+    """The skills a model is told of and where they are, in at most 2 % of its context."""
+    told = [skill for skill in visible(skills) if skill.listed]
+    shelves = dict.fromkeys(skill.location.rpartition("/")[0] for skill in told)
+    entries = [(skill.name, skill.description) for skill in told]
+    return share(entries, context_tokens // SHARE, foot=f"(In {', '.join(shelves)}.)" if shelves else "")
 
 
 def _problems(fields: dict[str, Value], folder: str) -> Iterator[str]:

@@ -120,7 +120,7 @@ class SkillFolders:
         if name not in self._homes:
             hint = "Call `skill` without a name to see what there is."
             raise NotFound(f"There is no skill `{name}` outside of the workspace.", hint=hint)
-        return LocalFiles(unquote(self._homes[name].removeprefix("file://")))
+        return LocalFiles(unquote(self._homes[name].removeprefix("file://"), errors="surrogateescape"))
 
     def _inside(self, folder: str) -> Iterator[Skill]:
         """The skills that one folder of the workspace has."""

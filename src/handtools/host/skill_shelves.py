@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from urllib.parse import quote
 
 from handtools.core.errors import ToolError
 from handtools.core.ports import FileFacts, HostFiles
@@ -12,6 +11,7 @@ from handtools.core.skills import FILE, Bundle, Origin, Skill, described
 from handtools.host.local_files import LocalFiles
 from handtools.text.encoding import decode
 from handtools.text.frontmatter import Frontmatter, read_frontmatter
+from handtools.text.paths import file_url
 
 HEAD_BYTES = 128 << 10
 """As much of a SKILL.md is read to describe it."""
@@ -31,7 +31,7 @@ def of_workspace(files: HostFiles, root: str, shelf: str, scope: str) -> Iterato
             path.rpartition("/")[2],
             origin="workspace",
             folder=path,
-            location=_address(f"{root}/{path}"),
+            location=file_url(f"{root}/{path}"),
             scope=scope,
             unreadable=problem,
         )
@@ -41,7 +41,7 @@ def of_machine(shelf: Path, origin: Origin) -> Iterator[Skill]:
     """The skills on a shelf of the machine; its owner may have linked their folders from elsewhere."""
     for path in islice(_outside(shelf), MOST_SKILLS):
         head, problem = _head(LocalFiles(path), FILE)
-        location = _address(str(path.resolve()))
+        location = file_url(str(path.resolve()))
         yield described(head, path.name, origin=origin, folder="", location=location, unreadable=problem)
 
 
@@ -119,7 +119,3 @@ def _head(files: HostFiles, path: str) -> tuple[Frontmatter, str]:
         return read_frontmatter(decode(files.read(path, size=HEAD_BYTES)).body), ""
     except ToolError as failure:
         return Frontmatter(), failure.message
-
-
-def _address(path: str) -> str:
-    return f"file://{quote(path)}"

@@ -47,6 +47,18 @@ def relative(path: str, root: str) -> str:
     return below or "."
 
 
+def file_url(path: str) -> str:
+    """Give the `file:` URL of an absolute path."""
+    return f"file://{escaped(path)}"
+
+
+def escaped(path: str) -> str:
+    """Give a path as it stands in a URL."""
+    from urllib.parse import quote
+
+    return quote(path, errors="surrogateescape")
+
+
 def near(wanted: str, names: Iterable[str], *, most: int = 5) -> list[str]:
     """Give the paths that `wanted` was probably meant to be, likeliest first."""
     pool = [name for name in dict.fromkeys(names) if name != wanted]

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from handtools.text.tokens import estimate
 
@@ -16,6 +16,7 @@ class Shared:
     """How many descriptions are not whole."""
     left_out: int
     """How many names are not there at all."""
+    foot: str = ""
 
     @property
     def note(self) -> str:
@@ -26,12 +27,18 @@ class Shared:
 
     @property
     def text(self) -> str:
-        """The rows and the note."""
-        return "\n".join((*self.rows, *([f"({self.note}.)"] if self.note else [])))
+        """The rows, the note and the foot."""
+        return "\n".join(filter(None, (*self.rows, self.note and f"({self.note}.)", self.foot)))
 
 
-def share(entries: Sequence[tuple[str, str]], tokens: int) -> Shared:
-    """Every name first, then as much of each description as all can have alike: short ones stay whole."""
+def share(entries: Sequence[tuple[str, str]], tokens: int, *, foot: str = "") -> Shared:
+    """Every name first, then as much of each description as all can have alike: short ones stay whole.
+
+    A foot that would take more than a quarter of the room goes before anything else does.
+    """
+    below = estimate(f"{foot}\n") if foot else 0
+    if below and below <= tokens // 4:
+        return replace(share(entries, tokens - below), foot=foot)
     longest = max((len(description) for _, description in entries), default=0)
     width = _largest(longest, tokens, lambda width: _shared(entries, len(entries), width))
     if width >= 0:

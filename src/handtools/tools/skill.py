@@ -78,7 +78,7 @@ def _head(skill: Skill, bundle: Bundle) -> list[str]:
     """Where it is and what comes with it: the path for `read` first, then the address."""
     rows = [f"Skill `{skill.name}` ({skill.origin}): {skill.folder} ({skill.location})"]
     rows += [
-        f"- {skill.folder}/{facts.path} ({facts.bytes:,} bytes, {skill.location}/{facts.path})"
+        f"- {skill.folder}/{facts.path} ({facts.bytes:,} bytes, {skill.address(facts.path)})"
         for facts in bundle.files
     ]
     return [*rows, "(There are more files.)"] if bundle.more else rows

@@ -70,6 +70,15 @@ def test_patterns_of_a_nested_skill_begin_at_its_folder():
     assert not found.is_about("packages/one/tests/a.py")
 
 
+def test_a_nested_skill_without_patterns_is_about_its_whole_folder_and_one_of_the_root_about_nothing():
+    assert skill("name: a\ndescription: b", scope="packages/one").is_about("packages/one/x.py")
+    assert not skill("name: a\ndescription: b").is_about("x.py")
+
+
+def test_an_address_takes_any_name():
+    assert skill("name: a").address("with space/50%.md") == "file:///w/make-tea/with%20space/50%25.md"
+
+
 def test_a_skill_for_people_alone_is_not_listed_and_not_mentioned():
     found = skill("name: a\ndescription: b\npaths: '*.py'\ndisable-model-invocation: true")
     assert not found.listed

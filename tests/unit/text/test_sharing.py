@@ -42,6 +42,14 @@ def test_no_description_is_cut_shorter_than_another_that_was_cut(entries, tokens
     assert not cut or shared.left_out or max(whole, default=0) <= max(cut) + 2
 
 
+@given(ENTRIES, st.integers(20, 2_000), st.text("/abc", max_size=400))
+def test_a_foot_is_within_the_budget_too_and_gives_way_when_it_is_long(entries, tokens, foot):
+    shared = share(entries, tokens, foot=foot)
+    assert estimate(shared.text) <= tokens
+    assert shared.foot in ("", foot)
+    assert bool(shared.foot) == (bool(foot) and estimate(f"{foot}\n") <= tokens // 4)
+
+
 def test_short_descriptions_stay_whole_when_long_ones_are_cut():
     shared = share([("a", "short"), ("b", "long " * 200)], 60)
     assert shared.rows[0] == "- a: short"

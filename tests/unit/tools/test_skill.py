@@ -46,7 +46,8 @@ def put(folder: Path, text=TEA, **files):
 @pytest.mark.claim("skill.list")
 async def test_without_a_name_the_skills_are_listed_with_what_they_are_for():
     result = await box().call("skill", {})
-    assert result.text == "- tea: Makes tea.\n- coffee: Makes coffee."
+    assert result.text.startswith("- tea: Makes tea.\n- coffee: Makes coffee.\n(In file:///")
+    assert result.text.endswith("/.agents/skills, file:///workspace/.claude/skills.)")
     assert [entry.path for entry in result.details.skills] == [
         ".agents/skills/tea/SKILL.md",
         ".claude/skills/coffee/SKILL.md",
@@ -112,7 +113,7 @@ async def test_the_list_keeps_to_two_percent_of_the_context():
 
 async def test_what_the_policy_hides_is_not_there():
     toolbox = box(policy=Policy(excluded=(".claude/",)))
-    assert (await toolbox.call("skill", {})).text == "- tea: Makes tea."
+    assert [each.name for each in (await toolbox.call("skill", {})).details.skills] == ["tea"]
     assert (await toolbox.call("skill", {"name": "coffee"})).fault.code == "not_found"
 
 
