@@ -136,10 +136,15 @@ async def structural(search: Search, syntax: Syntax, patterns: Sequence[str], sc
 def ranked(hits: Sequence[Hit], root: str) -> list[Hit]:
     """Source before tests, files that define it before those that use it: the same for the same hits."""
     start = 0 if root in {"", "."} else len(root) + 1
-    defining = {hit.path for hit in hits if defines(hit.text, hit.spans)}
-    places = {path: components(path) for path in _paths(hits)}
-    ranks = {path: (tier(path[start:]), path not in defining, places[path]) for path in places}
-    return sorted(hits, key=lambda hit: (ranks[hit.path], hit.line, hit.spans))
+    files: dict[str, list[Hit]] = {}
+    for hit in hits:
+        files.setdefault(hit.path, []).append(hit)
+
+    def rank(path: str) -> tuple[int, bool, tuple[str, ...]]:
+        defining = any(defines(hit.text, hit.spans) for hit in files[path])
+        return tier(path[start:]), not defining, components(path)
+
+    return [hit for path in sorted(files, key=rank) for hit in files[path]]
 
 
 async def sights(search: Search, syntax: Syntax, hits: Sequence[Hit], context: int) -> list[Sight]:

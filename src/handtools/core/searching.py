@@ -84,8 +84,7 @@ class Gaps:
         return notes
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """One match: the line where it begins, its text, and where in it the matches are."""
 
     path: str

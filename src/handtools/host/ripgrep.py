@@ -22,7 +22,7 @@ from handtools.core.searching import (
     Wanted,
 )
 from handtools.host import ripgrep_argv as argv
-from handtools.host.ripgrep_records import hit, path_of, records
+from handtools.host.ripgrep_records import BEGIN, END, MATCH, hit, path_of, read, records
 from handtools.host.ripgrep_run import Collect, Run, run
 from handtools.host.staging import PREFIX, is_temporary
 from handtools.host.walking import Walker
@@ -45,18 +45,21 @@ class RipgrepSearch:
         sieve = Sieve(selection(scope), admit)
 
         def collect(running: Run, stream: IO[bytes]) -> tuple[list[Hit], int]:
-            found: list[Hit] = []
-            binary = 0
+            found: list[tuple[str, bytes]] = []
+            path, wanted, binary = "", False, 0
             for record in records(stream):
-                kind, data = record["type"], record["data"]
-                if kind == "match" and sieve.takes(path_of(data)):
+                if record.startswith(BEGIN):
+                    path = path_of(read(record))
+                    wanted = sieve.takes(path)
+                elif record.startswith(END):
+                    binary += read(record)["binary_offset"] is not None
+                elif wanted and record.startswith(MATCH):
                     if len(found) == most:
-                        running.capped = True
+                        running.cap()
                         break
-                    found.append(hit(data))
-                elif kind == "end":
-                    binary += data["binary_offset"] is not None
-            return found, binary
+                    found.append((path, record))
+            # Hits are read only now: meanwhile rg comes to its end.
+            return [hit(path, read(record)) for path, record in found], binary
 
         (found, binary), gaps = await self._run(options, scope, collect)
         return Hits(tuple(found), replace(gaps, binary=binary))
@@ -71,7 +74,7 @@ class RipgrepSearch:
             for name, count in _counted(stream):
                 if sieve.takes(name):
                     if len(found) == most:
-                        running.capped = True
+                        running.cap()
                         break
                     found.append(Tally(name, count))
             return found

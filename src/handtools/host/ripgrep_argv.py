@@ -5,6 +5,7 @@ import shutil
 import sys
 import sysconfig
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from handtools.core.errors import HostError, InvalidInput
@@ -99,7 +100,13 @@ def _ignoring(scope: Scope, root: Path) -> Iterator[str]:
 
 
 def _in_git(root: Path) -> bool:
-    return any(os.path.lexists(folder / ".git") for folder in (root, *root.parents))
+    return any(map(os.path.lexists, _repositories(root)))
+
+
+@lru_cache(maxsize=64)
+def _repositories(root: Path) -> tuple[str, ...]:
+    """Where git's own folder is if the root is in a repository."""
+    return tuple(os.path.join(folder, ".git") for folder in (root, *root.parents))
 
 
 def _argument(pattern: str) -> str:

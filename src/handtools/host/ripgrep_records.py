@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import IO, Any
 
+from pydantic_core import from_json
+
 from handtools.core.searching import Hit
 from handtools.text.encoding import decode
 
@@ -14,32 +16,46 @@ RECORD_BYTES = 1 << 20
 """Longer records are read past: what is before their end is enough to show the hit."""
 TEXT_CHARS = 1 << 14
 """A longer text is cut down to what is around its first match."""
+BEGIN, MATCH, END = (b'{"type":"%s"' % word for word in (b"begin", b"match", b"end"))
+"""How records begin; they are told apart before they are read."""
 _PIECE_BYTES = 1 << 16
 _PATH = re.compile(rb'"path":(\{"(?:text|bytes)":"(?:[^"\\]|\\.)*"\})')
 _LINE = re.compile(rb'"\},"line_number":(\d+)')
 _TEXT = re.compile(rb'"lines":\{"text":"((?:[^"\\]|\\[^u]|\\u[0-9a-fA-F]{4}){0,16384})')
 
 
-def records(stream: IO[bytes]) -> Iterator[dict[str, Any]]:
-    """Every record as it comes; one that is too long comes as what can be told of it."""
+def records(stream: IO[bytes]) -> Iterator[bytes]:
+    """Every record as it comes, unread; one that is too long comes as what can be told of it."""
     while line := stream.readline(RECORD_BYTES):
         if line.endswith(b"\n"):
-            yield json.loads(line)
+            yield line
         elif record := _overlong(line, stream):
             yield record
 
 
-def hit(data: dict[str, Any]) -> Hit:
-    """The hit of a match record."""
-    raw, text = _text(data["lines"])
-    text = _bare(text)
-    spans = [_span(raw, text, match["start"], match["end"]) for match in data["submatches"]]
+def read(record: bytes) -> dict[str, Any]:
+    """What a record says; what it speaks about is its first word."""
+    data: dict[str, Any] = from_json(record)["data"]
+    return data
+
+
+def hit(path: str, data: dict[str, Any]) -> Hit:
+    """The hit of a match record in a file."""
+    given = data["lines"].get("text")
+    if given is not None and given.isascii():
+        text = _bare(given)
+        most = len(text)
+        spans = [(min(m["start"], most), min(m["end"], most)) for m in data["submatches"]]
+    else:
+        raw, text = _text(data["lines"])
+        text = _bare(text)
+        spans = [_span(raw, text, match["start"], match["end"]) for match in data["submatches"]]
     line = data["line_number"] or 0
     if len(text) <= TEXT_CHARS:
-        return Hit(path_of(data), line, text, tuple(spans), bool(data.get("cut")))
+        return Hit(path, line, text, tuple(spans), "cut" in data)
     start = max(spans[0][0] - TEXT_CHARS // 2, 0) if spans else 0
     near = [(a - start, min(b - start, TEXT_CHARS)) for a, b in spans if start <= a < start + TEXT_CHARS]
-    return Hit(path_of(data), line, text[start : start + TEXT_CHARS], tuple(near), clipped=True)
+    return Hit(path, line, text[start : start + TEXT_CHARS], tuple(near), clipped=True)
 
 
 def path_of(data: dict[str, Any]) -> str:
@@ -68,7 +84,7 @@ def _span(raw: bytes, text: str, start: int, end: int) -> tuple[int, int]:
     return min(start, len(text)), min(end, len(text))
 
 
-def _overlong(head: bytes, stream: IO[bytes]) -> dict[str, Any] | None:
+def _overlong(head: bytes, stream: IO[bytes]) -> bytes | None:
     """A match record of a gigantic line: its path, its number, its beginning; the rest is read past."""
     number = _LINE.search(head)
     tail = head[-64:]
@@ -78,16 +94,14 @@ def _overlong(head: bytes, stream: IO[bytes]) -> dict[str, Any] | None:
         if piece.endswith(b"\n"):
             break
     path, text = _PATH.search(head), _TEXT.search(head)
-    if path is None or not head.startswith(b'{"type":"match"'):
+    if path is None or not head.startswith(MATCH):
         return None
     shown = text[1].decode("utf-8", "ignore") if text else "(a very long line)"
-    return {
-        "type": "match",
-        "data": {
-            "path": json.loads(path[1]),
-            "lines": {"text": json.loads(f'"{shown}"')},
-            "line_number": int(number[1]) if number else 0,
-            "submatches": [],
-            "cut": True,
-        },
+    told = {
+        "path": json.loads(path[1]),
+        "lines": {"text": json.loads(f'"{shown}"')},
+        "line_number": int(number[1]) if number else 0,
+        "submatches": [],
+        "cut": True,
     }
+    return MATCH + b',"data":' + json.dumps(told).encode() + b"}"

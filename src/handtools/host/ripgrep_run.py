@@ -1,11 +1,12 @@
 """A run of ripgrep: one process, read in a thread, killed and reaped however it ends."""
 
+import os
 import subprocess
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TypeVar
+from typing import IO, Literal, TypeVar
 
 import anyio
 from anyio import to_thread
@@ -31,57 +32,76 @@ class SearchFailed(HostError):
     """The machine would not run it."""
 
 
-@dataclass(slots=True)
 class Run:
     """What the thread that reads and the task that watches both know of a process."""
 
-    argv: Sequence[str]
-    cwd: Path
-    environment: Mapping[str, str]
-    process: subprocess.Popen[bytes] | None = None
-    capped: bool = False
-    timed_out: bool = False
-    over: bool = False
-    said: str = ""
-
-    async def watch(self, seconds: float) -> None:
-        """End the process when its time is up; or at once when this task is cancelled, for whatever reason."""
+    def __init__(self, argv: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> None:
+        self.capped = False
+        self.timed_out = False
+        self._said = ""
+        self._errors = _scratch()
+        self._lock = threading.Lock()
+        self._state: Literal["started", "read", "ended"] = "started"
         try:
-            await anyio.sleep(seconds)
-            self.timed_out = True
-        finally:
-            self.over = True
-            if self.process is not None:
-                self.process.kill()
+            self._process = subprocess.Popen(
+                argv,
+                cwd=cwd,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                bufsize=_READ_BYTES,
+            )
+        except BaseException:
+            self._errors.close()
+            raise
 
-    def read(self, collect: Collect[T]) -> T:
-        """Start the process and collect what it says; returns when it is gone."""
-        with TemporaryFile() as errors:
-            process = self._start(errors)
-            ended = False
-            try:
-                assert process.stdout is not None
-                with process.stdout as stream:
-                    found = collect(self, stream)
-                ended = not self.capped
-            finally:
-                # Closing the pipe alone would let rg walk on until it has something to say.
-                if not ended or self.over:
-                    process.kill()
-                process.wait()
+    def cap(self) -> None:
+        """Enough was found: end the process."""
+        self.capped = True
+        self._process.kill()
+
+    def end(self) -> bool:
+        """Kill the process; tells whether the thread that reads it is still to come to its end."""
+        self._process.kill()
+        with self._lock:
+            reading = self._state == "read"
+            self._state = "ended"
+        if not reading:
+            self._reap()
+        return reading
+
+    def read(self, collect: Collect[T]) -> T | None:
+        """Collect what it says; returns when it is gone."""
+        with self._lock:
+            if self._state == "ended":
+                return None
+            self._state = "read"
+        try:
+            assert self._process.stdout is not None
+            return collect(self, self._process.stdout)
+        except BaseException:
+            # Closing the pipe alone would let rg walk on until it has something to say.
+            self._process.kill()
+            raise
+        finally:
+            self._reap()
+
+    def _reap(self) -> None:
+        with self._errors as errors, self._process:
+            self._process.wait()
             errors.seek(0)
-            self.said = errors.read(_ERROR_BYTES).decode("utf-8", "replace")
-        return found
+            self._said = errors.read(_ERROR_BYTES).decode("utf-8", "replace")
 
     def gaps(self) -> Gaps:
         """What was left out, once the process is gone; raises when it was the pattern that could not be used."""
-        code = self.process.returncode if self.process else 0
-        if code == 2 and any(words in self.said for words in _ABOUT_THE_PATTERN):
-            reason = self.said.removeprefix(_MESSAGE).strip()
+        code = self._process.returncode
+        if code == 2 and any(words in self._said for words in _ABOUT_THE_PATTERN):
+            reason = self._said.removeprefix(_MESSAGE).strip()
             hint = "Escape what is meant as it is, or set syntax='literal'."
             raise InvalidInput(f"The pattern can't be used: {reason}", hint=hint)
         skipped = [
-            line.removeprefix(_MESSAGE) for line in self.said.splitlines() if line.startswith(_MESSAGE)
+            line.removeprefix(_MESSAGE) for line in self._said.splitlines() if line.startswith(_MESSAGE)
         ]
         return Gaps(
             capped=self.capped,
@@ -90,36 +110,44 @@ class Run:
             example=skipped[0].removeprefix("./") if skipped else "",
         )
 
-    def _start(self, errors: IO[bytes]) -> subprocess.Popen[bytes]:
-        process = self.process = subprocess.Popen(
-            self.argv,
-            cwd=self.cwd,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            bufsize=_READ_BYTES,
-        )
-        if self.over:
-            process.kill()
-        return process
-
 
 async def run(
     argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], seconds: float, collect: Collect[T]
 ) -> tuple[T, Gaps]:
     """Run to the end, the deadline or the cancellation, whichever is first; no process outlives it."""
-    started = Run(argv, cwd, environment)
+    try:
+        # Here and not in the thread: while the one wakes up, the other is on its way.
+        started = Run(argv, cwd, environment)
+    except OSError as error:
+        raise SearchFailed(f"ripgrep could not be run ({argv[0]}): {error.strerror}.") from error
     outcome: list[T] = []
-    refusal: OSError | None = None
-    async with anyio.create_task_group() as group:
-        group.start_soon(started.watch, seconds)
+    gone = threading.Event()
+
+    def read() -> None:
         try:
-            # The thread is never abandoned: a cancelled watch kills the process, and the thread then ends.
-            outcome.append(await to_thread.run_sync(started.read, collect))
-        except OSError as error:
-            refusal = error
-        group.cancel_scope.cancel()
-    if refusal is not None:
-        raise SearchFailed(f"ripgrep could not be run ({argv[0]}): {refusal.strerror}.") from refusal
+            found = started.read(collect)
+            if found is not None:
+                outcome.append(found)
+        finally:
+            gone.set()
+
+    try:
+        with anyio.move_on_after(seconds):
+            await to_thread.run_sync(read, abandon_on_cancel=True)
+    finally:
+        if not gone.is_set():
+            started.timed_out = True
+            if started.end():
+                # The thread is left alone only for as long as a killed process takes to go.
+                with anyio.CancelScope(shield=True):
+                    await to_thread.run_sync(gone.wait)
+    if not outcome:
+        raise SearchFailed(f"The machine is busy: nobody could read what ripgrep found in {seconds:g} s.")
     return outcome[0], started.gaps()
+
+
+def _scratch() -> IO[bytes]:
+    """A file without a name, in memory where that can be had."""
+    if not hasattr(os, "memfd_create"):
+        return TemporaryFile()
+    return open(os.memfd_create("rg", os.MFD_CLOEXEC), "w+b")

@@ -19,6 +19,8 @@ from handtools.text.screening import Screen
 
 READ_BYTES = 4 << 20
 """Larger files are not read for what is around a hit."""
+QUICK_BYTES, QUICK_FILES = 64 << 10, 20
+"""So much is read without a thread, where the machine is quick."""
 TOGETHER_BYTES = 64 << 20
 """Nor are more files than this at a time."""
 _NAME = re.compile(r"[\w.-]+")
@@ -38,7 +40,7 @@ class GuardedSearch:
         """The first hits in the order of their paths."""
         if scope.root.startswith(OUTPUT):
             kept = await self.workspace.kept.hits(patterns, self._kept(scope), most=most, admit=_everything)
-            return replace(kept, hits=tuple(replace(hit, path=f"{OUTPUT}{hit.path}") for hit in kept.hits))
+            return replace(kept, hits=tuple(hit._replace(path=f"{OUTPUT}{hit.path}") for hit in kept.hits))
         inside, sieve = await self._enter(scope)
         found = await self.workspace.search.hits(patterns, inside, most=most, admit=sieve.admit)
         gaps = sieve.gaps(found.gaps)
@@ -73,7 +75,11 @@ class GuardedSearch:
 
     async def read(self, paths: Sequence[str]) -> dict[str, bytes]:
         """The bytes behind hits; a file that is gone, changed its nature or is very large is not among them."""
-        return await to_thread.run_sync(self._read, paths)
+        if self.workspace.files.quick and len(paths) <= QUICK_FILES:
+            found = self._read(paths, QUICK_BYTES)
+            if found is not None:
+                return found
+        return await to_thread.run_sync(self._read, paths, READ_BYTES) or {}
 
     def _kept(self, scope: Scope) -> Scope:
         """A search of one kept output."""
@@ -111,23 +117,26 @@ class GuardedSearch:
         located = self.workspace.files.locate(path or ".")
         return located, self.workspace.files.facts(located)
 
-    def _read(self, paths: Sequence[str]) -> dict[str, bytes]:
+    def _read(self, paths: Sequence[str], most: int) -> dict[str, bytes] | None:
+        """Files up to a size; None when there is a larger one that may be wanted."""
         allowed = Sieve(self.gate.policy, self.gate.call.tool).admit(paths)
         found = {}
         room = TOGETHER_BYTES
         for path in allowed:
             try:
                 if path.startswith(OUTPUT):
-                    data = self.workspace.outputs.part(path.removeprefix(OUTPUT), 0, READ_BYTES + 1)
+                    data = self.workspace.outputs.part(path.removeprefix(OUTPUT), 0, most + 1)
                 else:
-                    data = self.workspace.files.read(path, size=READ_BYTES + 1)
+                    data = self.workspace.files.read(path, size=most + 1)
             except (ToolError, KeyError):
                 continue
             room -= len(data)
             if room < 0:
                 break
-            if len(data) <= READ_BYTES:
+            if len(data) <= most:
                 found[path] = data
+            elif most < READ_BYTES:
+                return None
         return found
 
 

@@ -30,6 +30,8 @@ _WORDS = (
 _INTRODUCES = re.compile(
     rf"(?:^|[\s(#@;{{}}])(?:{_WORDS})(?:<[^>]*>)?\s+(?:\([^)]*\)\s*|<[^>]*>\s*|mut\s+|\w+[\s*&]+)?\Z"
 )
+_WORD_SET = frozenset(_WORDS.split("|"))
+_APART = str.maketrans(dict.fromkeys("(#@;{}<", " "))
 _BEGINS_WITH_WORD = re.compile(rf"\s*(?:\w+\s+)*(?:{_WORDS})\s")
 _ASSIGNS = re.compile(r"\s*(?::[^=]*)?(?::=|=(?!=))")
 
@@ -47,7 +49,11 @@ def tier(path: str) -> Tier:
 
 def defines(text: str, spans: Iterable[tuple[int, int]]) -> bool:
     """Tell whether a line looks as if it defines what matched; a parser would know, this is for the order."""
+    # Most lines hold none of the words and begin with a space or another name: no regex needed to see that.
+    worded = not _WORD_SET.isdisjoint(text.translate(_APART).split())
     for start, end in spans:
+        if start and not worded and text[start:end].isidentifier():
+            continue
         before, matched = text[max(start - 200, 0) : start], text[start : min(end, start + 200)]
         if _INTRODUCES.search(before) or _BEGINS_WITH_WORD.match(matched):
             return True

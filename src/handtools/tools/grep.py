@@ -1,5 +1,6 @@
 """Grep: lines that match, each with the symbols around it."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -50,7 +51,8 @@ class GrepParams(BaseModel):
     max_tokens: int | None = Field(None, ge=100, description="Size of the answer.")
 
 
-class GrepHit(BaseModel):
+@dataclass(slots=True)
+class GrepHit:
     """One hit."""
 
     path: str
@@ -59,7 +61,8 @@ class GrepHit(BaseModel):
     symbols: list[str]
 
 
-class GrepFile(BaseModel):
+@dataclass(slots=True)
+class GrepFile:
     """How often it occurs in a file."""
 
     path: str
