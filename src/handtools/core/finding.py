@@ -141,7 +141,7 @@ def ranked(hits: Sequence[Hit], root: str) -> list[Hit]:
         files.setdefault(hit.path, []).append(hit)
 
     def rank(path: str) -> tuple[int, bool, tuple[str, ...]]:
-        defining = any(defines(hit.text, hit.spans) for hit in files[path])
+        defining = defines([(hit.text, hit.spans) for hit in files[path]])
         return tier(path[start:]), not defining, components(path)
 
     return [hit for path in sorted(files, key=rank) for hit in files[path]]

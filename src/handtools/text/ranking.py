@@ -5,12 +5,15 @@ documents, and those before what somebody else wrote or a program made. The rest
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
 Tier = Literal[0, 1, 2, 3]
 """Source, tests, documents, and what is vendored or generated."""
+Spans = Sequence[tuple[int, int]]
+Line = tuple[str, Spans]
+"""A line's text, and where in it the matches are."""
 
 _TEST_FOLDERS = {"test", "tests", "spec", "specs", "__tests__", "__mocks__", "testdata", "fixtures", "e2e"}
 _TEST_NAMES = re.compile(r"test_.*|conftest\.py|.*[._-](?:test|tests|spec)\.\w+|.*Tests?\.\w+")
@@ -30,8 +33,9 @@ _WORDS = (
 _INTRODUCES = re.compile(
     rf"(?:^|[\s(#@;{{}}])(?:{_WORDS})(?:<[^>]*>)?\s+(?:\([^)]*\)\s*|<[^>]*>\s*|mut\s+|\w+[\s*&]+)?\Z"
 )
-_WORD_SET = frozenset(_WORDS.split("|"))
-_APART = str.maketrans(dict.fromkeys("(#@;{}<", " "))
+_WORD_LIST = tuple(_WORDS.split("|"))
+_CLOSING = frozenset("*&)>")
+"""With a space, all that it can end in."""
 _BEGINS_WITH_WORD = re.compile(rf"\s*(?:\w+\s+)*(?:{_WORDS})\s")
 _ASSIGNS = re.compile(r"\s*(?::[^=]*)?(?::=|=(?!=))")
 
@@ -47,17 +51,28 @@ def tier(path: str) -> Tier:
     return 2 if _DOCUMENTS.fullmatch(name) else 0
 
 
-def defines(text: str, spans: Iterable[tuple[int, int]]) -> bool:
-    """Tell whether a line looks as if it defines what matched; a parser would know, this is for the order."""
-    # Most lines hold none of the words and begin with a space or another name: no regex needed to see that.
-    worded = not _WORD_SET.isdisjoint(text.translate(_APART).split())
+def defines(lines: Sequence[Line]) -> bool:
+    """Tell whether one of a file's lines looks as if it defines what matched.
+
+    A parser would know; this is for the order. Most files hold few of the words, and most lines none of those:
+    it takes no regex to see that.
+    """
+    whole = "\n".join([text for text, _ in lines])
+    words = [word for word in _WORD_LIST if word in whole]
+    return any(_defines(text, spans, words) for text, spans in lines)
+
+
+def _defines(text: str, spans: Spans, words: Sequence[str]) -> bool:
     for start, end in spans:
-        if start and not worded and text[start:end].isidentifier():
-            continue
-        before, matched = text[max(start - 200, 0) : start], text[start : min(end, start + 200)]
-        if _INTRODUCES.search(before) or _BEGINS_WITH_WORD.match(matched):
+        if not start and _ASSIGNS.match(text, end):
             return True
-        if not before.strip() and before == "" and _ASSIGNS.match(text, end):
+        if not text[start:end].isidentifier() and _BEGINS_WITH_WORD.match(
+            text[start : min(end, start + 200)]
+        ):
+            return True
+        near = text[start - 1 : start]
+        fits = (near.isspace() or near in _CLOSING) and any(word in text for word in words)
+        if fits and _INTRODUCES.search(text[max(start - 200, 0) : start]):
             return True
     return False
 

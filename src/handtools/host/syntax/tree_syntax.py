@@ -32,8 +32,6 @@ class TreeSyntax:
 
     async def outline(self, path: str, data: bytes) -> Outline | None:
         """What the file defines."""
-        # The parsers keep the interpreter to themselves: a thread would not free this one. A pause does.
-        await checkpoint()
         grammar = _grammar(path, data)
         if grammar is None:
             return None
@@ -42,6 +40,8 @@ class TreeSyntax:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
+        # The parsers keep the interpreter to themselves: a thread would not free this one. A pause does.
+        await checkpoint()
         found = parsing.outline(parsing.parse(_text(data), grammar), grammar)
         self._keep(key, found)
         return found
