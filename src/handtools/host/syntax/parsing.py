@@ -26,7 +26,8 @@ def parse(text: str, grammar: Grammar) -> "SgNode":
     from ast_grep_py import SgRoot
 
     # Some grammars look characters up in tables that end before these, and take the process along.
-    return SgRoot(_ASTRAL.sub("\ufffd", text), grammar.language).root()
+    readable = text if text.isascii() else _ASTRAL.sub("\ufffd", text)
+    return SgRoot(readable, grammar.language).root()
 
 
 @dataclass(slots=True)
@@ -50,6 +51,8 @@ def outline(root: "SgNode", grammar: Grammar) -> Outline:
     around = [_Open("", "namespace", 0, 0, 0, None, 0, whole.index + 1)]
     broken: dict[int, None] = {}
     wrapper: Range | None = None
+    local_until = 0
+    """Where the function ends that is being passed: most of what has no say in it is passed without a look."""
     for node in root.find_all(grammar.outline_rule):
         kind, span = node.kind(), node.range()
         define = definitions.get(kind)
@@ -59,26 +62,29 @@ def outline(root: "SgNode", grammar: Grammar) -> Outline:
             else:
                 wrapper = span
             continue
-        start, level, outer = span.start, 0, around[-1]
+        start = span.start
         at = start.index
-        if not define.local and at < outer.end and outer.kind in FUNCTIONS:
+        if at < local_until and not define.local:
             continue
+        level, outer = 0, around[-1]
         if define.level:
             level = define.level(node)
         while outer.end <= at or 0 < level <= outer.level:
             outer = _closed(around, start.line)
+        if not define.local and outer.kind in FUNCTIONS:
+            local_until = outer.end
+            continue
         opened = _opened(node, define, start, whole if level else span.end)
-        if opened is None or (not define.local and outer.kind in FUNCTIONS):
+        if opened is None:
             continue
         opened.level = level
-        if grammar.prefixes:
-            opened.start_line = _after_prefixes(node, grammar, opened.start_line)
-        if wrapper is not None and wrapper.end.index >= opened.end:
-            opened.start_line = wrapper.start.line + 1
-        wrapper = None
+        if grammar.prefixes or wrapper is not None:
+            opened.start_line = _beginning(node, grammar, wrapper, opened)
+            wrapper = None
         if outer.kind in CONTAINERS:
             opened.kind = INSIDE.get(opened.kind, opened.kind)
         around.append(opened)
+        local_until = opened.end if opened.kind in FUNCTIONS else 0
     while len(around) > 1:
         _closed(around, None)
     return Outline(grammar.language, tuple(around[0].children), tuple(broken))
@@ -108,9 +114,12 @@ def _opened(node: "SgNode", define: Define, start: "Pos", end: "Pos") -> _Open |
     return _Open(name.text, kind, first + 1, last + 1, line + 1, body, 0, end.index)
 
 
-def _after_prefixes(node: "SgNode", grammar: Grammar, line: int) -> int:
-    """Where a definition begins, with the attributes that stand before it."""
-    while (before := node.prev()) is not None and before.kind() in grammar.prefixes:
+def _beginning(node: "SgNode", grammar: Grammar, wrapper: "Range | None", opened: _Open) -> int:
+    """Where a definition begins, with what is wrapped around it and the attributes that stand before it."""
+    if wrapper is not None and wrapper.end.index >= opened.end:
+        return wrapper.start.line + 1
+    line = opened.start_line
+    while grammar.prefixes and (before := node.prev()) is not None and before.kind() in grammar.prefixes:
         node, line = before, before.range().start.line + 1
     return line
 
@@ -130,10 +139,13 @@ def _body_line(node: "SgNode", define: Define, line: int, last: int) -> int | No
     if body is None:
         return None
     first = body.range().start.line
-    opener = body.child(0)
-    opens = first == line or (opener is not None and opener.kind() in OPENERS)
-    below = first + opens
+    below = first + (first == line or _opens(body))
     return below + 1 if line < below <= last else None
+
+
+def _opens(body: "SgNode") -> bool:
+    opener = body.child(0)
+    return opener is not None and opener.kind() in OPENERS
 
 
 def roles(root: "SgNode", grammar: Grammar, spots: Iterable[Spot]) -> dict[Spot, frozenset[Role]]:
