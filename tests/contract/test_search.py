@@ -213,13 +213,18 @@ async def test_files_are_counted(make_search):
 async def test_folders_are_found(make_search):
     search = make_search(TREE | {"b/deep": Node("folder")})
     assert await paths(search, "*", wanted="folder") == ["b", "b-c", "b/deep"]
-    assert await paths(search, "[bd]*", wanted="any") == [
-        "b",
-        "b-c",
-        "b-c/e.py",
-        "b/c.ts",
-        "b/d.txt",
-        "b/deep",
+    assert await paths(search, "[bd]*", wanted="any") == ["b", "b-c", "b/d.txt", "b/deep"]
+    assert await paths(search, "b", wanted="folder") == ["b"]
+    assert await paths(search, "b/**", wanted="any") == ["b/c.ts", "b/d.txt", "b/deep"]
+    assert await paths(search, "b/", wanted="folder") == ["b"]
+
+
+async def test_a_lone_carriage_return_ends_a_line_as_it_does_for_readers(make_search):
+    search = make_search({"mac.txt": b"one\rneedle two\rthree\ra needle and a needle\r"})
+    hits = (await found(search, "needle")).hits
+    assert [(hit.line, hit.text, hit.spans) for hit in hits] == [
+        (2, "needle two", ((0, 6),)),
+        (4, "a needle and a needle", ((2, 8), (15, 21))),
     ]
 
 

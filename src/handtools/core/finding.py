@@ -7,12 +7,14 @@ from itertools import groupby
 
 from handtools.core.errors import InvalidInput
 from handtools.core.ports import Search, Syntax
-from handtools.core.searching import Gaps, Hit, Hits, Patterns, Scope
+from handtools.core.searching import Gaps, Hit, Hits, Patterns, Scope, Tally
 from handtools.core.syntax import Role, Spot, Symbol
 from handtools.text import cursors
 from handtools.text.citing import Citation, cite
+from handtools.text.counting import agreeing
 from handtools.text.cursors import Cursor
 from handtools.text.encoding import decode
+from handtools.text.lines import bare, split
 from handtools.text.ranking import components, defines, tier
 from handtools.text.tokens import estimate
 
@@ -95,7 +97,7 @@ async def missed(search: Search, patterns: Patterns, scope: Scope) -> list[str]:
         found = await search.hits(asked[0], replace(asked[1], timeout=PROBE_SECONDS), most=BLOCK)
         if found.hits:
             count = f"more than {BLOCK}" if found.gaps.capped else f"{len(found.hits)}"
-            notes.append(f"There are {count} {where}.")
+            notes.append(f"There {agreeing(len(found.hits), 'is')} {count} {where}.")
     return notes
 
 
@@ -123,12 +125,25 @@ async def structural(search: Search, syntax: Syntax, patterns: Sequence[str], sc
     files = await search.tallies(literal, scope, most=PARSED_FILES)
     sources = await search.read([tally.path for tally in files.tallies])
     found: set[Hit] = set()
+    refusals: dict[str, InvalidInput] = {}
+    read: set[str] = set()
     for path, data in sources.items():
-        lines = decode(data).body.split("\n")
+        lines = _lines(data)
         for pattern in patterns:
-            for match in await syntax.structural(path, data, pattern) or ():
+            try:
+                matches = await syntax.structural(path, data, pattern)
+            except InvalidInput as refusal:
+                # What is no code in one language may be in the next.
+                refusals[pattern] = refusal
+                continue
+            if matches is not None:
+                read.add(pattern)
+            for match in matches or ():
                 text = "\n".join(lines[match.start.line - 1 : match.end.line][:SHOWN_LINES])
                 found.add(Hit(path, match.start.line, text, ((match.start.column, len(text)),)))
+    unread = [refusals[pattern] for pattern in patterns if pattern in refusals and pattern not in read]
+    if unread:
+        raise unread[0]
     ordered = sorted(found, key=lambda hit: (components(hit.path), hit.line, hit.spans))
     return Hits(tuple(ordered), Gaps(files.gaps.capped, files.gaps.timed_out))
 
@@ -157,7 +172,7 @@ async def sights(search: Search, syntax: Syntax, hits: Sequence[Hit], context: i
         if data is None:
             seen += [Sight(hit, (), _citation(hit)) for hit in of_file]
             continue
-        lines = decode(data).body.removesuffix("\n").split("\n") if context else []
+        lines = _lines(data) if context else []
         around = await syntax.enclosing(path, data, [hit.line for hit in of_file])
         for hit in of_file:
             symbols = around.get(hit.line, ())
@@ -193,10 +208,24 @@ def _citation(
 ) -> Citation:
     crumbs = " › ".join(f"{symbol.name} {symbol.start_line}-{symbol.end_line}" for symbol in symbols)
     first, last = hit.line - context, hit.end_line + context
-    unchanged = lines[hit.line - 1 : hit.line] and hit.text.startswith(lines[hit.line - 1].rstrip("\r"))
+    unchanged = lines[hit.line - 1 : hit.line] and hit.text.startswith(lines[hit.line - 1])
     numbers = range(max(first, 1), min(last, len(lines)) + 1) if unchanged else ()
-    around = {number: lines[number - 1].rstrip("\r") for number in numbers}
+    around = {number: lines[number - 1] for number in numbers}
     return Citation(hit.line, hit.text, hit.spans[0][0] if hit.spans else 0, crumbs, around)
+
+
+def _lines(data: bytes) -> list[str]:
+    """The lines of a file as `read` counts them."""
+    return [bare(line) for line in split(decode(data).body)]
+
+
+def ordered(tallies: Sequence[Tally], *, by_count: bool) -> list[Tally]:
+    """Files, the best first; or the most frequent first."""
+
+    def rank(tally: Tally) -> tuple[int, tuple[str, ...]]:
+        return (-tally.matches if by_count else tier(tally.path), components(tally.path))
+
+    return sorted(tallies, key=rank)
 
 
 def _paths(hits: Sequence[Hit]) -> list[str]:

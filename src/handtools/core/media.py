@@ -5,6 +5,8 @@ from typing import Literal
 
 from handtools.core.content import Image
 
+MOST_IMAGES = 4
+"""Pictures that come with one answer."""
 MediaKind = Literal["image", "pdf", "notebook", "archive", "table"]
 
 
@@ -28,6 +30,8 @@ class Preview:
     """One line on what the file is: format, size, number of pages."""
     text: str = ""
     images: tuple[Image, ...] = ()
+    image_lines: tuple[int, ...] = ()
+    """The line of `text` that each picture belongs to; none when they belong to all of it."""
     left_out: str = ""
     """What of the file is not here, and how to get it; empty when all of it is."""
     next_page: int | None = None

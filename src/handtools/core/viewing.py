@@ -9,11 +9,12 @@ from handtools.core.changes import digest
 from handtools.core.content import Image
 from handtools.core.context import Context
 from handtools.core.errors import HandtoolsError, InvalidInput, NotFound, TooLarge, WrongKind
-from handtools.core.media import Wish
+from handtools.core.media import MOST_IMAGES, Preview, Wish
 from handtools.core.searching import Scope
 from handtools.core.surveying import MOST_FILES, survey
 from handtools.core.syntax import Outline, Symbol, flattened, named, qualified
 from handtools.core.windowing import index, lines_at
+from handtools.text.counting import counted
 from handtools.text.diffing import unified
 from handtools.text.encoding import Source, decode, is_binary
 from handtools.text.lines import dominant_ending, number, split
@@ -202,8 +203,11 @@ class Viewing:
         if not lines:
             return Piece(title, _but(facts, left_out=found.left_out), found.images)
         shown = self._page(_but(facts, total_lines=len(lines)), lines, f"{title}\n")
-        left_out = "; ".join(filter(None, (shown.part.left_out, found.left_out)))
-        return Piece(shown.text, _but(shown.part, left_out=left_out), found.images)
+        images = _pictures(found, shown.part)
+        more = counted(len(images) - MOST_IMAGES, "more picture") if len(images) > MOST_IMAGES else ""
+        left_out = "; ".join(filter(None, (shown.part.left_out, found.left_out, more)))
+        note = f"\n(Left out: {more}; read the lines around them.)" if more else ""
+        return Piece(shown.text + note, _but(shown.part, left_out=left_out), images[:MOST_IMAGES])
 
     async def _large_media(self) -> Piece:
         data = await self.ctx.files.read(self.target.path, size=MEDIA_BYTES + 1)
@@ -249,9 +253,21 @@ class Viewing:
             return await self.ctx.files.read(path, size=WHOLE_BYTES + 1)
         except NotFound as missing:
             raise await _placed(self.ctx, path, missing) from None
-        except WrongKind as folder:
-            hint = "List it, or read it with view=map to see what its sources define."
-            raise WrongKind(folder.message, hint=hint) from None
+        except WrongKind as other:
+            facts = await self.ctx.files.facts(path)
+            hint = "Only regular files can be read; leave it alone."
+            if facts is not None and facts.kind == "folder":
+                hint = "List it, or read it with view=map to see what its sources define."
+            raise WrongKind(other.message, hint=hint) from None
+
+
+def _pictures(found: Preview, part: Part) -> tuple[Image, ...]:
+    """The pictures that belong to the lines that are shown."""
+    if not found.image_lines:
+        return found.images
+    lines = range(part.start_line or 1, (part.end_line or 0) + 1)
+    placed = zip(found.images, found.image_lines, strict=True)
+    return tuple(image for image, line in placed if line in lines)
 
 
 def _facts(path: str, data: bytes, source: Source, total: int) -> Part:
@@ -297,8 +313,20 @@ async def _placed(ctx: Context, path: str, missing: NotFound) -> NotFound:
     """The error, with where the file went or what it may have been meant to be."""
     if (now := await ctx.files.moved(path)) is not None:
         return NotFound(missing.message, hint=f"It moved to {now}.")
+    folder, _, name = path.rpartition("/")
+    if await _is_link(ctx, folder or ".", name):
+        return NotFound(missing.message, hint="It is a link whose target is not there. List its folder.")
     close = await _near_names(ctx, path)
     return NotFound(missing.message, hint=f"Near it: {', '.join(close)}.") if close else missing
+
+
+async def _is_link(ctx: Context, folder: str, name: str) -> bool:
+    facts = await ctx.files.facts(folder)
+    if facts is None or facts.kind != "folder":
+        return False
+    return any(
+        e.kind == "link" and e.path.rpartition("/")[2] == name for e in await ctx.files.names(folder)
+    )
 
 
 async def _near_names(ctx: Context, path: str) -> list[str]:

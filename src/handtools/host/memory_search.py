@@ -26,6 +26,7 @@ from handtools.host.memory_files import MemoryFiles
 from handtools.text.encoding import decode
 from handtools.text.globbing import AnyGlob
 from handtools.text.ignoring import IGNORE_FILES, Ignores, leaves_out
+from handtools.text.lines import adopt
 from handtools.text.selecting import Selection
 
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj"})
@@ -54,7 +55,7 @@ class MemorySearch:
 
     async def paths(self, scope: Scope, *, wanted: Wanted, most: int, admit: Admit) -> Paths:
         """The newest paths below a folder, and how many there are."""
-        asked = _selection(scope)
+        asked = _selection(scope, itself=wanted != "file")
         found = [
             entry
             for entry in self._walk(scope.root, self._above(scope), scope, admit)
@@ -92,7 +93,7 @@ class MemorySearch:
         for path in sorted(paths, key=lambda path: path.split("/")):
             data = self._files.read(path)
             if b"\0" not in data:
-                yield path, decode(data).body.replace("\r\n", "\n")
+                yield path, adopt(decode(data).body, "\n")
 
     def _walk(self, folder: str, ignores: Ignores, scope: Scope, admit: Admit) -> Iterator[Entry]:
         entries, below, _ = self._look(folder, ignores, scope, admit)
@@ -184,7 +185,11 @@ def _block(path: str, text: str, start: int, end: int, spans: list[tuple[int, in
     return Hit(path, text.count("\n", 0, start) + 1, text[start:end], inside)
 
 
-def _selection(scope: Scope) -> Selection:
+def _selection(scope: Scope, *, itself: bool = False) -> Selection:
     return Selection(
-        scope.include, root=scope.root, case_sensitive=scope.case_sensitive, hidden=scope.hidden
+        scope.include,
+        root=scope.root,
+        case_sensitive=scope.case_sensitive,
+        hidden=scope.hidden,
+        itself=itself,
     )

@@ -48,7 +48,7 @@ class Root:
             try:
                 inside = relative(path, self.real)
             except BadPath:
-                raise _refusal(path, problem) from None
+                raise _refusal(path, problem, self.given) from None
         return "" if inside == "." else inside
 
     def exact(self, path: str) -> str:
@@ -227,8 +227,10 @@ def _encodes(path: str) -> bool:
     return True
 
 
-def _refusal(path: str, problem: BadPath) -> OutsideWorkspace:
-    return OutsideWorkspace(f"`{path[:200]}` {problem.reason}.", hint=problem.hint)
+def _refusal(path: str, problem: BadPath, root: str) -> OutsideWorkspace:
+    return OutsideWorkspace(
+        f"`{path[:200]}` {problem.reason}.", hint=f"{problem.hint} The root is `{root}`."
+    )
 
 
 def _beneath(root: Folder, path: str, flags: int, resolve: int) -> int | None:

@@ -22,7 +22,7 @@ from handtools.core.searching import (
     Wanted,
 )
 from handtools.host import ripgrep_argv as argv
-from handtools.host.ripgrep_records import BEGIN, END, MATCH, hit, path_of, read, records
+from handtools.host.ripgrep_records import BEGIN, END, MATCH, hits, path_of, read, records
 from handtools.host.ripgrep_run import Collect, Run, run
 from handtools.host.staging import PREFIX, is_temporary
 from handtools.host.walking import Walker
@@ -59,7 +59,9 @@ class RipgrepSearch:
                         break
                     found.append((path, record))
             # Hits are read only now: meanwhile rg comes to its end.
-            return [hit(path, read(record)) for path, record in found], binary
+            every = [hit for path, record in found for hit in hits(path, read(record))]
+            running.capped = running.capped or len(every) > most
+            return every[:most], binary
 
         (found, binary), gaps = await self._run(options, scope, collect)
         return Hits(tuple(found), replace(gaps, binary=binary))

@@ -16,6 +16,7 @@ RECORD_BYTES = 1 << 20
 """Longer records are read past: what is before their end is enough to show the hit."""
 TEXT_CHARS = 1 << 14
 """A longer text is cut down to what is around its first match."""
+Spans = list[tuple[int, int]]
 BEGIN, MATCH, END = (b'{"type":"%s"' % word for word in (b"begin", b"match", b"end"))
 """How records begin; they are told apart before they are read."""
 _PIECE_BYTES = 1 << 16
@@ -39,8 +40,8 @@ def read(record: bytes) -> dict[str, Any]:
     return data
 
 
-def hit(path: str, data: dict[str, Any]) -> Hit:
-    """The hit of a match record in a file."""
+def hits(path: str, data: dict[str, Any]) -> list[Hit]:
+    """The hits of a match record in a file: one, but where a lone CR ends lines as editors count them."""
     given = data["lines"].get("text")
     if given is not None and given.isascii():
         text = _bare(given)
@@ -50,9 +51,25 @@ def hit(path: str, data: dict[str, Any]) -> Hit:
         raw, text = _text(data["lines"])
         text = _bare(text)
         spans = [_span(raw, text, match["start"], match["end"]) for match in data["submatches"]]
-    line = data["line_number"] or 0
+    line, cut = data["line_number"] or 0, "cut" in data
+    if "\r" in text and "\n" not in text:
+        return [_shown(path, *each, cut=cut) for each in _apart(line, text, spans)]
+    return [_shown(path, line, text, spans, cut=cut)]
+
+
+def _apart(line: int, text: str, spans: Spans) -> Iterator[tuple[int, str, Spans]]:
+    start = 0
+    for number, piece in enumerate(text.split("\r"), line):
+        end = start + len(piece)
+        own = [(first - start, min(last, end) - start) for first, last in spans if start <= first <= end]
+        if own:
+            yield number, piece, own
+        start = end + 1
+
+
+def _shown(path: str, line: int, text: str, spans: Spans, *, cut: bool) -> Hit:
     if len(text) <= TEXT_CHARS:
-        return Hit(path, line, text, tuple(spans), "cut" in data)
+        return Hit(path, line, text, tuple(spans), cut)
     start = max(spans[0][0] - TEXT_CHARS // 2, 0) if spans else 0
     near = [(a - start, min(b - start, TEXT_CHARS)) for a, b in spans if start <= a < start + TEXT_CHARS]
     return Hit(path, line, text[start : start + TEXT_CHARS], tuple(near), clipped=True)

@@ -99,7 +99,7 @@ class Run:
         if code == 2 and any(words in self._said for words in _ABOUT_THE_PATTERN):
             reason = self._said.removeprefix(_MESSAGE).strip()
             hint = "Escape what is meant as it is, or set syntax='literal'."
-            raise InvalidInput(f"The pattern can't be used: {reason}", hint=hint)
+            raise InvalidInput(f"The pattern can't be used: {reason.rstrip('.')}.", hint=hint)
         skipped = [
             line.removeprefix(_MESSAGE) for line in self._said.splitlines() if line.startswith(_MESSAGE)
         ]

@@ -84,7 +84,11 @@ class Walker:
 
     def _paths(self, scope: Scope, wanted: Wanted, most: int, admit: Admit) -> Paths:
         asked = Selection(
-            scope.include, root=scope.root, case_sensitive=scope.case_sensitive, hidden=scope.hidden
+            scope.include,
+            root=scope.root,
+            case_sensitive=scope.case_sensitive,
+            hidden=scope.hidden,
+            itself=True,
         )
         found: list[str] = []
         watch = _Watch(scope.timeout, threaded=True)

@@ -55,17 +55,21 @@ class Gate:
             if not question:
                 return
             decision = Decision("ask", "review", question, decision.target)
-        approval = self._approval(effect, decision)
+        approval = self.question(effect, decision)
         if approval.fingerprint in self.granted:
             return
-        kept = [] if question else _lines(approval)
-        if kept and all(self.journal.calls.granted(self.call.session, each) for each in kept):
+        if not question and self.remembers(approval):
             return
         reply = await self._ask(approval)
         self.announce(Asked(approval, reply))
         if reply is None:
             raise Suspended(approval)
         settle(self.journal, approval, reply)
+
+    def remembers(self, approval: Approval) -> bool:
+        """Whether a person has said yes to all of this before, and that it is to last."""
+        kept = _lines(approval)
+        return bool(kept) and all(self.journal.calls.granted(self.call.session, each) for each in kept)
 
     async def _ask(self, approval: Approval) -> Reply | None:
         if self.approver is not None:
@@ -75,7 +79,8 @@ class Gate:
         message = "Nobody is there to ask; the policy answers for them."
         return Reply(self.policy.unattended == "allow", message=message)
 
-    def _approval(self, effect: Effect, decision: Decision) -> Approval:
+    def question(self, effect: Effect, decision: Decision) -> Approval:
+        """What a person would be asked."""
         note = effect.note if isinstance(effect, ChangeSet) else ""
         names = targets(effect)
         title = f"{self.call.tool} wants to {effect.kind} {', '.join(names[:3])}"

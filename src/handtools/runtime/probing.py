@@ -26,6 +26,9 @@ class ProbingGate(Gate):
     def judge(self, effect: Effect) -> Decision:
         """Decide as the real gate does; stop unless it is an allowed read."""
         decision = self.policy.decide(effect, self.call.tool)
+        if decision.verdict == "ask" and self.remembers(self.question(effect, decision)):
+            reason = f"A person said yes to it, and to remember that. Before: {decision.reason}"
+            decision = Decision("allow", "remembered", reason, decision.target)
         if effect.kind != "read" or decision.verdict != "allow":
             raise Probed(decision)
         return decision

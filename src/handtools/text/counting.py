@@ -7,6 +7,7 @@ _IRREGULAR = {
     "was": "were",
     "has": "have",
     "needs": "need",
+    "matches": "match",
 }
 
 

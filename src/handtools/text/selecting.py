@@ -8,6 +8,8 @@ from handtools.text.globbing import AnyGlob
 _WITH_SUFFIX = re.compile(r"[\w*?-]*\.(?:[\w*?.-]+|[\w*?.-]*\{[\w*?.,-]+\})")
 _STARS = re.compile(r"\*+")
 _NAME_CHARS = 255
+_END = "\x01"
+"""Stands below a path as nothing on a disk does, so that a glob can name it."""
 
 
 def suffixed(globs: Sequence[str]) -> tuple[str, ...]:
@@ -25,7 +27,8 @@ class Selection:
     """Globs to take and, after a `!`, globs to leave: read from the folder searched or from the workspace.
 
     `decided` says that somebody else has matched the globs already; what is left is to keep
-    hidden names out, which a glob by itself never lets in.
+    hidden names out, which a glob by itself never lets in. With `itself` a glob means the paths that
+    it names, and not what is below them.
     """
 
     def __init__(
@@ -36,10 +39,12 @@ class Selection:
         case_sensitive: bool = True,
         hidden: bool = False,
         decided: bool = False,
+        itself: bool = False,
     ) -> None:
         wanted = [glob for glob in globs if not glob.startswith("!")]
         unwanted = [glob[1:] for glob in globs if glob.startswith("!")]
-        self._wanted = AnyGlob(wanted, case_sensitive=case_sensitive) if wanted else None
+        meant = _Itself if itself else AnyGlob
+        self._wanted = meant(wanted, case_sensitive=case_sensitive) if wanted else None
         names = suffixed(globs)
         self._names = AnyGlob(names, case_sensitive=case_sensitive) if names else None
         self._unwanted = AnyGlob(unwanted, case_sensitive=case_sensitive) if unwanted else None
@@ -69,8 +74,24 @@ class Selection:
             return paths
         return [path for path in paths if self.takes(path)]
 
-    def _any(self, globs: AnyGlob, path: str) -> bool:
+    def _any(self, globs: "AnyGlob | _Itself", path: str) -> bool:
         return globs.matches(path[self._prefix :]) or (self._prefix > 0 and globs.matches(path))
+
+
+class _Itself:
+    """Globs that do not go on below what they match."""
+
+    def __init__(self, globs: Sequence[str], *, case_sensitive: bool) -> None:
+        bare = [glob.rstrip("/") for glob in globs]
+        # `a/**` is all that is in `a`, not `a` itself.
+        whole = [f"{glob}/*" if glob.endswith("/**") else glob for glob in bare]
+        self._names = AnyGlob([f"{g}/{_END}" for g in whole if "/" not in g], case_sensitive=case_sensitive)
+        self._paths = AnyGlob([f"{g}/{_END}" for g in whole if "/" in g], case_sensitive=case_sensitive)
+
+    def matches(self, path: str) -> bool:
+        """Tell whether a path is one of those."""
+        name = path.rpartition("/")[2]
+        return self._names.matches(f"{name}/{_END}") or self._paths.matches(f"{path}/{_END}")
 
 
 def _any_hidden(paths: Sequence[str]) -> bool:

@@ -2,16 +2,18 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from handtools.core.context import Context
-from handtools.core.errors import InvalidInput
+from handtools.core.errors import InvalidInput, OutsideWorkspace
 from handtools.core.result import Result
 from handtools.core.searching import Entry, Paths, Scope, Wanted
 from handtools.core.tool import tool
 from handtools.text.citing import named
+from handtools.text.counting import agreeing, counted
 from handtools.text.encoding import displayed
 from handtools.text.fitting import fitting
 from handtools.text.resuming import BadResume, Resume
@@ -20,6 +22,7 @@ PAGE = 100
 MAX_PAGE = 1_000
 MAX_TOKENS = 10_000
 PROBE_SECONDS = 5.0
+WILD = frozenset("*?[]{}\\")
 KINDS: dict[str, Wanted] = {"file": "file", "directory": "folder", "any": "any"}
 
 
@@ -60,6 +63,7 @@ class FindDetails(BaseModel):
 @tool(effects=("read",))
 async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
     """Find paths by a glob."""
+    params = params.model_copy(update={"pattern": _below(ctx, params.pattern)})
     resume = _resume(params)
     scope = _scope(params)
     most = params.offset + params.limit if resume is None else resume.reach + params.limit
@@ -71,7 +75,8 @@ async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
     start, moved = (params.offset, False) if resume is None else resume.place(ages)
     page = found.found[start : start + params.limit]
     if not page:
-        raise InvalidInput(f"There are only {found.total} paths.", hint="Use a smaller offset.")
+        total = f"{agreeing(found.total, 'is')} only {counted(found.total, 'path')}"
+        raise InvalidInput(f"There {total}.", hint="Use a smaller offset.")
     rows = [_row(entry) for entry in page]
     rows = rows[: fitting(rows, params.max_tokens or MAX_TOKENS)]
     end = start + len(rows)
@@ -85,11 +90,27 @@ async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
         left_out=found.gaps.notes,
     )
     shown = f"{start + 1}-{end}" if start else f"{end}"
-    notes = [f"Showing {shown} of {found.total} paths, newest first."]
+    notes = [f"Showing {shown} of {counted(found.total, 'path')}, newest first."]
     notes += [f"Next page: cursor={details.cursor}."] * more + [
         "Some are newer than the last page."
     ] * moved
     return Result("\n".join([*rows, f"({' '.join([*notes, *found.gaps.notes])})"]), details)
+
+
+def _below(ctx: Context, pattern: str) -> str:
+    """The pattern as globs are read, from the workspace on: an absolute one in it loses what is above."""
+    names = pattern.split("/")
+    if ".." in names:
+        hint = "Give the folder as `path`, and a pattern for what is in it."
+        raise InvalidInput(f"`{pattern}`: a glob has no `..`, it names paths below a folder.", hint=hint)
+    fixed = list(takewhile(WILD.isdisjoint, names))
+    if not pattern.startswith("/") or len(fixed) < 2:
+        return pattern
+    try:
+        folder = ctx.files.named("/".join(fixed))
+    except OutsideWorkspace:
+        return pattern
+    return "/".join([*([] if folder == "." else [folder]), *names[len(fixed) :]]) or "**"
 
 
 def _scope(params: FindParams) -> Scope:
@@ -129,10 +150,16 @@ async def _nothing(ctx: Context, params: FindParams, found: Paths) -> Result[Fin
         "hidden or ignored (include_ignored)": replace(scope, hidden=True, ignored=True),
         "if case is ignored (case_sensitive=false)": replace(scope, case_sensitive=False),
     }
+    if WILD.isdisjoint(params.pattern):
+        part = f"*{params.pattern.rstrip('/').rpartition('/')[2]}*"
+        wider[f"`{part}`"] = replace(scope, include=(part,))
+    if params.pattern.startswith("/"):
+        notes.append("A pattern is read from the workspace on, and this one begins elsewhere or nowhere.")
     for what, asked in wider.items():
         if asked != scope:
             there = await ctx.search.paths(asked, wanted=KINDS[params.type], most=1)
-            notes += [f"{there.total} match {what}, such as {_row(entry)}." for entry in there.found]
+            match = agreeing(there.total, "matches")
+            notes += [f"{there.total:,} {match} {what}, such as {_row(entry)}." for entry in there.found]
     details = FindDetails(
         entries=[],
         total=0,

@@ -9,21 +9,20 @@ from handtools.core import finding
 from handtools.core.context import Context
 from handtools.core.errors import InvalidInput
 from handtools.core.result import Result
-from handtools.core.searching import Gaps, Hits, Patterns, Scope, Tally
+from handtools.core.searching import Gaps, Hits, Patterns, Scope
 from handtools.core.syntax import Role
 from handtools.core.tool import tool
 from handtools.text.citing import LINE_CHARS, named
 from handtools.text.clipping import clip_line
+from handtools.text.counting import agreeing, counted
 from handtools.text.cursors import BadCursor, Cursor, parse
 from handtools.text.encoding import displayed
-from handtools.text.ranking import components, tier
 
 PAGE = 20
 MAX_PAGE = 200
 COUNTED_FILES = 10_000
 MAX_TOKENS = 10_000
-GROWN = {1: 20, 2: 8, 3: 8}
-"""Lines of context by the number of hits, when there are very few."""
+GROWN = {1: 20, 2: 8, 3: 8}  # lines of context by the number of hits, when there are very few
 
 
 class GrepParams(BaseModel):
@@ -95,7 +94,8 @@ async def grep(ctx: Context, params: GrepParams) -> Result[GrepDetails]:
     cursor = _cursor(params)
     page = finding.page(found, params.path, offset=params.offset, cursor=cursor, limit=params.limit)
     if not page.hits:
-        raise InvalidInput(f"There are only {len(page.keys)} matches.", hint="Use a smaller offset.")
+        there = f"{agreeing(len(page.keys), 'is')} only {counted(len(page.keys), 'match')}"
+        raise InvalidInput(f"There {there}.", hint="Use a smaller offset.")
     context = params.context if params.context is not None else GROWN.get(total or 0, 0)
     seen = await finding.sights(ctx.search, ctx.syntax, page.hits, context)
     text, shown = finding.fitted(seen, params.max_tokens or MAX_TOKENS)
@@ -158,10 +158,10 @@ def _detail(sight: finding.Sight) -> GrepHit:
 
 
 def _footer(details: GrepDetails, page: finding.Page) -> str:
-    count = len(details.hits)
-    shown = f"{page.start + 1}-{page.start + count}" if page.start else f"{count}"
-    total = f"{details.total}" if details.total is not None else f"more than {len(page.keys)}"
-    notes = [f"Showing {shown} of {total} matches."]
+    end = page.start + len(details.hits)
+    shown = f"{page.start + 1}-{end}" if page.start else f"{end}"
+    more = "more than " if details.total is None else ""
+    notes = [f"Showing {shown} of {more}{counted(details.total or len(page.keys), 'match')}."]
     if details.cursor:
         notes.append(f"Next page: cursor={details.cursor}.")
     if page.moved:
@@ -181,17 +181,14 @@ async def _files(ctx: Context, params: GrepParams) -> Result[GrepDetails]:
     found = await ctx.search.tallies(_patterns(params), _scope(params), most=COUNTED_FILES)
     if not found.tallies:
         return await _nothing(ctx, params, found.gaps)
-    matches = sum(tally.matches for tally in found.tallies)
+    total, matches = len(found.tallies), sum(tally.matches for tally in found.tallies)
     by_count = params.mode == "counts"
-
-    def rank(tally: Tally) -> tuple[object, ...]:
-        return (-tally.matches if by_count else tier(tally.path), components(tally.path))
-
-    page = sorted(found.tallies, key=rank)[params.offset : params.offset + params.limit]
-    end, total = params.offset + len(page), len(found.tallies)
+    page = finding.ordered(found.tallies, by_count=by_count)[params.offset : params.offset + params.limit]
+    end = params.offset + len(page)
     rows = [named(tally.path) + f":{tally.matches}" * by_count for tally in page]
     more = "more than " if found.gaps.capped else ""
-    notes = [f"Showing {len(page)} of {more}{total} files with {more}{matches} matches."]
+    files, hits = more + counted(total, "file"), more + counted(matches, "match")
+    notes = [f"Showing {len(page)} of {files} with {hits}."]
     notes += [f"Next page: offset={end}."] * (end < total) + found.gaps.notes
     details = GrepDetails(
         files=[GrepFile(path=displayed(tally.path), matches=tally.matches) for tally in page],

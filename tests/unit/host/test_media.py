@@ -139,7 +139,7 @@ async def test_pages_of_a_pdf_can_be_seen():
 async def test_a_page_past_the_end_names_the_length():
     result = await read("a.pdf", pdf(["one"]), pages="7")
     assert result.fault.code == "invalid_input"
-    assert "1 pages" in result.text
+    assert "1 page;" in result.text
 
 
 def notebook():
@@ -168,6 +168,18 @@ async def test_a_notebook_is_its_cells_with_their_outputs():
     assert "ValueError: bad" in result.text
     assert len(shown(result)) == 1
     assert result.details.view == "notebook"
+
+
+async def test_a_range_of_a_notebook_comes_with_its_own_pictures_only():
+    book = json.loads(notebook())
+    book["cells"] = [book["cells"][1], *book["cells"][:1] * 5, *book["cells"][1:] * 6]
+    data = json.dumps(book).encode()
+    whole = await read("a.ipynb", data)
+    assert len(shown(whole)) == 4
+    assert "3 more pictures" in whole.text
+    assert not shown(await read("a.ipynb", data, start_line=1, end_line=3))
+    part = await read("a.ipynb", data, start_line=1, end_line=12)
+    assert len(shown(part)) == 1
 
 
 async def test_a_notebook_as_text_is_its_json():
@@ -241,11 +253,16 @@ async def test_a_short_csv_is_text_and_a_long_one_is_columns_and_first_rows():
     short = await read("a.csv", b"id;name\n1;one\n")
     assert "     1\tid;name" in short.text
     long = await read("a.csv", b"id;name\n" + b"".join(b"%d;name %d\n" % (n, n) for n in range(5000)))
-    assert "CSV, 2 columns, about 5,000 rows" in long.text
+    assert "CSV, 2 columns, 5,000 rows" in long.text
     assert "0 | name 0" in long.text
     assert long.details.left_out
     part = await read("a.csv", b"id;name\n" + b"x;y\n" * 5000, start_line=4000, limit=1)
     assert part.text.startswith("  4000\tx;y")
+
+
+async def test_rows_are_counted_and_not_the_lines_of_their_cells():
+    rows = b"".join(b'%d,"one\ntwo\nthree"\n' % n for n in range(2500))
+    assert "CSV, 2 columns, 2,500 rows" in (await read("a.csv", b"id,text\n" + rows)).text
 
 
 async def test_a_binary_file_of_another_kind_is_named_in_the_refusal():

@@ -426,3 +426,15 @@ async def test_a_look_is_not_run_again_under_the_same_id_while_its_record_waits(
     assert counter.runs == 1
     refused = await box.call(Call(tool="note", args={"text": "other"}, id="x1"))
     assert refused.fault.code == "invalid_input"
+
+
+async def test_why_knows_what_a_person_said_yes_to_for_good():
+    async def yes(approval):
+        return Reply(allow=True, remember="project")
+
+    box = memory_toolbox({"a.txt": b"one"}, policy=ASK_ALL, approver=yes)
+    args = {"path": "a.txt", "old_string": "one", "new_string": "two"}
+    assert (await box.why("edit", args)).verdict == "ask"
+    assert (await box.call("edit", args)).ok
+    decision = await box.why("edit", args | {"old_string": "two", "new_string": "three"})
+    assert (decision.verdict, decision.rule) == ("allow", "remembered")

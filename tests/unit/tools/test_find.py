@@ -2,8 +2,10 @@
 
 import pytest
 
+from handtools import Toolbox, local_workspace
 from handtools.runtime.policy import Policy
 from handtools.testing.fakes import memory_toolbox
+from handtools.tools.find import find as find_tool
 
 FILES = {
     "src/a.py": b"",
@@ -80,7 +82,7 @@ async def test_hidden_and_ignored_files_are_found_when_asked_for():
 async def test_an_empty_answer_explains_itself():
     files = {".gitignore": b"out/\n", "out/f.py": b"", "Main.java": b""}
     assert (
-        "1 match hidden or ignored (include_ignored), such as out/f.py"
+        "1 matches hidden or ignored (include_ignored), such as out/f.py"
         in (await find(files, pattern="*.py")).text
     )
     assert (
@@ -125,3 +127,34 @@ async def test_a_budget_is_kept():
     result = await find({f"some/folder/{n}.txt": b"" for n in range(300)}, pattern="*.txt", max_tokens=200)
     assert 0 < len(result.details.entries) < 60
     assert result.details.next_offset == len(result.details.entries)
+
+
+async def test_a_folder_that_is_named_is_found_without_what_is_below_it():
+    files = {"src/deep/b.py": b"", "lib/src/x.py": b""}
+    assert paths(await find(files, pattern="src", type="directory")) == ["lib/src", "src"]
+    assert paths(await find(files, pattern="src", type="any")) == ["lib/src", "src"]
+    assert paths(await find(files, pattern="src/**", type="any")) == ["src/deep", "src/deep/b.py"]
+
+
+async def test_an_absolute_pattern_in_the_workspace_is_read_from_the_workspace_on(tmp_path):
+    (tmp_path / "src" / "deep").mkdir(parents=True)
+    (tmp_path / "src" / "deep" / "a.py").touch()
+    box = Toolbox([find_tool], workspace=local_workspace(tmp_path, state=tmp_path / ".state"))
+    for pattern in (f"{tmp_path}/src/**", f"{tmp_path}/**/*.py", f"{tmp_path}/src/deep/a.py", "/src/**"):
+        assert paths(await box.call("find", {"pattern": pattern})) == ["src/deep/a.py"], pattern
+    elsewhere = await box.call("find", {"pattern": "/somewhere/else/*"})
+    assert "read from the workspace on" in elsewhere.text
+    await box.aclose()
+
+
+@pytest.mark.parametrize("pattern", ["../*", "src/../*.py"])
+async def test_a_pattern_that_climbs_is_refused(pattern):
+    result = await find(FILES, pattern=pattern)
+    assert result.fault.code == "invalid_input"
+    assert "`..`" in result.text
+
+
+async def test_a_name_that_is_only_a_part_of_one_is_suggested():
+    result = await find({"src/main.py": b"", "src/domain.py": b""}, pattern="main")
+    assert "2 match `*main*`, such as " in result.text
+    assert result.details.total == 0

@@ -288,3 +288,33 @@ async def test_a_search_is_not_a_read_of_the_whole_file():
     assert entries.seen_bytes(Call(tool="read", args={}), "a.py") is None
     await box.call("read", {"path": "a.py"})
     assert entries.seen_bytes(Call(tool="read", args={}), "a.py") == CODE
+
+
+@pytest.mark.parametrize("pattern", ["def open(", "open($FILE", "class {"])
+async def test_a_structural_pattern_that_is_no_code_is_refused(pattern):
+    result = await grep({"a.py": b"open(1)\nclass A: pass\n"}, pattern=pattern, syntax="structure")
+    assert result.fault.code == "invalid_input"
+    assert "no whole piece of python" in result.text
+
+
+async def test_a_structural_pattern_is_judged_by_the_languages_in_which_it_is_code():
+    files = {"a.py": b"x = open(1)\n", "b.ts": b"const f = (open) => open(1)\n"}
+    result = await grep(files, pattern="($A) => open($B)", syntax="structure")
+    assert places(result) == [("b.ts", 1)]
+
+
+async def test_a_refusal_is_made_of_sentences():
+    refused = await grep({"a": b"x\n"}, pattern="(")
+    assert f"{refused.fault.message} {refused.fault.hint}" in refused.text
+    assert refused.fault.message.endswith(".")
+
+
+async def test_a_page_after_the_last_hit_says_how_many_there_are():
+    assert "There is only 1 match." in (await grep({"a": b"x\n"}, pattern="x", offset=5)).text
+
+
+async def test_lines_are_numbered_as_read_numbers_them():
+    files = {"mac.txt": b"one\rneedle\rthree\rfour\r"}
+    assert places(await grep(files, pattern="needle")) == [("mac.txt", 2)]
+    shown = await memory_toolbox(files).call("read", {"path": "mac.txt", "start_line": 2, "limit": 1})
+    assert "     2\tneedle" in shown.text

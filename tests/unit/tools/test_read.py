@@ -1,13 +1,16 @@
 """Read: the lines of one text file, numbered."""
 
 import hashlib
+import os
 
 import pytest
 
+from handtools import Toolbox, local_workspace
 from handtools.core.changes import Node
 from handtools.testing.fakes import memory_toolbox
 from handtools.text.tokens import estimate
 from handtools.tools.read import MAX_BYTES, MAX_LINE_CHARS, MAX_LINES
+from handtools.tools.read import read as read_tool
 
 TOTAL = "(Showing lines {} of 9 total. Use start_line={} to continue reading.)"
 
@@ -327,3 +330,23 @@ async def test_details_say_encoding_line_ends_and_hash():
 async def test_a_name_that_ends_like_a_range_is_still_read():
     result = await read({"log:12": b"inside\n"}, path="log:12")
     assert "inside" in result.text
+
+
+async def test_what_is_neither_file_nor_folder_is_left_alone_and_a_link_to_nowhere_is_told(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "dangling").symlink_to("nowhere.txt")
+    (tmp_path / "folder").mkdir()
+    box = Toolbox([read_tool], workspace=local_workspace(tmp_path, state=tmp_path / ".state"))
+    pipe = await box.call("read", {"path": "pipe"})
+    assert (pipe.fault.code, pipe.fault.hint) == (
+        "wrong_kind",
+        "Only regular files can be read; leave it alone.",
+    )
+    dangling = await box.call("read", {"path": "dangling"})
+    assert dangling.fault.code == "not_found"
+    assert "It is a link whose target is not there." in dangling.fault.hint
+    assert "view=map" in (await box.call("read", {"path": "folder"})).fault.hint
+    outside = await box.call("read", {"path": "/etc/passwd"})
+    assert outside.fault.code == "outside_workspace"
+    assert f"The root is `{tmp_path}`." in outside.fault.hint
+    await box.aclose()

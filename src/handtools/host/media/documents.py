@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from handtools.core.errors import InvalidInput, WrongKind
 from handtools.core.media import Preview, Wish
 from handtools.host.media.images import encoded
+from handtools.text.counting import counted
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
@@ -38,7 +39,7 @@ def _shown(document: "PdfDocument", wish: Wish) -> Preview:
     most = PICTURE_PAGES if wish.rendered else TEXT_PAGES
     first, last = _range(wish, total, most)
     numbers = range(first, last + 1)
-    title = f"PDF, {total} pages"
+    title = f"PDF, {counted(total, 'page')}"
     rest = f'pages {first}-{last} of {total} shown; use pages="{last + 1}-" for the next'
     left_out = rest if last < total else f"pages before {first}" if first > 1 else ""
     following = last + 1 if last < total else None
@@ -53,7 +54,7 @@ def _range(wish: Wish, total: int, most: int) -> tuple[int, int]:
     first = wish.first or 1
     first = max(total + first + 1, 1) if first < 0 else first
     if first > max(total, 1):
-        raise InvalidInput(f"The PDF has {total} pages; page {first} is past its end.")
+        raise InvalidInput(f"The PDF has {counted(total, 'page')}; page {first} is past its end.")
     last = total if wish.last is None else min(wish.last, total)
     return first, min(last, first + most - 1)
 

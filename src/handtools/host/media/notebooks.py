@@ -4,16 +4,18 @@ import base64
 import binascii
 import json
 from collections.abc import Iterator
+from itertools import accumulate, chain
 from typing import Any
 
 from handtools.core.content import Image
 from handtools.core.errors import WrongKind
 from handtools.core.media import Preview
 from handtools.text.clipping import clip
+from handtools.text.counting import counted
+from handtools.text.lines import count
 
 OUTPUT_LINES = 60
 OUTPUT_BYTES = 4_000
-MOST_IMAGES = 4
 _PICTURES = ("image/png", "image/jpeg")
 
 
@@ -24,7 +26,7 @@ def preview(path: str, data: bytes) -> Preview:
         cells = book["cells"] if "cells" in book else book["worksheets"][0]["cells"]
         language = book.get("metadata", {}).get("kernelspec", {}).get("language", "")
         parts = [_cell(number, cell, language) for number, cell in enumerate(cells, 1)]
-        images = [image for cell in cells for image in _images(cell)]
+        images = [list(_images(cell)) for cell in cells]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         why = (
             f"it is no JSON ({error})"
@@ -33,20 +35,20 @@ def preview(path: str, data: bytes) -> Preview:
         )
         hint = "Read it with view=text."
         raise WrongKind(f"`{path}` is not a notebook that can be read: {why}.", hint=hint) from error
-    left_out = f"{len(images) - MOST_IMAGES} more pictures" if len(images) > MOST_IMAGES else ""
+    ends = list(accumulate(count(f"{part}\n") for part in parts))
     return Preview(
         kind="notebook",
-        title=f"notebook, {len(cells)} cells",
+        title=f"notebook, {counted(len(cells), 'cell')}",
         text="\n".join(parts),
-        images=tuple(images[:MOST_IMAGES]),
-        left_out=left_out,
+        images=tuple(chain(*images)),
+        image_lines=tuple(end for end, shown in zip(ends, images, strict=True) for _ in shown),
     )
 
 
 def _cell(number: int, cell: dict[str, Any], language: str) -> str:
     kind = cell.get("cell_type", "cell")
-    count = cell.get("execution_count")
-    run = f" [{count}]" if count else ""
+    turn = cell.get("execution_count")
+    run = f" [{turn}]" if turn else ""
     rows = [f"--- cell {number}: {kind}{run}{f' ({language})' if kind == 'code' and language else ''} ---"]
     rows.append(_joined(cell.get("source", cell.get("input", ""))))
     outputs = [text for output in cell.get("outputs", ()) for text in _outputs(output)]

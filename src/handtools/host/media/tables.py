@@ -6,10 +6,12 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from importlib.util import find_spec
+from itertools import islice
 from typing import Any
 
 from handtools.core.errors import WrongKind
 from handtools.core.media import Preview
+from handtools.text.counting import counted
 from handtools.text.encoding import decode
 
 ROWS = 10
@@ -33,14 +35,15 @@ def _separated(path: str, data: bytes) -> Preview:
     tabbed = path.lower().endswith(".tsv")
     try:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if tabbed else _delimiter(text))
-        rows = [row for _, row in zip(range(ROWS + 1), reader, strict=False)]
+        rows = list(islice(reader, ROWS + 1))
+        # Lines would not do: a cell in quotes may hold line ends.
+        count = max(len(rows) - 1, 0) + sum(1 for _ in reader)
     except csv.Error as error:
         raise WrongKind(f"`{path}` can't be read as a table: {error}.", hint="Use view=text.") from error
     head, body = (rows[0], rows[1:]) if rows else ([], [])
-    count = max(text.count("\n") + (not text.endswith("\n")) - 1, 0)
     return Preview(
         kind="table",
-        title=f"{'TSV' if tabbed else 'CSV'}, {len(head)} columns, about {count:,} rows",
+        title=f"{'TSV' if tabbed else 'CSV'}, {counted(len(head), 'column')}, {counted(count, 'row')}",
         text=_rendered(head, body),
         left_out=f"rows after the first {ROWS}; use start_line or view=text" if count > len(body) else "",
     )
@@ -80,7 +83,7 @@ def _table(connection: sqlite3.Connection, name: str, sql: str | None) -> str:
         count = connection.execute(f"SELECT count(*) FROM {quoted}").fetchone()[0]
     except sqlite3.Error as error:
         return f"{sql or name}\n({error})"
-    return f"{sql or name}\n-- {count:,} rows\n{_rendered(head, body)}"
+    return f"{sql or name}\n-- {counted(count, 'row')}\n{_rendered(head, body)}"
 
 
 def _parquet(path: str, data: bytes) -> Preview:
@@ -99,7 +102,7 @@ def _parquet(path: str, data: bytes) -> Preview:
     types = "\n".join(f"{field.name}: {field.type}" for field in schema)
     return Preview(
         kind="table",
-        title=f"Parquet, {len(schema)} columns, {count:,} rows",
+        title=f"Parquet, {counted(len(schema), 'column')}, {counted(count, 'row')}",
         text=f"{types}\n\n{_rendered(schema.names, rows)}",
         left_out=f"rows after the first {ROWS}" if count > len(rows) else "",
     )

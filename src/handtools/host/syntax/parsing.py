@@ -18,6 +18,7 @@ FUNCTIONS: frozenset[SymbolKind] = frozenset({"function", "method"})
 INSIDE: dict[SymbolKind, SymbolKind] = {"function": "method", "variable": "field"}
 """What these are called right inside a container."""
 OPENERS = frozenset("{([=")
+_HOLE = re.compile(r"\$+\w*")
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 
 
@@ -202,8 +203,11 @@ def last_name(node: "SgNode") -> "SgNode":
     return node
 
 
-def matches(root: "SgNode", pattern: str) -> list[Match]:
+def matches(root: "SgNode", grammar: Grammar, pattern: str) -> list[Match]:
     """Where a pattern matches, in the order of the text."""
+    if _is_broken(pattern, grammar):
+        said = f"The pattern is no whole piece of {grammar.language}: the parser can't read it."
+        raise InvalidInput(said, hint="Write one piece of code, with $NAME for a part and $$$ for several.")
     try:
         found = root.find_all(pattern=displayed(pattern))
     except RuntimeError as refusal:
@@ -213,10 +217,16 @@ def matches(root: "SgNode", pattern: str) -> list[Match]:
     return [Match(*_spots(node), node.text()) for node in found]
 
 
+def _is_broken(pattern: str, grammar: Grammar) -> bool:
+    """Whether the parser stumbles over it, with plain names where the holes are: it would then match nothing."""
+    return parse(_HOLE.sub("hole", displayed(pattern)), grammar).find(kind=BROKEN) is not None
+
+
 def _reason(message: str) -> str:
     """The last cause that ast-grep gives, without its stack."""
     causes = [line.strip() for line in message.partition("Stack backtrace")[0].splitlines() if line.strip()]
-    return f"The pattern can't be used: {causes[-1].partition(': ')[2] or causes[-1]}"
+    reason = causes[-1].partition(": ")[2] or causes[-1]
+    return f"The pattern can't be used: {reason.rstrip('.')}."
 
 
 def _spots(node: "SgNode") -> tuple[Spot, Spot]:

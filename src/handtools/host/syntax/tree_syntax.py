@@ -67,7 +67,9 @@ class TreeSyntax:
         """Where an ast-grep pattern matches."""
         await checkpoint()
         grammar = _grammar(path, data)
-        return None if grammar is None else parsing.matches(parsing.parse(_text(data), grammar), pattern)
+        if grammar is None:
+            return None
+        return parsing.matches(parsing.parse(_text(data), grammar), grammar, pattern)
 
     def _keep(self, key: bytes, found: Outline) -> None:
         with self._lock:
