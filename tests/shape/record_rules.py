@@ -24,7 +24,7 @@ IDS = [f"R-{part}-{number:02}" for part, size in SIZES.items() for number in ran
 PLANNED = {
     "R-SH-01", "R-SH-04",
     "R-ED-11",
-    "R-LS-02", "R-WB-01", "R-WB-02",
+    "R-LS-02",
 }  # fmt: skip
 """What is not built yet. Take an id out when it lands; its row must then name a test."""
 

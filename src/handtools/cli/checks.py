@@ -50,6 +50,7 @@ def findings(root: Path, *, deep: bool) -> Iterator[Finding]:
     )
     yield from _kernel(root, state)
     yield from _sandbox()
+    yield _web()
     yield from _programs()
     yield from _plugins()
 
@@ -161,6 +162,21 @@ def _sandbox() -> Iterator[Finding]:
     )
     for passed in choice.passed:
         yield Finding(f"not {passed.name}", "missing", passed.reason)
+
+
+def _web() -> Finding:
+    """Whether pages can be fetched, and where searches go."""
+    from handtools.host.web.engines.choosing import chosen
+    from handtools.host.web.local_web import LocalWeb
+
+    if missing := LocalWeb().missing:
+        return Finding("web", "missing", "fetch and web_search are not offered", missing)
+    try:
+        engine = chosen(os.environ)
+    except HostError as wrong:
+        return Finding("web", "broken", f"web_search is not offered: {wrong}", "Look at the environment.")
+    search = f"web_search asks {engine.adapter.name}" if engine else "no search engine is set up"
+    return Finding("web", "ok", f"fetch; {search}")
 
 
 def _programs() -> Iterator[Finding]:

@@ -16,7 +16,7 @@ _LEFT_OUT = [
 ]  # fmt: skip
 """What is on every page of a site, and the links of headings to themselves. Headers and footers stay: some sites
 put the page's own title there."""
-_NUMBERED = re.compile(r"linenos|gutter|lntd")
+_NUMBERED = ("linenos", "gutter", "lntd")
 _CELL = r"(?:[^<]|<(?!/?(?:table|td|tr)\b))*+"
 # Nothing here goes back over what it has passed: the page may have been written to make it.
 _NUMBERS_BESIDE = re.compile(
@@ -34,7 +34,7 @@ def converted(html: str, form: Flat, address: str = "") -> str:
     """The page as text; links that were relative lead where they led."""
     from html_to_markdown import convert
 
-    if _NUMBERED.search(html):
+    if any(name in html for name in _NUMBERED):
         # A sample beside its line numbers is a table to a converter, and would lose its line ends in it.
         html = _NUMBERS_BESIDE.sub(r"<div>\1</div>", html)
     return convert(html, _options(form, address)).content or ""

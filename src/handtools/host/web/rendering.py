@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 
-import anyio
 from anyio import to_thread
 
 from handtools.core.errors import TooLarge, WrongKind
@@ -44,13 +43,17 @@ def _read(answer: Answer) -> Source:
 
 
 async def _converted(html: str, form: Flat, address: str) -> str:
-    if len(html) <= APART_CHARS:
-        return await to_thread.run_sync(converted, html, form, address)
+    convert = converted if len(html) <= APART_CHARS else _converted_apart
+    return await to_thread.run_sync(convert, html, form, address, abandon_on_cancel=True)
+
+
+def _converted_apart(html: str, form: Flat, address: str) -> str:
     line = [sys.executable, "-I", "-c", _PROGRAM.format(__name__), json.dumps(sys.path), form, address]
     try:
-        with anyio.fail_after(APART_SECONDS):
-            done = await anyio.run_process(line, input=html.encode(), stderr=subprocess.DEVNULL)
-    except TimeoutError:
+        done = subprocess.run(
+            line, input=html.encode(), capture_output=True, timeout=APART_SECONDS, check=True
+        )
+    except subprocess.TimeoutExpired:
         hint = "Fetch it with format=html, or another page."
         raise TooLarge(f"The page takes longer than {APART_SECONDS:g} s to convert.", hint=hint) from None
     except subprocess.CalledProcessError as failure:

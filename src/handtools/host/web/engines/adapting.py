@@ -34,7 +34,7 @@ class Adapter:
     """Its address; empty where each person has their own."""
     ask: Callable[[Query, Url, str], Wish]
     read: Callable[[bytes], Sequence[Finding]]
-    """Raises `LookupError`, `TypeError` or `ValueError` when it is not what the engine's manual says."""
+    """Fails as Python does where the answer is not what the engine's manual says."""
     busy: frozenset[int] = frozenset({429})
     """Answers that mean "not now"."""
 
@@ -60,7 +60,7 @@ class SetUp:
             raise Unreachable(f"{name} answers {status} instead of results.")
         try:
             found = self.adapter.read(data)
-        except (LookupError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise Unreachable(f"{name} answers with something else than results.") from error
         return Findings(engine=name, findings=tuple(found[: query.most]))
 

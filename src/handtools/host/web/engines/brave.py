@@ -16,8 +16,11 @@ def _ask(query: Query, base: Url, key: str) -> Wish:
 
 
 def _read(data: bytes) -> list[Finding]:
+    found = json.loads(data)
+    if found["type"] != "search":
+        raise ValueError("not what a search answers")
     # A search that finds nothing has no part for the web.
-    entries = json.loads(data).get("web", {}).get("results", [])
+    entries = found.get("web", {}).get("results", [])
     plain = [{**each, "description": without_tags(each.get("description") or "")} for each in entries]
     return [finding(each, excerpt="description", published="age") for each in plain]
 

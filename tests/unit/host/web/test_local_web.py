@@ -1,0 +1,237 @@
+"""Pages from real servers: held to the address that was vetted, and to the name that was asked for."""
+
+import datetime as dt
+import ssl
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from handtools.core.errors import Denied, TimedOut, TooLarge, Unreachable
+from handtools.core.web import Answer, Request
+from handtools.host.web import rendering
+from handtools.host.web.answers import ACCEPTS
+from handtools.host.web.limits import Limits
+from handtools.host.web.local_web import LocalWeb
+from handtools.host.web.looking_up import vetted
+from handtools.text.urls import read_url
+
+
+class Echo(BaseHTTPRequestHandler):
+    """Says what it was asked."""
+
+    def do_GET(self) -> None:
+        body = "\n".join(f"{name}: {value}" for name, value in self.headers.items()).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def serve():
+    """Start servers; give back their ports."""
+    servers = []
+
+    def start(handler=Echo, context: ssl.SSLContext | None = None) -> int:
+        server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        if context is not None:
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        servers.append(server)
+        return server.server_address[1]
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def anywhere(*_: object) -> bool:
+    return True
+
+
+def nowhere(*_: object) -> bool:
+    return False
+
+
+def asked(url: str, **options) -> Request:
+    return Request(url=read_url(url), **options)
+
+
+async def test_a_name_is_looked_up_once_and_its_address_held_on_to(serve):
+    looks = []
+
+    def look_up(host: str, _: int) -> list[str]:
+        looks.append(host)
+        return ["127.0.0.1"] if len(looks) == 1 else ["203.0.113.1"]
+
+    port = serve()
+    answer = await LocalWeb(look_up=look_up).visit(asked(f"http://docs.example:{port}/"), opens=anywhere)
+    assert looks == ["docs.example"]
+    assert answer.addresses == ("127.0.0.1",)
+    assert f"Host: docs.example:{port}" in answer.data.decode()
+
+
+async def test_an_address_that_does_not_answer_gives_way_to_the_next(serve):
+    port = serve()
+    web = LocalWeb(look_up=lambda *_: ["127.0.0.9", "127.0.0.1"], limits=Limits(connect=4))
+    assert (await web.visit(asked(f"http://docs.example:{port}/"), opens=anywhere)).status == 200
+
+
+@pytest.mark.parametrize("form", ["markdown", "text", "html"])
+async def test_the_headers_fit_the_form_and_carry_nothing_of_ours(serve, form, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("NETRC", "/nowhere")
+    answer = await LocalWeb().visit(asked(f"http://127.0.0.1:{serve()}/", form=form), opens=anywhere)
+    headers = dict(line.split(": ", 1) for line in answer.data.decode().splitlines())
+    assert headers["Accept"] == ACCEPTS[form]
+    assert set(headers) == {
+        "Host", "Connection", "User-Agent", "Accept", "Accept-Encoding", "Accept-Language",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("addresses", "fit"),
+    [
+        (["127.0.0.1"], None),
+        (["10.0.0.1", "fd00::1"], None),
+        (["203.0.113.1"], ("203.0.113.1",)),
+        (["10.0.0.1", "203.0.113.1"], ("203.0.113.1",)),
+        ([], None),
+    ],
+)
+async def test_only_fit_addresses_are_gone_to(addresses, fit):
+    url = read_url("https://docs.example/")
+    if fit is not None:
+        assert await vetted(url, lambda *_: addresses, nowhere) == fit
+        return
+    with pytest.raises(Denied, match="leads where nobody may go"):
+        await vetted(url, lambda *_: addresses, nowhere)
+
+
+async def test_a_listed_name_does_not_open_the_addresses_that_it_leads_to():
+    url = read_url("https://docs.example/")
+    with pytest.raises(Denied, match="a private network"):
+        await vetted(url, lambda *_: ["10.0.0.1"], lambda host, _: host == "docs.example")
+    assert await vetted(url, lambda *_: ["10.0.0.1"], lambda host, _: host == "10.0.0.1") == ("10.0.0.1",)
+
+
+async def test_localhost_belongs_to_nobody_else():
+    url = read_url("http://app.localhost:3000/")
+
+    def listed(host: str, port: int) -> bool:
+        return (host, port) == ("app.localhost", 3000)
+
+    assert await vetted(url, lambda *_: ["::1", "127.0.0.1"], listed) == ("::1", "127.0.0.1")
+    with pytest.raises(Denied):
+        await vetted(url, lambda *_: ["10.0.0.1"], listed)
+
+
+async def test_nobody_there_is_said_in_a_sentence():
+    web = LocalWeb(limits=Limits(connect=2))
+    with pytest.raises(Unreachable, match=r"127\.0\.0\.1 can't be reached"):
+        await web.visit(asked("http://127.0.0.1:9/"), opens=anywhere)
+
+
+async def test_a_look_up_that_hangs_ends_with_the_call():
+    import anyio
+
+    gate = threading.Event()
+    web = LocalWeb(look_up=lambda *_: ["203.0.113.1"][: gate.wait(30)])
+    try:
+        with anyio.move_on_after(0.2) as scope:
+            await web.visit(asked("http://docs.example/"), opens=anywhere)
+        assert scope.cancelled_caught
+    finally:
+        gate.set()
+
+
+def certificate(folder, name: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A server's context for a name, and one that believes it."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = dt.datetime.now(dt.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = folder / "both.pem"
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    pem.write_bytes(made.public_bytes(serialization.Encoding.PEM) + private)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(pem)
+    return server, ssl.create_default_context(cafile=str(pem))
+
+
+async def test_tls_is_for_the_name_though_the_connection_is_to_the_address(serve, tmp_path):
+    server, trust = certificate(tmp_path, "docs.example")
+    names = []
+    server.sni_callback = lambda _, name, __: names.append(name)
+    port = serve(context=server)
+    web = LocalWeb(look_up=lambda *_: ["127.0.0.1"], trust=trust)
+    assert (await web.visit(asked(f"https://docs.example:{port}/"), opens=anywhere)).status == 200
+    assert names == ["docs.example"]
+    with pytest.raises(Unreachable, match="can't be reached"):
+        await web.visit(asked(f"https://other.example:{port}/"), opens=anywhere)
+    with pytest.raises(Unreachable, match="can't be reached"):
+        await LocalWeb(look_up=lambda *_: ["127.0.0.1"]).visit(
+            asked(f"https://docs.example:{port}/"), opens=anywhere
+        )
+
+
+async def test_a_long_page_is_converted_apart_and_comes_out_the_same():
+    html = "<h1>Grüße</h1>" + "<p>Some words.</p>\n" * 20_000
+    assert len(html) > rendering.APART_CHARS
+    answer = Answer(
+        url=read_url("https://docs.example/"), status=200, media_type="text/html", data=html.encode()
+    )
+    text = (await LocalWeb().render(answer, "markdown")).text
+    assert text.startswith("# Grüße")
+    assert text.count("Some words.") == 20_000
+
+
+async def test_a_page_that_keeps_the_converter_busy_is_given_up(monkeypatch):
+    monkeypatch.setattr(rendering, "APART_SECONDS", 0.05)
+    data = b"<blockquote>" * 200_000
+    answer = Answer(url=read_url("https://docs.example/"), status=200, media_type="text/html", data=data)
+    with pytest.raises(TooLarge, match="to convert"):
+        await LocalWeb().render(answer, "markdown")
+
+
+async def test_a_server_that_trickles_is_given_up_in_time(serve):
+    class Trickle(Echo):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            pause = threading.Event()
+            for _ in range(200):
+                self.wfile.write(b"x")
+                pause.wait(0.05)
+
+    web = LocalWeb(limits=Limits(total=0.5))
+    with pytest.raises(TimedOut, match=r"0\.5 s in all"):
+        await web.visit(asked(f"http://127.0.0.1:{serve(Trickle)}/"), opens=anywhere)
+
+
+def test_without_its_libraries_there_is_no_web(monkeypatch):
+    assert LocalWeb().missing == ""
+    monkeypatch.setattr("handtools.host.web.local_web.NEEDS", ("no_such_library",))
+    assert "handtools-slim[web]" in LocalWeb().missing
