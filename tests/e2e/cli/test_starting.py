@@ -52,7 +52,17 @@ def test_doctor_finds_nothing_broken_and_says_how_changes_are_captured(shell):
     ran = shell.run("doctor", "--json")
     rows = {row["name"]: row for row in ran.json["findings"]}
     assert (ran.code, ran.json["ok"]) == (0, True)
-    assert {"workspace", "state", "journal", "capture", "openat2", "renameat2", "leases", "rg"} <= set(rows)
+    assert {
+        "workspace",
+        "state",
+        "journal",
+        "capture",
+        "openat2",
+        "renameat2",
+        "leases",
+        "rg",
+        "web",
+    } <= set(rows)
     assert rows["capture"]["told"].startswith("declared")
     assert rows["journal"]["told"].startswith("1 calls")
     assert "Nothing is broken." in shell.run("doctor").err
