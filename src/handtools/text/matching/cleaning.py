@@ -66,10 +66,10 @@ def without_strangers(body: str, old: str, new: str) -> Reading | None:
 _FENCE = re.compile(r"[ \t]*(```+|~~~+)[\w+.#-]*[ \t]*")
 
 
-def without_fence(_: str, old: str, new: str) -> Reading | None:
-    """A Markdown fence round the whole."""
+def without_fence(body: str, old: str, new: str) -> Reading | None:
+    """A Markdown fence round the whole, unless the file has it there: then it is a part of the text."""
     inside = _fenced(old)
-    if inside is None:
+    if inside is None or any(edge in body for edge in _edges(old)):
         return None
     wanted = _fenced(new)
     if wanted is None and any(_FENCE.fullmatch(row) for row in _ends(new)):
@@ -87,7 +87,16 @@ def _fenced(text: str) -> str | None:
     opening = _FENCE.fullmatch(rows[0])
     if opening is None or len(rows) < 2 or rows[-1].strip() != opening[1]:
         return None
+    # With an odd number of fences within, the last row closes one of those.
+    if sum(row.lstrip(" \t").startswith(opening[1]) for row in rows[1:-1]) % 2:
+        return None
     return "\n".join(rows[1:-1])
+
+
+def _edges(text: str) -> list[str]:
+    """The first two rows, and the last two: a fence with what stands next to it."""
+    rows = text.strip("\n").split("\n")
+    return ["\n".join(rows[:2]), "\n".join(rows[-2:])] if len(rows) > 2 else []
 
 
 # --- line numbers ---------------------------------------------------------------------------------

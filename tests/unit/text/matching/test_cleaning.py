@@ -99,3 +99,15 @@ def test_two_kinds_of_damage_at_once_are_undone():
         for t in (OLD, NEW)
     )
     assert applied(old, new).text == RESULT
+
+
+def test_a_fence_that_the_file_has_there_is_text_and_not_a_wrapping():
+    body = "Run:\n\n```\nmake all\nmake check\nmake install\n```\n"
+    outcome = replace(body, "```\nmake all\nmake check\n```", "```\nmake all\nmake tests\n```")
+    assert isinstance(outcome, Refused)
+
+
+def test_the_last_fence_of_text_with_a_fence_of_its_own_is_not_a_wrapping():
+    body = "```\n\n## Build artifacts\n\n```{note} since 21.3\nThe project is no longer copied.\n```\n"
+    old = "```\n\n## Build artifacts\n\n```{note} since 21.3\n```"
+    assert isinstance(replace(body, old, old.replace("Build", "Built")), Refused)
