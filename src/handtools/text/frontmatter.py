@@ -176,14 +176,14 @@ class _Reader:
         cut = [row[depth:] if row.strip() else row[depth:].strip(" ") for row in rows]
         body = "\n".join(cut) if block["style"] == "|" else _folded(cut)
         kept = body.rstrip("\n")
-        trailing = len(body) - len(kept)
-        if not rows or block["chomp"] == "-":
+        if block["chomp"] == "-":
             return kept
-        return kept + "\n" * (trailing + 1 if block["chomp"] == "+" else bool(kept))
+        empty = next((count for count, row in enumerate(reversed(cut)) if row), len(cut))
+        return kept + "\n" * (bool(kept) + (empty if block["chomp"] == "+" else 0))
 
     def _flow(self, rest: str, indent: int) -> str | list[str]:
         row = self.at - 1
-        text = _plain([rest, *self._deeper(indent)])
+        text = _flowing([rest, *self._deeper(indent)])
         if not text.endswith("]"):
             self._problem("begins with `[`, which means a list in YAML: quote it", row=row)
             return text
@@ -194,7 +194,7 @@ class _Reader:
 
     def _flow_map(self, rest: str, indent: int) -> Value:
         row = self.at - 1
-        text = _plain([rest, *self._deeper(indent)])
+        text = _flowing([rest, *self._deeper(indent)])
         if not text.endswith("}"):
             self._problem("begins with `{`, which means a map in YAML: quote it", row=row)
             return text
@@ -236,22 +236,39 @@ class _Reader:
 
 def split_outside(text: str) -> Iterator[str]:
     """Split at the commas that stand in no quotes, brackets or braces."""
-    depth, start, at, fresh = 0, 0, 0, True
-    while at < len(text):
-        sign = text[at]
-        quoted = _QUOTED.match(text, at) if fresh else None
-        if quoted is not None:
-            at = quoted.end()
-            fresh = False
-            continue
+    depth, start = 0, 0
+    for at, sign in _outside_quotes(text):
         depth += (sign in "[{") - (sign in "]}" and depth > 0)
         if sign == "," and not depth:
             yield text[start:at]
             start = at + 1
-        at += 1
-        # A quote within a word is an apostrophe.
-        fresh = sign in ",:[{" or (fresh and sign.isspace())
     yield text[start:]
+
+
+def _outside_quotes(text: str) -> Iterator[tuple[int, str]]:
+    """Every sign that stands in no quotes; a quote within a word is an apostrophe."""
+    at, fresh = 0, True
+    while at < len(text):
+        quoted = _QUOTED.match(text, at) if fresh else None
+        if quoted is not None:
+            at, fresh = quoted.end(), False
+            continue
+        sign = text[at]
+        yield at, sign
+        at += 1
+        fresh = sign in ",:[{\n" or (fresh and sign.isspace())
+
+
+def _flowing(rows: list[str]) -> str:
+    """Rows of a list or map in brackets as one text, without comments."""
+    text = "\n".join(row.strip() for row in rows)
+    kept, start = "", 0
+    for at, sign in _outside_quotes(text):
+        if sign == "#" and at >= start and text[at - 1 : at].isspace():
+            kept += text[start:at]
+            end = text.find("\n", at)
+            start = len(text) if end < 0 else end
+    return _joined((kept + text[start:]).rstrip().split("\n"))
 
 
 def _indent(row: str) -> int:
