@@ -8,8 +8,9 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from bench.figures import Figure, gathered
 from handtools import Toolbox, local_workspace
@@ -17,10 +18,13 @@ from handtools.core.call import Call
 from handtools.core.command import Command
 from handtools.host.commands.best_capture import BestCapture
 from handtools.host.commands.capturing import Capture
+from handtools.host.commands.container import owners
+from handtools.host.commands.container.engine import Engine
 from handtools.host.commands.environment import environment
 from handtools.host.commands.launching import Launch, Runner
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.commands.runners.choosing import confining, ladder
+from handtools.host.commands.runners.container import ContainerRunner
 from handtools.host.store import FolderStore
 from handtools.host.vault import Vault
 from handtools.tools.bash import bash
@@ -30,6 +34,8 @@ OVER_BARE_MS = {"plain": 10.0, "landlock": 10.0, "bubblewrap": 15.0}
 """How much longer than bare bash a command may take."""
 OVER_BWRAP = 1.5
 """How much longer than bare bubblewrap, with the same boundary."""
+OVER_EXEC = 1.3
+"""How much longer than the docker package's own exec, in the same container."""
 WARM = 3
 """The first ones start the supervisor."""
 
@@ -41,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Iterable[Figure]:
     rounds = options.rounds or (40 if options.quick else 200)
-    for runner in ladder():
+    for runner in (*ladder(), ContainerRunner()):
         if options.runner in {"", runner.name} and not runner.available():
             yield from gathered(partial(_figures, runner, rounds))
 
@@ -70,7 +76,7 @@ async def _figures(runner: Runner, rounds: int) -> AsyncIterator[Figure]:
         for _ in range(rounds + WARM):
             for way in ways.values():
                 await way.take()
-    bare, bwrap = ways["bare bash"], ways.get("bare bwrap")
+    bare, bwrap, executed = ways["bare bash"], ways.get("bare bwrap"), ways.get("bare exec")
     for name, way in ways.items():
         yield Figure(name=f"{runner.name}: {name}, median", value=round(way.share(0.5), 2), unit="ms")
         if name.startswith("bare"):
@@ -83,6 +89,17 @@ async def _figures(runner: Runner, rounds: int) -> AsyncIterator[Figure]:
             unit="ms",
             goal=goal,
         )
+        if executed:
+            ratios = sorted(
+                ours / theirs
+                for ours, theirs in zip(way.samples[WARM:], executed.samples[WARM:], strict=True)
+            )
+            yield Figure(
+                name=f"{runner.name}: {name} over bare exec, median of pairs",
+                value=round(ratios[len(ratios) // 2], 2),
+                unit="x",
+                goal=OVER_EXEC if name == "ours" else None,
+            )
         if bwrap:
             yield Figure(
                 name=f"{runner.name}: {name} over bare bwrap, best tenth",
@@ -100,11 +117,18 @@ def _ways(runner: Runner, folder: Path) -> Iterator[dict[str, Timed]]:
         "bare bash": Timed(partial(_bare, root)),
         "ours": Timed(partial(_ours, _commands(runner, root, folder / "plain"))),
     }
+    state = folder / "state"
+    captured = _commands(runner, root, state, BestCapture(root, Vault(state / "vault")))
+    if runner.name == "container":
+        yield ways | {
+            "bare exec": Timed(partial(_bare_exec, root)),
+            "with transaction": Timed(partial(_ours, captured)),
+        }
+        captured.close()
+        return
     if runner.name != "bubblewrap":
         yield ways
         return
-    state = folder / "state"
-    captured = _commands(runner, root, state, BestCapture(root, Vault(state / "vault")))
     toolbox = Toolbox([bash], workspace=local_workspace(root, state=folder / "recorded"))
     yield ways | {
         "bare bwrap": Timed(partial(_bare_bwrap, runner, root)),
@@ -129,6 +153,23 @@ async def _bare_bwrap(runner: Runner, root: Path) -> None:
     launch = Launch(argv=("bash", "-c", SCRIPT), env=env, cwd=str(root), root=str(root))
     with confining(runner, launch) as ready:
         subprocess.run(ready.argv, env=dict(ready.env), pass_fds=ready.pass_fds, check=True)
+
+
+async def _bare_exec(root: Path) -> None:
+    """What the package itself takes in the container that is kept for the workspace."""
+    ran = _container(root).exec_run(["bash", "-c", SCRIPT], workdir=str(root))
+    if ran.exit_code:
+        raise SystemExit(f"The bare exec failed: {ran.output!r}")
+
+
+@cache
+def _container(root: Path) -> Any:
+    import docker
+
+    address = Engine().address
+    client = docker.DockerClient(base_url=address)
+    label = f"{owners.WORKSPACE}={owners.workspace(str(root))}"
+    return client.containers.list(filters={"label": label})[0]
 
 
 async def _ours(commands: LocalCommands) -> None:

@@ -154,7 +154,9 @@ async def _all(commands: LocalCommands, runs: int, tally: Tally) -> None:
 
 async def one(commands: LocalCommands, tree: str, ending: Ending, token: str) -> Ended:
     """Run a tree to its end."""
-    script = tree.format(t=token, python=sys.executable, daemons=DAEMONS, chaser=CHASER)
+    # An image has its own.
+    python = "python3" if commands.runner.name == "container" else sys.executable
+    script = tree.format(t=token, python=python, daemons=DAEMONS, chaser=CHASER)
     script += f"\necho {READY}\n" + ("exit 0" if ending == "exit" else f"sleep {token}")
     seconds = 0.4 if ending == "timeout" else 60.0
     command = Command(script=script, allowance=Allowance(seconds=seconds))

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from bench.escapes.scripts import Script
-from bench.escapes.transactions import transact
+from bench.escapes.transactions import transacting
 from handtools.core.command import Allowance
 from handtools.host.commands.launching import Launch, Runner
 from handtools.host.commands.processes.running import run_process
@@ -27,11 +27,15 @@ Stage = Callable[[Script, Path, dict[str, str]], tuple[int | None, bytes]]
 def stages() -> dict[str, Stage]:
     """Every way that works on this machine, by name."""
     found: dict[str, Stage] = {BARE: _bare}
-    for runner in (*reversed(ladder()), ContainerRunner()):
+    for runner in reversed(ladder()):
         if not runner.available():
             found[runner.name] = _under(runner)
+    container = ContainerRunner()
+    if not container.available():
+        found[f"{container.name}-in-place"] = _under(container)
+        found[container.name] = transacting(container)
     if "bubblewrap" in found:
-        found["transaction"] = transact
+        found["transaction"] = transacting()
     return found
 
 

@@ -2,6 +2,7 @@
 
 import shlex
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -10,6 +11,12 @@ from pydantic import BaseModel
 from bench.escapes.scripts import Script
 from handtools import Call, Context, Policy, Result, Toolbox, local_workspace, tool
 from handtools.core.command import Allowance, Command
+from handtools.host.commands.best_capture import BestCapture
+from handtools.host.commands.launching import Runner
+from handtools.host.commands.local_commands import LocalCommands
+from handtools.host.commands.overlay.preparing import vault_folder
+from handtools.host.store import FolderStore
+from handtools.host.vault import Vault
 from handtools.runtime.rules import PRIVATE, PROTECTED
 
 
@@ -38,12 +45,21 @@ async def script(ctx: Context, params: ScriptParams) -> Result[ScriptDetails]:
     return Result("done", ScriptDetails(code=end.code, output=output))
 
 
-def transact(given: Script, workspace: Path, environment: dict[str, str]) -> tuple[int | None, bytes]:
+Ended = tuple[int | None, bytes]
+
+
+def transacting(runner: Runner | None = None) -> Callable[[Script, Path, dict[str, str]], Ended]:
     """Nobody is there to be asked, so what needs a person's word does not land, unless the work has it already."""
-    return anyio.run(_call, given, workspace, environment)
+
+    def transact(given: Script, workspace: Path, environment: dict[str, str]) -> Ended:
+        return anyio.run(_call, given, workspace, environment, runner)
+
+    return transact
 
 
-async def _call(given: Script, workspace: Path, environment: dict[str, str]) -> tuple[int | None, bytes]:
+async def _call(
+    given: Script, workspace: Path, environment: dict[str, str], runner: Runner | None
+) -> Ended:
     rules = (PRIVATE,) if given.open_git else (PRIVATE, PROTECTED)
     policy = Policy(rules=rules, unattended="allow" if given.open_git else "deny")
     home = {"HOME": environment["HOST_HOME"]} if "HOST_HOME" in environment else {}
@@ -55,7 +71,18 @@ async def _call(given: Script, workspace: Path, environment: dict[str, str]) -> 
         "bounded": bool(environment),
     }
     with tempfile.TemporaryDirectory(prefix="state-") as state:
-        toolbox = Toolbox([script], workspace=local_workspace(workspace, state=state), policy=policy)
+        place = local_workspace(workspace, state=state)
+        if runner is not None:
+            vault = Vault(vault_folder(workspace, Path(state)))
+            commands = LocalCommands(
+                workspace,
+                state=Path(state),
+                outputs=FolderStore(Path(state, "outputs")),
+                runner=runner,
+                capture=BestCapture(workspace, vault),
+            )
+            place = local_workspace(workspace, state=state, commands=commands)
+        toolbox = Toolbox([script], workspace=place, policy=policy)
         async with toolbox:
             result = await toolbox.call(Call(tool="script", args=args))
     if isinstance(result.details, ScriptDetails):

@@ -72,6 +72,8 @@ CODING: tuple[AnyTool, ...] = (
     read, grep, find, list_, edit, multi_edit, patch, write, bash, jobs, undo, think, now
 )  # fmt: skip
 EVERYTHING: tuple[AnyTool, ...] = (*CODING, edit_agent, skill, fetch, web_search, attach, task)
+RUNNER = "HANDTOOLS_RUNNER"
+"""In our environment: the runner of those who name none."""
 PLUGINS = "handtools.tools"
 """The entry-point group under which other packages offer tools."""
 
@@ -203,18 +205,26 @@ def local_workspace(
     files: HostFiles | None = None,
     state: str | Path | None = None,
     commands: HostCommands | None = None,
+    runner: str = "",
     language: HostLanguage | None = None,
     formatters: Formatters | None = None,
     skills: HostSkills | None = None,
     web: HostWeb | None = None,
 ) -> Workspace:
-    """A folder of this machine, with its record in the user's state folder."""
+    """A folder of this machine, with its record in the user's state folder.
+
+    `runner` names what commands run under, such as `container:IMAGE`; else it is the strongest that works.
+    """
     folder = Path(state) if state is not None else state_folder(root)
     blobs, outputs = FolderStore(folder / "blobs"), FolderStore(folder / "outputs")
     vault = Vault(vault_folder(root, folder))
     held, syntax = files or LocalFiles(root, vault=vault), TreeSyntax()
     ran = commands or LocalCommands(
-        root, state=folder, outputs=outputs, capture=None if files else BestCapture(root, vault)
+        root,
+        state=folder,
+        outputs=outputs,
+        runner=runner or os.environ.get(RUNNER, ""),
+        capture=None if files else BestCapture(root, vault),
     )
     return Workspace(
         files=held,
@@ -246,14 +256,14 @@ def reading(root: str | Path = ".", **options: Any) -> Toolbox:
     return Toolbox(READING, workspace=local_workspace(root), policy=policy, **options)
 
 
-def coding(root: str | Path = ".", **options: Any) -> Toolbox:
+def coding(root: str | Path = ".", *, runner: str = "", **options: Any) -> Toolbox:
     """Tools to work on code."""
-    return Toolbox(CODING, workspace=local_workspace(root), **options)
+    return Toolbox(CODING, workspace=local_workspace(root, runner=runner), **options)
 
 
-def everything(root: str | Path = ".", **options: Any) -> Toolbox:
+def everything(root: str | Path = ".", *, runner: str = "", **options: Any) -> Toolbox:
     """All our tools, and those that installed packages offer."""
-    return Toolbox([*EVERYTHING, *plugins()], workspace=local_workspace(root), **options)
+    return Toolbox([*EVERYTHING, *plugins()], workspace=local_workspace(root, runner=runner), **options)
 
 
 def plugins() -> list[AnyTool]:

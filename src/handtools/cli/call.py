@@ -29,6 +29,7 @@ def call(
     turn: Annotated[str, typer.Option(help="The turn within the session.")] = "",
     agent: Annotated[str, typer.Option(help="Who is calling.")] = "",
     yes: options.Yes = False,
+    runner: options.RunnerName = "",
     workspace: options.Workspace = options.HERE,
 ) -> None:
     """Run one tool, as an agent would.
@@ -40,7 +41,7 @@ def call(
     from handtools.core.call import Call, new_id
 
     request = Call(tool=tool, args=args, id=call_id or new_id(), session=session, turn=turn, agent=agent)
-    with toolbox_at(workspace, plugins=True, yes=yes) as (toolbox, record):
+    with toolbox_at(workspace, plugins=True, yes=yes, runner=runner) as (toolbox, record):
         if call_id and record.calls.recall(call_id) is not None:
             remark("This id was called before: what follows is what was recorded then.")
         result = toolbox.call(request)

@@ -162,6 +162,21 @@ def _sandbox() -> Iterator[Finding]:
     )
     for passed in choice.passed:
         yield Finding(f"not {passed.name}", "missing", passed.reason)
+    yield _container()
+
+
+def _container() -> Finding:
+    """Whether commands could run in a container, for those who ask for it."""
+    from handtools.host.commands.runners.container import ContainerRunner
+
+    runner = ContainerRunner()
+    problem = runner.available()
+    if problem:
+        return Finding(
+            "container", "missing", problem, "Only for those who want it: see docs/how-to/containers.md."
+        )
+    capture = "layers" if runner.layered else "looking before and after, and writes happen in place"
+    return Finding("container", "ok", f"works with {runner.image}; changes are captured by {capture}")
 
 
 def _web() -> Finding:

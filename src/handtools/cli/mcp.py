@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from handtools.cli import options
+
 
 class Preset(StrEnum):
     """Which tools are offered."""
@@ -36,6 +38,7 @@ def mcp(
     preset: PresetOption = Preset.coding,
     unattended: UnattendedOption = Unattended.ask,
     block: BlockOption = None,
+    runner: options.RunnerName = "",
 ) -> None:
     """Serve the tools over MCP on stdin and stdout.
 
@@ -43,4 +46,4 @@ def mcp(
     """
     from handtools.cli.serving import serve_folder
 
-    serve_folder(str(folder), preset=preset, unattended=unattended, block=block or ())
+    serve_folder(str(folder), preset=preset, unattended=unattended, block=block or (), runner=runner)

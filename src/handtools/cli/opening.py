@@ -77,14 +77,14 @@ def record_at(path: Path) -> Iterator[Record]:
 
 @contextmanager
 def toolbox_at(
-    path: Path, *, plugins: bool = False, yes: bool = False
+    path: Path, *, plugins: bool = False, yes: bool = False, runner: str = ""
 ) -> Iterator[tuple["BlockingToolbox", Record]]:
     """The tools of a folder and its record; `yes` answers everything that is asked."""
     from handtools.blocking import BlockingToolbox
     from handtools.toolbox import coding, everything
 
     make = everything if plugins else coding
-    toolbox = make(path, approver=_agree if yes else None)
+    toolbox = make(path, runner=runner, approver=_agree if yes else None)
     try:
         yield BlockingToolbox(toolbox), Record(path, toolbox.workspace)
     finally:

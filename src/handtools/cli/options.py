@@ -27,6 +27,9 @@ Pairs = Annotated[
     typer.Argument(metavar="KEY=VALUE", help="Arguments one by one; KEY:=JSON for lists and the like."),
 ]
 Answer = Annotated[Output, typer.Option("--output", help="json answers for programs.")]
+RunnerName = Annotated[
+    str, typer.Option("--runner", help="What commands run under: bubblewrap, container:IMAGE, plain …")
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to what is asked.")]
 CallName = Annotated[str, typer.Argument(metavar="ID", help="A call id, or the start of one.")]
 

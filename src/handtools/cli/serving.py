@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 
 def serve_folder(
-    folder: str, *, preset: str = "coding", unattended: str = "ask", block: Sequence[str] = ()
+    folder: str,
+    *,
+    preset: str = "coding",
+    unattended: str = "ask",
+    block: Sequence[str] = (),
+    runner: str = "",
 ) -> None:
     """Serve the tools of a folder until the client leaves; what goes wrong is said on stderr."""
     # The protocol owns stdout; clients keep what comes on stderr as the server's log.
@@ -32,7 +37,7 @@ def serve_folder(
     def opening() -> "Toolbox":
         from handtools.mcp.presets import opened
 
-        return opened(root, preset=preset, unattended=unattended, block=block)
+        return opened(root, preset=preset, unattended=unattended, block=block, runner=runner)
 
     try:
         serve_opening(opening, root, written() if preset == "coding" and not block else None)

@@ -21,6 +21,7 @@ def opened(
     unattended: str = "ask",
     block: Sequence[str] = (),
     excluded: Sequence[str] = (),
+    runner: str = "",
 ) -> Toolbox:
     """The tools of a folder under a policy put together from words."""
     if preset not in MAKERS:
@@ -31,4 +32,6 @@ def opened(
         raise UsageError(f"{root} is no folder.")
     answer: Verdict = unattended  # type: ignore[assignment]
     policy = replace(Policy(), unattended=answer, block=tuple(block), excluded=tuple(excluded))
-    return MAKERS[preset](root, policy=policy)
+    if preset == "reading":  # which runs nothing
+        return reading(root, policy=policy)
+    return MAKERS[preset](root, policy=policy, runner=runner)

@@ -45,7 +45,7 @@ class LocalCommands:
         *,
         state: Path,
         outputs: FolderStore,
-        runner: Runner | None = None,
+        runner: Runner | str = "",
         capture: Capture | None = None,
         passed: frozenset[str] = frozenset(),
     ) -> None:
@@ -60,8 +60,8 @@ class LocalCommands:
 
     @cached_property
     def runner(self) -> Runner:
-        """The one that was given, or the strongest that works here: found out when it is first needed."""
-        return self._given or choose().runner
+        """The one that was given or named, or the strongest that works here: found out when it is first needed."""
+        return choose(wanted=self._given).runner if isinstance(self._given, str) else self._given
 
     @property
     def boundary(self) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from handtools.core.language import HostLanguage
 from handtools.core.ports import HostCommands
-from handtools.host.commands.launching import Runner
+from handtools.host.commands.launching import Keeping, Runner
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.language.no_language import NoLanguage
 
@@ -24,6 +24,9 @@ def choose_language(root: str | Path | None, state: Path, commands: HostCommands
     def runner() -> Runner:
         from handtools.host.commands.runners.choosing import choose
 
-        return commands.runner if isinstance(commands, LocalCommands) else choose().runner
+        # Servers are this machine's programs: what runs those of an image is not for them.
+        if isinstance(commands, LocalCommands) and not isinstance(commands.runner, Keeping):
+            return commands.runner
+        return choose().runner
 
     return LocalLanguage(root, cache=state / "language", runner=runner)

@@ -86,6 +86,7 @@ class _Bout:
     frames: Frames = field(default_factory=Frames)
     exec_id: str = ""
     again: bool = False
+    told: bool = False
     over: Over = ""
     process: int = -1
     """A descriptor of the command's first process, once we looked for it."""
@@ -108,10 +109,15 @@ class _Bout:
             self.containers.remove(self.container)
 
     def _run(self) -> dict[str, Any]:
-        """Once more in a new container when what lies over private files has come off."""
-        return self._run_in(self.containers.take(self.shape)) or self._run_in(
-            self.containers.make(self.shape)
-        )
+        """Once more in a new one, when the kept one has died or what lies over private files has come off."""
+        try:
+            answer = self._run_in(self.containers.take(self.shape))
+        except HostError:
+            if self.exec_id:
+                raise
+            answer = {}
+        self.again = True
+        return answer or self._run_in(self.containers.make(self.shape))
 
     def _run_in(self, container: Container) -> dict[str, Any]:
         """How it went; nothing when it did not begin."""
@@ -135,7 +141,6 @@ class _Bout:
         finally:
             self.containers.give_back(container, clean=clean)
         if self.frames.refused and not self.again:
-            self.again = True
             return {}
         return {
             "status": self._status(code),
@@ -171,7 +176,8 @@ class _Bout:
         self.exec_id = made["Id"]
         body = {"Detach": False, "Tty": terminal is not None}
         stream, first = self.containers.engine.stream(f"/exec/{self.exec_id}/start", body)
-        if not self.again:
+        if not self.told:
+            self.told = True
             send(self.line, {"pid": 0})
         self._write(first)
         return stream

@@ -2,7 +2,6 @@
 
 import atexit
 import contextlib
-import hashlib
 import os
 import select
 import shutil
@@ -175,8 +174,11 @@ class Containers:
             raise
 
     def _start(self, shape: Shape, places: Places, folder: str) -> Container:
-        digest = hashlib.sha256(os.fsencode(shape.root)).hexdigest()[:16]
-        labels = {owners.MINE: owners.ours(), owners.WORKSPACE: digest, owners.FOLDER: folder}
+        labels = {
+            owners.MINE: owners.ours(),
+            owners.WORKSPACE: owners.workspace(shape.root),
+            owners.FOLDER: folder,
+        }
         client = self.engine.client
         with speaking():
             made = client.containers.create(**options(shape, places, labels))

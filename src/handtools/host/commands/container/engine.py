@@ -33,6 +33,7 @@ class Engine:
         import docker
 
         with speaking():
+            self._connected().close()  # the package leaves a socket behind when nobody answers
             return docker.DockerClient(base_url=self.address, timeout=_SECONDS, version="auto")
 
     def problem(self) -> str:

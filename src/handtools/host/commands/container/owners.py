@@ -1,11 +1,17 @@
 """Owners: whose a container is, written on it, so that the next of us can tell which ones were left behind."""
 
+import hashlib
 import os
 from pathlib import Path
 
 MINE = "handtools.owner"
 WORKSPACE = "handtools.workspace"
 FOLDER = "handtools.folder"
+
+
+def workspace(root: str) -> str:
+    """A workspace, as a label has it."""
+    return hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
 
 
 def ours() -> str:
