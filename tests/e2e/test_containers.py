@@ -385,11 +385,9 @@ anyio.run(main)
 @pytest.mark.parametrize("user", ["0:0", "5001:5001"])
 def test_inside_a_container_without_user_namespaces_it_falls_back_and_says_so(runner, engine, user):
     python = Path(sys.executable).resolve()
-    # Where a user finds them who may not look into the folders that they come from.
     places = {str(SRC): "/opt/src", sysconfig.get_path("purelib"): "/opt/site"}
-    if python.parents[1] != Path("/usr"):
-        places[str(python.parents[1])] = "/opt/python"
-        python = Path("/opt/python/bin", python.name)
+    if python.parents[1] != Path("/usr"):  # it knows its own libraries by their path
+        places[str(python.parents[1])] = str(python.parents[1])
     output = engine.containers.run(
         runner.image,
         [str(python), "-c", INSIDE],
