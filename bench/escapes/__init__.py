@@ -1,7 +1,8 @@
 """Escapes: scripts that try to get out of a sandbox, judged from outside, and ordinary work that must still go.
 
-Every file below `attempts/` and `heldout/` is an attempt; `--script FILE` runs one from anywhere.
-The held-out ones were written after the profile was frozen, and never used to tune it.
+Every file below `attempts/`, `heldout_first/` and `heldout_second/` is an attempt; `--script FILE` runs one from anywhere.
+The held-out ones were written after the profile was frozen, in two rounds: what the first found was mended where it could
+be, and then the second was written.
 """
 
 import argparse
@@ -23,6 +24,11 @@ from bench.figures import Figure
 
 GOALS = {"bubblewrap": 0.88, "transaction": 1.0, "container": 0.9}
 """The share of attempts that must be stopped. What is planted in the workspace itself is for the transaction."""
+ROUNDS = {
+    "attempts": "attempts",
+    "held-out attempts, first round,": "heldout_first",
+    "held-out attempts, second round,": "heldout_second",
+}
 QUICK_STEP = 6
 """In CI every so manieth, under the strongest there is."""
 MOST_BARE = 0.2
@@ -67,7 +73,7 @@ def _all(name: str, stage: Stage, options: argparse.Namespace) -> Iterator[Figur
     families = set(options.family or ())
     if not families:
         yield from _benign(name, stage, options)
-    for title, folder in (("attempts", "attempts"), ("held-out attempts", "heldout")):
+    for title, folder in ROUNDS.items():
         scripts = [each for each in below(folder) if not families or each.family in families]
         if options.quick and not options.runner:
             scripts = scripts[::QUICK_STEP]

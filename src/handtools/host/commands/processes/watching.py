@@ -27,6 +27,8 @@ RARELY = 1.0
 """A layer is counted at least so often, also when the file system seems no fuller."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _BLOCK = 512
+_ENTRY = 1 << 10
+"""What a file takes of memory that is nothing but a name."""
 
 
 @dataclass(slots=True)
@@ -148,7 +150,8 @@ def _in_places(pids: Sequence[int], places: Sequence[str]) -> int:
         for device, path in _devices(pids, place).items():
             with contextlib.suppress(OSError):
                 found = os.statvfs(path)
-                used[device] = (found.f_blocks - found.f_bfree) * found.f_frsize
+                files = (found.f_files - found.f_ffree) * _ENTRY
+                used[device] = (found.f_blocks - found.f_bfree) * found.f_frsize + files
     return sum(used.values())
 
 
