@@ -185,7 +185,15 @@ async def test_a_limit_on_processes_holds(commands):
 async def start(commands, script, **facts):
     command = Command(script=script, allowance=Allowance(seconds=60), **facts)
     call = Call(tool="bash", args={}, session="s")
-    return await commands.start(command, call=call, description="", private=(), read_only=())
+    return await commands.start(
+        command,
+        call=call,
+        description="",
+        private=(),
+        read_only=(),
+        show=lambda _: None,
+        settle=lambda ran: ran.exit,
+    )
 
 
 async def printed(commands, job, wanted: bytes) -> bytes:

@@ -106,8 +106,11 @@ script = "trap '' TERM HUP; setsid sleep {token}1 & (setsid nohup sleep {token}2
 async def main():
     async with anyio.create_task_group() as group:
         start = dict(call=Call(tool="bash", args={{}}), private=(), read_only=())
-        await commands.start(Command(script="sleep {token}4"), description="", **start)
-        await commands.run(Command(script=script), show=print, **start)
+        start["show"] = print
+        await commands.start(
+            Command(script="sleep {token}4"), description="", settle=lambda ran: ran.exit, **start
+        )
+        await commands.run(Command(script=script), **start)
 anyio.run(main)
 """
     owner = subprocess.Popen([sys.executable, "-c", program], env=os.environ | {"PYTHONPATH": str(SRC)})

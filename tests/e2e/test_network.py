@@ -191,7 +191,8 @@ async def test_nothing_of_the_proxy_is_left_inside_or_after(confined, outside):
     assert len(os.listdir("/proc/self/fd")) <= count + 4  # the line to an idle supervisor
 
 
-async def test_a_job_in_the_background_keeps_its_way_out(confined, outside):
+async def test_a_job_in_the_background_keeps_its_way_out_and_its_visits_are_told(confined, outside):
+    visits = []
     (confined.root / "client.py").write_text(
         CLIENT + f'print(through(b"GET http://127.0.0.1:{outside}/ HTTP/1.1\\r\\n\\r\\n").splitlines()[-1])'
     )
@@ -199,9 +200,18 @@ async def test_a_job_in_the_background_keeps_its_way_out(confined, outside):
     command = Command(
         script=f"{interpreter()} client.py", network="listed", hosts=(f"127.0.0.1:{outside}",)
     )
-    job = await confined.commands.start(command, call=call, description="", private=(), read_only=())
+    job = await confined.commands.start(
+        command,
+        call=call,
+        description="",
+        private=(),
+        read_only=(),
+        show=visits.append,
+        settle=lambda ran: ran.exit,
+    )
     ended = await confined.commands.job(job.id, call.session, timeout=30)
     assert ended.output.head == b"hello from outside\n"
+    assert [(visit.host, visit.port, visit.refused) for visit in visits] == [("127.0.0.1", outside, "")]
 
 
 def index_hosts() -> tuple[str, ...]:

@@ -141,6 +141,12 @@ class Changes:
     omitted: tuple[str, ...] = ()
     """Paths that changed but could not be kept for undo."""
 
+    def told(self, most: int) -> str:
+        """What was done to which paths, in a line; only so many are named."""
+        rows = [f"{touched.action} {touched.path}" for touched in self.touched[:most]]
+        more = len(self.touched) - len(rows)
+        return "Files: " + ", ".join(rows) + (f" and {more:,} more" if more > 0 else "") + "."
+
 
 def together(parts: Iterable[Changes]) -> Changes | None:
     """One summary for a call that changed things more than once."""

@@ -38,6 +38,8 @@ class Command:
     """Hold what it changed until a person has seen it."""
     terminal: tuple[int, int] | None = None
     """Lines and columns of a terminal, for programs that want one."""
+    live: bool = False
+    """In the background: on the files as they are, seeing later edits; what it changes is not captured."""
 
     @property
     def kind(self) -> Literal["run"]:
@@ -105,6 +107,10 @@ class Ran:
     """Lets go of what was captured, landed or not."""
 
 
+Settle = Callable[[Ran], Exit | None]
+"""Told of a job's end, in the job's thread, to land what it changed; None when that waits for a person's word."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A command in the background."""
@@ -116,6 +122,12 @@ class Job:
     output: Output
     exit: Exit | None
     """None while it runs."""
+    call_id: str = ""
+    """The call that started it: what it changed is that call's."""
+    waiting: Ran | None = None
+    """It has ended, and what it changed has not landed."""
+    review: bool = False
+    """Whether a person is to see what it changed first."""
     terminal: tuple[int, int] | None = None
 
 

@@ -111,6 +111,7 @@ def fingerprint(effect: Effect) -> str:
             command.cwd,
             command.network,
             *command.hosts,
+            *(("live",) if command.live else ()),
             str(sorted(command.env.items())),
         )
         seen.update("\0".join(facts).encode("utf-8", "surrogatepass"))

@@ -2,14 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
+import anyio
 from anyio import CancelScope, to_thread
 
 from handtools.core.call import Call
 from handtools.core.changes import Change, ChangeSet
 from handtools.core.command import Command, Exit, Job, Output, Page, Ran, Shown
 from handtools.core.effects import Run
-from handtools.core.errors import ToolError, WrongKind
+from handtools.core.errors import Denied, HostError, ToolError, WrongKind
 from handtools.core.events import Event, Progressed, Visited
 from handtools.core.visits import Visit
 from handtools.runtime.approval import Suspended
@@ -45,7 +47,7 @@ class GuardedCommands:
                 read_only=guarded(self.files.gate.policy),
             )
         try:
-            end = await self._landed(ran, review=command.review)
+            end = await self.landed(ran, review=command.review)
         except Suspended:
             await to_thread.run_sync(self.workspace.journal.holds.keep, self.call.id, ran)
             raise
@@ -66,6 +68,8 @@ class GuardedCommands:
             description=description,
             private=hidden(policy),
             read_only=guarded(policy),
+            show=self._show,
+            settle=partial(self._settled, review=command.review),
         )
         return _named(job)
 
@@ -74,8 +78,11 @@ class GuardedCommands:
         return [_named(job) for job in await self.workspace.commands.jobs(self.call.session)]
 
     async def job(self, job_id: str, *, timeout: float = 0.0) -> Job:  # noqa: ASYNC109
-        """One job, after waiting at most so long for its end."""
-        return _named(await self.workspace.commands.job(job_id, self.call.session, timeout=timeout))
+        """One job, after waiting at most so long for its end; if its changes wait for a word, now is the time."""
+        found = await self.workspace.commands.job(job_id, self.call.session, timeout=timeout)
+        if found.waiting is not None:
+            found = replace(found, exit=await self._asked(found, found.waiting), waiting=None)
+        return _named(found)
 
     async def page(self, job_id: str, start: int, size: int) -> Page:
         """A part of what a job printed."""
@@ -89,6 +96,46 @@ class GuardedCommands:
         """End a job and everything it started."""
         return _named(await self.workspace.commands.kill(job_id, self.call.session))
 
+    def _settled(self, ran: Ran, *, review: bool) -> Exit | None:
+        """Land what a job changed, in the job's own thread, where nobody can be asked: then it waits."""
+        gate = self.files.gate
+        attended = gate.approver is not None or gate.policy.unattended == "ask"
+        try:
+            if attended and ran.coverage == "overlay" and self._asks(ran.delta or (), review=review):
+                return None
+            end = anyio.run(partial(self._as_job(self.call).landed, ran, review=review))
+        except Denied as denied:
+            end = _unlanded(ran, denied)
+        except (ToolError, HostError):
+            return None  # who looks at the job is told
+        ran.discard()
+        return end
+
+    async def _asked(self, job: Job, ran: Ran) -> Exit:
+        """Land what waited; a no is an answer too."""
+        landing = self._as_job(replace(self.call, id=job.call_id))
+        try:
+            end = await landing.landed(ran, review=job.review)
+        except Denied as denied:
+            end = _unlanded(ran, denied)
+        await to_thread.run_sync(ran.discard)
+        self.workspace.commands.settled(job.id, self.call.session, end)
+        return end
+
+    def _as_job(self, call: Call) -> "GuardedCommands":
+        """What a job changed is recorded for the call that started it, whoever is asked about it."""
+        files = replace(self.files, call=call, held=frozenset(), landed=[], sights={})
+        return replace(self, call=call, files=files)
+
+    def _asks(self, delta: tuple[Change, ...], *, review: bool) -> bool:
+        """Whether a person has to say something about changes before they land."""
+        ruled = self._ruled(delta)
+        if not ruled.changes:
+            return False
+        changes = ChangeSet(ruled.changes, note=NOTE)
+        verdict = self.files.gate.policy.decide(changes, self.call.tool).verdict
+        return review or bool(ruled.question) or verdict == "ask"
+
     async def _admitted(self, command: Command) -> Command:
         if command.cwd:
             command = replace(command, cwd=await to_thread.run_sync(self._folder, command.cwd))
@@ -96,7 +143,8 @@ class GuardedCommands:
         if listed and command.network != "on":
             hosts = tuple(dict.fromkeys((*listed, *command.hosts)))
             command = replace(command, network="listed", hosts=hosts)
-        confined = self.workspace.commands.confined and command.network != "on"
+        kept_in = command.network != "on" and not command.live
+        confined = self.workspace.commands.confined and kept_in
         await self.files.gate.admit(Run(command, confined=confined))
         return command
 
@@ -107,7 +155,8 @@ class GuardedCommands:
             raise WrongKind(f"`{path}` is not a folder.", hint="Give a folder of the workspace as `cwd`.")
         return located or "."
 
-    async def _landed(self, ran: Ran, *, review: bool) -> Exit:
+    async def landed(self, ran: Ran, *, review: bool) -> Exit:
+        """Judge and land what a command changed; gives back its end with that."""
         end = replace(ran.exit, output=_kept(ran.exit.output))
         if ran.delta is None:
             return replace(end, notes=(*end.notes, UNDO_NOTE))
@@ -151,6 +200,10 @@ class GuardedCommands:
             self.announce(Visited(self.call.id, shown))
         else:
             self.announce(Progressed(self.call.id, shown.tail, shown.bytes, shown.clipped))
+
+
+def _unlanded(ran: Ran, denied: Denied) -> Exit:
+    return replace(ran.exit, notes=(*ran.exit.notes, f"Nothing of what it changed was kept: {denied}"))
 
 
 def held(workspace: Workspace, call: Call) -> Ran | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from handtools.core.call import Call
-from handtools.core.command import Command, Exit, Job, Output, Page, Ran, Show, Shown
+from handtools.core.command import Command, Exit, Job, Output, Page, Ran, Settle, Show, Shown
 from handtools.core.errors import NotFound
 
 HEAD_BYTES = 32 << 10
@@ -34,7 +34,9 @@ class _Started:
     description: str
     answer: Answer
     printed: bytes
+    settle: Settle
     exit: Exit | None = None
+    waiting: Ran | None = None
 
 
 @dataclass(slots=True)
@@ -65,11 +67,13 @@ class MemoryCommands:
         description: str,
         private: Sequence[str],
         read_only: Sequence[str],
+        show: Show,
+        settle: Settle,
     ) -> Job:
         """A job that has printed its answer and waits."""
         answer = self._answer(command)
         name = f"job{len(self._jobs) + 1}"
-        self._jobs[name] = _Started(call, command, description, answer, answer.output)
+        self._jobs[name] = _Started(call, command, description, answer, answer.output, settle)
         return self._shown(name)
 
     async def jobs(self, session: str) -> list[Job]:
@@ -96,8 +100,16 @@ class MemoryCommands:
         """It ends."""
         job = self._find(job_id, session)
         killed = Answer(code=None, signal=9)
-        job.exit = job.exit or _exit(killed, job.printed, job.call.id, ended="killed")
+        if job.exit is None:
+            job.exit = _exit(killed, job.printed, job.call.id, ended="killed")
+            ran = Ran(exit=job.exit)
+            job.exit, job.waiting = job.settle(ran) or job.exit, None
         return self._shown(job_id)
+
+    def settled(self, job_id: str, session: str, end: Exit) -> None:
+        """It is."""
+        job = self._find(job_id, session)
+        job.exit, job.waiting = end, None
 
     def close(self) -> None:
         """All jobs are gone."""
@@ -122,6 +134,8 @@ class MemoryCommands:
             seconds=1.0,
             output=_output(job.printed, job.call.id),
             exit=job.exit,
+            call_id=job.call.id,
+            waiting=job.waiting,
             terminal=job.command.terminal,
         )
 

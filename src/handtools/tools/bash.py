@@ -4,7 +4,6 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from handtools.core.changes import Changes
 from handtools.core.command import Allowance, Command, Exit, Output
 from handtools.core.context import Context
 from handtools.core.errors import InvalidInput
@@ -34,6 +33,10 @@ class BashParams(BaseModel):
     background: bool = Field(default=False, description="Return at once with a job id; see `jobs`.")
     pty: bool = Field(
         default=False, description="With background: give it a terminal, for REPLs and prompts."
+    )
+    live: bool = Field(
+        default=False,
+        description="With background: on the files as they are, for a server or watcher; a person may be asked.",
     )
     review: bool = Field(default=False, description="Hold its changes until a person has approved them.")
     hosts: list[str] = Field(
@@ -72,6 +75,7 @@ async def bash(ctx: Context, params: BashParams) -> Result[BashDetails]:
         network="listed" if params.hosts else "off",
         hosts=tuple(params.hosts),
         terminal=(ROWS, COLUMNS) if params.pty else None,
+        live=params.live and params.background,
     )
     if params.background:
         job = await ctx.commands.start(command, params.description)
@@ -105,7 +109,7 @@ def _details(end: Exit) -> BashDetails:
 def _told(end: Exit) -> str:
     parts = [_shown(end.output), _ending(end)]
     if end.changes is not None:
-        parts.append(_changed(end.changes))
+        parts.append(end.changes.told(MAX_CHANGES))
     parts += [f"({note})" for note in end.notes]
     return "\n".join(part for part in parts if part)
 
@@ -141,9 +145,3 @@ def _ending(end: Exit) -> str:
         return f"Ended by signal {end.signal} {took}."
     where = f" Now in {end.cwd}." if end.cwd not in {"", "."} else ""
     return f"Exit code {end.code} {took}.{where}"
-
-
-def _changed(changes: Changes) -> str:
-    rows = [f"{touched.action} {touched.path}" for touched in changes.touched[:MAX_CHANGES]]
-    more = len(changes.touched) - len(rows)
-    return "Files: " + ", ".join(rows) + (f" and {more:,} more" if more > 0 else "") + "."

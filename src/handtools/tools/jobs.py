@@ -17,6 +17,7 @@ PAGE_BYTES = 16_000
 SCREEN_BYTES = 128 << 10
 """The screen is drawn from at most this much of the newest output."""
 MAX_WAIT = 300
+MAX_CHANGES = 30
 REACTION = 0.3
 """Seconds a program gets to react to what was typed before we look."""
 
@@ -51,7 +52,7 @@ class JobsDetails(BaseModel):
     cursor: int = 0
 
 
-@tool(effects=("run",))
+@tool(effects=("run", "change"))
 async def jobs(ctx: Context, params: JobsParams) -> Result[JobsDetails]:
     """Look at, feed and end background jobs."""
     if params.action == "list":
@@ -87,6 +88,7 @@ async def _output(ctx: Context, job: Job, since: int | None) -> Result[JobsDetai
     if page.start > 0:
         whole = f"; the whole is `{job.output.kept}`" if job.output.kept else ""
         parts.insert(0, f"(From byte {page.start:,} on{whole}.)")
+    parts += _aftermath(job)
     parts.append(f"(since={page.cursor} goes on{f' with {more:,} bytes' if more > 0 else ''}.)")
     return Result("\n".join(part for part in parts if part), _details(job, page.cursor))
 
@@ -101,7 +103,15 @@ async def _screen(ctx: Context, job: Job) -> Result[JobsDetails]:
     screen.feed(decoded(page.data, starts=page.start == 0))
     shown = screen.lines() or ["(The screen is empty.)"]
     cursor = f"(Cursor in line {screen.row + 1}, column {screen.column + 1}.)"
-    return Result("\n".join([*shown, cursor, _row(job)]), _details(job, page.cursor))
+    return Result("\n".join([*shown, cursor, _row(job), *_aftermath(job)]), _details(job, page.cursor))
+
+
+def _aftermath(job: Job) -> list[str]:
+    """What is worth a word once it has ended."""
+    if job.exit is None:
+        return []
+    changed = [job.exit.changes.told(MAX_CHANGES)] if job.exit.changes else []
+    return [*changed, *(f"({note})" for note in job.exit.notes)]
 
 
 def _row(job: Job) -> str:

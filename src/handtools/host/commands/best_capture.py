@@ -22,6 +22,11 @@ class BestCapture:
         """Why there are no layers here; empty when there are."""
         return problem(self._root, self._vault)
 
+    @property
+    def apart(self) -> bool:
+        """With layers."""
+        return not self.problem
+
     @cached_property
     def _layers(self) -> Capture:
         return OverlayCapture(self._root, self._vault)

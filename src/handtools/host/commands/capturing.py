@@ -38,6 +38,11 @@ class Capturing(Protocol):
 class Capture(Protocol):
     """One way to see what commands change."""
 
+    @property
+    def apart(self) -> bool:
+        """Whether what a command writes is kept apart: then nobody else's changes are taken for its own."""
+        ...
+
     def begin(self, launch: Launch, name: str) -> Capturing:
         """Make ready for a command; `name` is the call's."""
         ...
@@ -63,6 +68,8 @@ class Uncaptured:
 
 class NoCapture:
     """Commands write in place, and what they change is not recorded."""
+
+    apart = False
 
     def begin(self, launch: Launch, name: str) -> Uncaptured:  # noqa: ARG002
         """As it is."""

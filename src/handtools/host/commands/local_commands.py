@@ -4,23 +4,24 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from anyio import to_thread
+
 from handtools.core.call import Call
-from handtools.core.command import Command, Job, Page, Ran, Show
+from handtools.core.command import Command, Exit, Job, Page, Ran, Settle, Show
 from handtools.core.errors import HostError, InvalidInput
-from handtools.host.commands.background import Background
+from handtools.core.visits import Visit
+from handtools.host.commands.background import Background, Task
 from handtools.host.commands.capturing import Capture, NoCapture
 from handtools.host.commands.carrying import Carrier
 from handtools.host.commands.environment import environment
 from handtools.host.commands.exits import exit_of, notes_of, output_name
 from handtools.host.commands.launching import Keeping, Launch, Runner
-from handtools.host.commands.network.egress import reaching
-from handtools.host.commands.processes.running import Ended, Running, run_process
-from handtools.host.commands.runners.choosing import choose, confining
+from handtools.host.commands.processes.running import Ended, run_process
+from handtools.host.commands.runners.choosing import choose
 from handtools.host.commands.session import Left, Notes, Sessions, Slip
 from handtools.host.store import FolderStore
 
@@ -114,17 +115,23 @@ class LocalCommands:
         description: str,
         private: Sequence[str],
         read_only: Sequence[str],
+        show: Show,
+        settle: Settle,
     ) -> Job:
         """Run in the background. It begins where the session is, and leaves the session as it is."""
         self._jobs.check(call.session)
         left, name = self._sessions.find(call.session), output_name(call)
-        with ExitStack() as held:
-            slip = held.enter_context(closing(Slip(left, command.script)))
+        slip = Slip(left, command.script)
+        # What others change while a job runs must not be taken for its own: it is captured apart, or not at all.
+        apart = not command.live and await to_thread.run_sync(self._apart)
+        carrier = Carrier(self._capture if apart else NoCapture(), self.runner, call.id, _visits(show))
+        task = Task(call, command, description, slip, carrier, settle)
+        try:
             launch = replace(self._launch(command, left, slip, private, read_only), input_open=True)
-            egress = held.enter_context(reaching(launch))
-            confined = held.enter_context(confining(self.runner, egress.launch))
-            running = Running(confined, self._outputs.room(name), None)
-            return self._jobs.add(call, command, description, running, held.pop_all())
+        except BaseException:
+            slip.close()
+            raise
+        return await self._jobs.start(task, launch, self._outputs.room(name))
 
     async def jobs(self, session: str) -> list[Job]:
         """The jobs of a session, newest first."""
@@ -146,6 +153,10 @@ class LocalCommands:
         """End a job and everything it started."""
         return await self._jobs.kill(job_id, session)
 
+    def settled(self, job_id: str, session: str, end: Exit) -> None:
+        """What a job changed has landed, or never will."""
+        self._jobs.settled(job_id, session, end)
+
     def close(self) -> None:
         """End every job, and let go of what the runner kept for them."""
         self._jobs.close()
@@ -153,6 +164,10 @@ class LocalCommands:
         runner = self.__dict__.get("runner")
         if isinstance(runner, Keeping):
             runner.leave(self._root)
+
+    def _apart(self) -> bool:
+        runner = self.runner
+        return self._capture.apart and (runner.layered if isinstance(runner, Keeping) else True)
 
     def _tidy(self) -> None:
         """Let go of old outputs, now and then."""
@@ -200,6 +215,11 @@ class LocalCommands:
         inside = not cwd.startswith("..")
         self._sessions.keep(session, notes, cwd if inside else ".")
         return cwd if inside else "."
+
+
+def _visits(show: Show) -> Show:
+    """Of a job only what it wants to reach is told as it goes: its output is asked for."""
+    return lambda shown: show(shown) if isinstance(shown, Visit) else None
 
 
 def _refuse_unstarted(ended: Ended) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from handtools.core.call import Call
-from handtools.core.command import Command, Job, Page, Ran, Show
+from handtools.core.command import Command, Exit, Job, Page, Ran, Settle, Show
 from handtools.core.errors import UsageError
 
 
@@ -33,6 +33,8 @@ class NoCommands:
         description: str,
         private: Sequence[str],
         read_only: Sequence[str],
+        show: Show,
+        settle: Settle,
     ) -> Job:
         """Never."""
         self._refuse()
@@ -54,6 +56,10 @@ class NoCommands:
         self._refuse()
 
     async def kill(self, job_id: str, session: str) -> Job:
+        """Never."""
+        self._refuse()
+
+    def settled(self, job_id: str, session: str, end: Exit) -> None:
         """Never."""
         self._refuse()
 

@@ -37,6 +37,8 @@ class Quota:
 class OverlayCapture:
     """Every command gets a layer of its own over the workspace."""
 
+    apart = True
+
     def __init__(self, root: str | Path, vault: Vault, *, quota: Quota | None = None) -> None:
         self._root = os.path.realpath(root)
         self._spare: list[Item] = []

@@ -69,7 +69,12 @@ class Running:
     """A launch under way. Every method may be called from any thread."""
 
     def __init__(
-        self, launch: Launch, kept: Path, show: Show | None, stage: Stage = nullcontext[Launch]
+        self,
+        launch: Launch,
+        kept: Path,
+        show: Show | None,
+        stage: Stage = nullcontext[Launch],
+        finished: Callable[[Ended], None] = lambda _: None,
     ) -> None:
         self.output = Collected(kept, launch.allowance.output_bytes)
         self.started = time.monotonic()
@@ -77,10 +82,12 @@ class Running:
         self._mark = secrets.token_hex(8)
         self._show = show
         self._stage = stage
+        self._finished = finished
         self._how: How = "exited"
         self._wake, self._waker = os.pipe()
         self._done, self._closer = os.pipe()
         self._lock = threading.Lock()
+        self._begun = threading.Event()
         self._wanted: How | None = None
         self._ended: Ended | None = None
         self._failure: BaseException | None = None
@@ -92,6 +99,12 @@ class Running:
     def ended(self) -> Ended | None:
         """How it ended, once it has."""
         return self._ended
+
+    def begun(self) -> None:
+        """Wait until it runs, blocking; raises when it could not be prepared."""
+        self._begun.wait()
+        if self._failure is not None:
+            self.result()
 
     def end(self, how: How) -> None:
         """Have it ended; returns at once."""
@@ -130,6 +143,7 @@ class Running:
                 ended = self._carried(launch)
                 if ended.how == "cancelled":
                     raise _Cancelled(ended)
+            self._finished(ended)
         except _Cancelled as cancelled:
             self._ended = cancelled.ended
         except (ToolError, HostError, OSError) as failure:
@@ -140,6 +154,7 @@ class Running:
         else:
             self._ended = ended
         finally:
+            self._begun.set()
             self._pipes.close()
             os.close(self._closer)
 
@@ -175,6 +190,7 @@ class Running:
                 answer, _ = receive(hired.line)
                 if "pid" not in answer:
                     return answer
+                self._begun.set()
                 self._pipes.close_theirs()
                 deadline = now + launch.allowance.seconds
             if self._wake in ready or now >= deadline:

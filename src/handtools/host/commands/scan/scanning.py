@@ -46,6 +46,8 @@ class Seen:
 class ScanCapture:
     """Every command is preceded and followed by a walk."""
 
+    apart = False
+
     def __init__(self, root: str | Path, vault: Vault, *, budget: Budget | None = None) -> None:
         self._root = os.path.realpath(root)
         self._vault = vault
