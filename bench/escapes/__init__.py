@@ -1,8 +1,8 @@
 """Escapes: scripts that try to get out of a sandbox, judged from outside, and ordinary work that must still go.
 
 Every file below `attempts/`, `heldout_first/` and `heldout_second/` is an attempt; `--script FILE` runs one from
-anywhere. The held-out ones were written after the profile was frozen, in two rounds: what the first found was mended
-where it could be, and then the second was written.
+anywhere. The held-out ones were written after the profile was frozen, in two rounds: what the first found was
+mended where it could be, and then the second was written.
 """
 
 import argparse

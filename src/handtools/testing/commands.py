@@ -5,6 +5,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from anyio import to_thread
+
 from handtools.core.call import Call
 from handtools.core.command import Command, Exit, Job, Output, Page, Ran, Settle, Show, Shown
 from handtools.core.errors import NotFound
@@ -103,7 +105,8 @@ class MemoryCommands:
         if job.exit is None:
             job.exit = _exit(killed, job.printed, job.call.id, ended="killed")
             ran = Ran(exit=job.exit)
-            job.exit, job.waiting = job.settle(ran) or job.exit, None
+            end = await to_thread.run_sync(job.settle, ran)
+            job.exit, job.waiting = end or job.exit, None if end else ran
         return self._shown(job_id)
 
     def settled(self, job_id: str, session: str, end: Exit) -> None:
