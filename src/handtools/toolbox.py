@@ -26,27 +26,25 @@ from handtools.core.tool import AnyTool, Tool
 from handtools.core.web import HostWeb
 from handtools.host.commands.best_capture import BestCapture
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.commands.overlay.preparing import vault_folder
 from handtools.host.language.choosing import choose_language
 from handtools.host.language.formatting import LocalFormatters
-from handtools.host.local_files import LocalFiles
 from handtools.host.locks import FileLocks
 from handtools.host.media.file_media import FileMedia
+from handtools.host.policy_file import policy_file, read_policy_file
 from handtools.host.ripgrep import RipgrepSearch
 from handtools.host.skill_folders import SkillFolders, package_shelves, user_shelves
-from handtools.host.state import state_folder
 from handtools.host.store import FolderStore
 from handtools.host.syntax.tree_syntax import TreeSyntax
-from handtools.host.vault import Vault
 from handtools.host.web.keeping import Pages
 from handtools.host.web.local_web import LocalWeb
+from handtools.recording import open_record
 from handtools.runtime.announcing import Announcer
 from handtools.runtime.deciding import Decision
 from handtools.runtime.executor import Executor
-from handtools.runtime.journal import Journal
 from handtools.runtime.policy import Policy
 from handtools.runtime.probing import probe
 from handtools.runtime.workspace import Workspace
+from handtools.runtime.written_policy import read_policy
 from handtools.tools.attach import attach
 from handtools.tools.bash import bash
 from handtools.tools.edit import edit
@@ -215,21 +213,20 @@ def local_workspace(
 
     `runner` names what commands run under, such as `container:IMAGE`; else it is the strongest that works.
     """
-    folder = Path(state) if state is not None else state_folder(root)
-    blobs, outputs = FolderStore(folder / "blobs"), FolderStore(folder / "outputs")
-    vault = Vault(vault_folder(root, folder))
-    held, syntax = files or LocalFiles(root, vault=vault), TreeSyntax()
+    record = open_record(root, state)
+    folder, outputs = record.state, FolderStore(record.state / "outputs")
+    held, syntax = files or record.files, TreeSyntax()
     ran = commands or LocalCommands(
         root,
         state=folder,
         outputs=outputs,
         runner=runner or os.environ.get(RUNNER, ""),
-        capture=None if files else BestCapture(root, vault),
+        capture=None if files else BestCapture(root, record.vault),
     )
     return Workspace(
         files=held,
         locks=FileLocks(folder / "locks"),
-        journal=Journal(str(folder / "journal.sqlite"), blobs, vault),
+        journal=record.journal,
         outputs=outputs,
         kept=RipgrepSearch(folder / "outputs"),
         search=RipgrepSearch(root),
@@ -264,6 +261,12 @@ def coding(root: str | Path = ".", *, runner: str = "", **options: Any) -> Toolb
 def everything(root: str | Path = ".", *, runner: str = "", **options: Any) -> Toolbox:
     """All our tools, and those that installed packages offer."""
     return Toolbox([*EVERYTHING, *plugins()], workspace=local_workspace(root, runner=runner), **options)
+
+
+def written_policy(root: str | Path, file: str | Path | None = None) -> Policy:
+    """The policy in a file, or in the user's own (`~/.config/handtools/policy.toml`), or the built-in one."""
+    path = policy_file(root, file)
+    return Policy() if path is None else read_policy(read_policy_file(path), str(path))
 
 
 def plugins() -> list[AnyTool]:

@@ -16,9 +16,10 @@ from bench.capture.trees import snapshot
 from handtools import Call, Policy, Toolbox
 from handtools.core.approval import Reply
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.commands.overlay.preparing import OverlayCapture, Quota, problem, vault_folder
+from handtools.host.commands.overlay.preparing import OverlayCapture, Quota, problem
 from handtools.host.commands.runners.plain import PlainRunner
 from handtools.host.commands.scan.scanning import Budget, ScanCapture
+from handtools.host.state import vault_folder
 from handtools.host.store import FolderStore
 from handtools.host.vault import Vault
 from handtools.toolbox import CODING, local_workspace

@@ -1,16 +1,32 @@
 """The first lines of the command: the MCP server is started without loading what only people need."""
 
 import sys
+from collections.abc import Sequence
 
 
 def main() -> None:
     """Run what was typed; `handtools mcp [FOLDER]` by the shortest way, as clients start it."""
-    words = sys.argv[1:]
+    words = with_folder(sys.argv[1:])
     if words[:1] == ["mcp"] and len(words) <= 2 and not any(word.startswith("-") for word in words):
         from handtools.cli.serving import serve_folder
 
         serve_folder(words[1] if len(words) > 1 else ".")
         return
-    from handtools.cli.main import main as run
-
+    sys.argv[1:] = words
+    try:
+        from handtools.cli.main import main as run
+    except ModuleNotFoundError as missing:
+        if missing.name not in {"typer", "rich"}:
+            raise
+        sys.exit(f"handtools: the command line needs `{missing.name}`: pip install 'handtools-slim[cli]'")
     run()
+
+
+def with_folder(words: Sequence[str]) -> list[str]:
+    """`-C FOLDER COMMAND …` as the command itself has it: what it says of a folder comes later, and counts."""
+    match words:
+        case ["-C" | "--workspace", folder, "mcp", *rest]:
+            return ["mcp", folder, *rest]
+        case ["-C" | "--workspace", folder, command, *rest] if not command.startswith("-"):
+            return [command, "-C", folder, *rest]
+    return list(words)

@@ -15,7 +15,7 @@ from handtools.cli.install import install, uninstall
 from handtools.cli.log import log
 from handtools.cli.mcp import mcp
 from handtools.cli.outcome import FAILED
-from handtools.cli.screen import Stopped, tell_failure
+from handtools.cli.screen import Stopped, remark, tell_failure
 from handtools.cli.serve import serve
 from handtools.cli.show import show
 from handtools.cli.skills import skills
@@ -34,6 +34,8 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     *(mcp, serve, install, uninstall),
     doctor,
 )
+INTERRUPTED = 130
+"""How typer leaves when a person presses Ctrl-C."""
 UNSAID = {"help": False, "install_completion": False, "show_completion": False}
 """Typer loads pydantic to learn that an option without a value has none; these have one."""
 
@@ -46,11 +48,16 @@ def main() -> None:
     except HandtoolsError as failure:
         tell_failure(*_told(failure))
         sys.exit(FAILED)
+    except SystemExit as leaving:
+        if leaving.code == INTERRUPTED:
+            remark("Stopped. `handtools log` shows what was done.")
+        raise
 
 
 def _app() -> typer.Typer:
     app = typer.Typer(
         help="Hand tools for coding agents: every call confined, recorded and reversible.",
+        epilog="handtools -C FOLDER COMMAND works on another folder, whatever the command.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # drawing help with rich takes longer than everything else

@@ -27,16 +27,22 @@ class Unattended(StrEnum):
 
 PresetOption = Annotated[Preset, typer.Option(help="Which tools are offered.")]
 UnattendedOption = Annotated[
-    Unattended,
+    Unattended | None,
     typer.Option(help="When the client can't ask: ask leaves the call to `handtools approve`."),
+]
+PolicyOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="What may be done, instead of ~/.config/handtools/policy.toml."),
 ]
 BlockOption = Annotated[list[str] | None, typer.Option("--block", help="A tool that is never offered.")]
 
 
 def mcp(
     folder: Annotated[Path, typer.Argument(help="The folder the tools work in.")] = Path(),
+    *,
     preset: PresetOption = Preset.coding,
-    unattended: UnattendedOption = Unattended.ask,
+    policy: PolicyOption = None,
+    unattended: UnattendedOption = None,
     block: BlockOption = None,
     runner: options.RunnerName = "",
 ) -> None:
@@ -46,4 +52,6 @@ def mcp(
     """
     from handtools.cli.serving import serve_folder
 
-    serve_folder(str(folder), preset=preset, unattended=unattended, block=block or (), runner=runner)
+    serve_folder(
+        str(folder), preset=preset, policy=policy, unattended=unattended, block=block or (), runner=runner
+    )

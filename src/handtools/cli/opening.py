@@ -13,9 +13,9 @@ from handtools.core.approval import Approval, Reply
 if TYPE_CHECKING:
     from handtools.blocking import BlockingToolbox
     from handtools.core.ports import HostFiles
+    from handtools.runtime.journal import Journal
     from handtools.runtime.journal.calls import Calls
     from handtools.runtime.journal.entries import Entries
-    from handtools.runtime.workspace import Workspace
 
 JOURNAL = "journal.sqlite"
 
@@ -26,22 +26,18 @@ class Record:
 
     path: Path
     """As the person wrote it."""
-    workspace: "Workspace"
+    journal: "Journal"
+    files: "HostFiles"
 
     @property
     def calls(self) -> "Calls":
         """The log."""
-        return self.workspace.journal.calls
+        return self.journal.calls
 
     @property
     def entries(self) -> "Entries":
         """What was changed."""
-        return self.workspace.journal.entries
-
-    @property
-    def files(self) -> "HostFiles":
-        """The folder's files."""
-        return self.workspace.files
+        return self.journal.entries
 
     def step(self, *words: str) -> str:
         """A command to type next, for this same folder."""
@@ -61,18 +57,18 @@ class Record:
 
 @contextmanager
 def record_at(path: Path) -> Iterator[Record]:
-    """The record of a folder, to look at."""
-    from handtools.toolbox import local_workspace
+    """The record of a folder, to look at: no tool is loaded for that."""
+    from handtools.recording import open_record
 
-    workspace = local_workspace(path)
-    if not Path(workspace.journal.path).exists():
-        raise _nothing_recorded(path, Path(workspace.journal.path).parent)
+    record = open_record(path)
+    if not Path(record.journal.path).exists():
+        raise _nothing_recorded(path, Path(record.journal.path).parent)
     try:
-        yield Record(path, workspace)
+        yield Record(path, record.journal, record.files)
     finally:
-        if workspace.journal.healed:
-            remark(workspace.journal.healed)
-        workspace.journal.close()
+        if record.journal.healed:
+            remark(record.journal.healed)
+        record.journal.close()
 
 
 @contextmanager
@@ -81,12 +77,13 @@ def toolbox_at(
 ) -> Iterator[tuple["BlockingToolbox", Record]]:
     """The tools of a folder and its record; `yes` answers everything that is asked."""
     from handtools.blocking import BlockingToolbox
-    from handtools.toolbox import coding, everything
+    from handtools.toolbox import coding, everything, written_policy
 
     make = everything if plugins else coding
-    toolbox = make(path, runner=runner, approver=_agree if yes else None)
+    policy = written_policy(path)
+    toolbox = make(path, policy=policy, runner=runner, approver=_agree if yes else None)
     try:
-        yield BlockingToolbox(toolbox), Record(path, toolbox.workspace)
+        yield BlockingToolbox(toolbox), Record(path, toolbox.workspace.journal, toolbox.workspace.files)
     finally:
         toolbox.workspace.journal.close()
 

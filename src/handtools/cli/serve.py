@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from handtools.cli import options
-from handtools.cli.mcp import Preset, PresetOption, Unattended, UnattendedOption
+from handtools.cli.mcp import PolicyOption, Preset, PresetOption, UnattendedOption
 from handtools.cli.screen import Stopped, remark
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ def serve(
         Path | None, typer.Option(help="A file of tokens, each with its workspace and policy.")
     ] = None,
     preset: PresetOption = Preset.coding,
-    unattended: UnattendedOption = Unattended.ask,
+    policy: PolicyOption = None,
+    unattended: UnattendedOption = None,
     allow_host: Annotated[
         list[str] | None, typer.Option(help="A name by which clients may call this server.")
     ] = None,
@@ -53,7 +54,7 @@ def serve(
         grace=grace,
         stateless=stateless,
     )
-    grants = read_grants(tokens) if tokens else _one(workspace, preset, unattended)
+    grants = read_grants(tokens) if tokens else _one(workspace, preset, policy, unattended)
     remark(f"Serving {len(grants.all)} workspace(s) on http://{host}:{port}/mcp; Ctrl-C stops.")
     serve_http(grants, place)
 
@@ -65,7 +66,7 @@ def _address(words: str) -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-def _one(workspace: Path, preset: str, unattended: str) -> "Grants":
+def _one(workspace: Path, preset: str, policy: Path | None, unattended: str | None) -> "Grants":
     from handtools.mcp.grants import Grant, Grants, digest_of, strong
     from handtools.mcp.http import new_token
 
@@ -82,6 +83,7 @@ def _one(workspace: Path, preset: str, unattended: str) -> "Grants":
                 sha256=digest_of(token),
                 workspace=workspace,
                 preset=preset,
+                policy=policy,
                 unattended=unattended,
             )
         ]

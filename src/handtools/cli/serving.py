@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from handtools.core.errors import HandtoolsError
+from handtools.host.policy_file import policy_file
 from handtools.mcp.introduction import written
 from handtools.mcp.stdio import serve_opening
 
@@ -19,7 +20,8 @@ def serve_folder(
     folder: str,
     *,
     preset: str = "coding",
-    unattended: str = "ask",
+    policy: Path | None = None,
+    unattended: str | None = None,
     block: Sequence[str] = (),
     runner: str = "",
 ) -> None:
@@ -37,10 +39,11 @@ def serve_folder(
     def opening() -> "Toolbox":
         from handtools.mcp.presets import opened
 
-        return opened(root, preset=preset, unattended=unattended, block=block, runner=runner)
+        return opened(root, preset=preset, policy=policy, unattended=unattended, block=block, runner=runner)
 
     try:
-        serve_opening(opening, root, written() if preset == "coding" and not block else None)
+        usual = preset == "coding" and not block and policy_file(root, policy) is None
+        serve_opening(opening, root, written() if usual else None)
     except HandtoolsError as problem:
         sys.exit(f"handtools: {problem}")
     except KeyboardInterrupt:

@@ -52,7 +52,7 @@ def forget(
         if not yes and not _confirmed(located):
             step = f"{record.step('forget', path, '--yes')} does it."
             raise Stopped(f"Nothing was forgotten of {located}.", step)
-        forgotten = record.workspace.journal.retention.forget(located) > 0
+        forgotten = record.journal.retention.forget(located) > 0
         if as_json:
             print_json({"path": located, "forgotten": forgotten})
         elif forgotten:

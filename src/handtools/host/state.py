@@ -1,5 +1,6 @@
 """State: where what we remember of a workspace is kept, outside of it."""
 
+import contextlib
 import hashlib
 import os
 import re
@@ -30,6 +31,20 @@ def workspace_id(real: Path) -> str:
     """A readable name that no other workspace on this machine has."""
     name = _UNREADABLE.sub("-", real.name).strip("-.")[:40] or "root"
     return f"{name}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:12]}"
+
+
+def vault_folder(root: str | Path, state: Path) -> Path:
+    """Where held things go: on the workspace's file system, in the state folder or else beside the workspace."""
+    real = Path(os.path.realpath(root))
+    device = real.stat().st_dev
+    if not state.exists() or state.stat().st_dev == device:
+        return state / "vault"
+    beside = real.parent
+    with contextlib.suppress(OSError):
+        found = beside.stat()
+        if found.st_dev == device and os.access(beside, os.W_OK) and found.st_uid == os.geteuid():
+            return beside / f".handtools-vault-{state.name}"
+    return state / "vault"
 
 
 def _above() -> Path:

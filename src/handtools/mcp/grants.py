@@ -22,7 +22,9 @@ class Grant:
     sha256: str
     workspace: Path
     preset: str = "coding"
-    unattended: str = "ask"
+    policy: Path | None = None
+    """A policy file; without one, the user's own."""
+    unattended: str | None = None
     asks: Asks = "client"
     block: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
@@ -81,7 +83,9 @@ def _grant(table: dict[str, Any], beside: Path) -> Grant:
         raise UsageError(f"{where} needs a sha256 of 64 hexadecimal digits, or a token_file.")
     if values.get("asks", "client") not in get_args(Asks):
         raise UsageError(f"{where}: asks is one of {', '.join(get_args(Asks))}.")
-    values["workspace"] = beside / str(values["workspace"])
+    for named in ("workspace", "policy"):
+        if named in values:
+            values[named] = beside / str(values[named])
     values["sha256"] = str(values["sha256"]).lower()
     return Grant(**values)
 

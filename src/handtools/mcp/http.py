@@ -201,6 +201,7 @@ def _box(grant: Grant) -> Toolbox:
     return opened(
         grant.workspace,
         preset=grant.preset,
+        policy=grant.policy,
         unattended=grant.unattended,
         block=grant.block,
         excluded=grant.excluded,

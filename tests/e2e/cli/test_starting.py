@@ -1,13 +1,19 @@
 """Starting: what help costs, what a large record costs, what a broken part looks like."""
 
+import contextlib
 import os
+import select
+import signal
 import sqlite3
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from handtools.cli.main import COMMANDS
+from tests.e2e.cli.conftest import HANDTOOLS
 
 NAMES = [command.__name__ for command in COMMANDS]
 
@@ -151,3 +157,81 @@ def test_a_page_of_a_large_log_reads_no_more_than_the_page(shell):
     assert len(shell.run("log", "--json").rows) == 20
     assert shell.run("undo").code == 0
     assert shell.run("log", "-n", "30000").code != 0
+
+
+def test_the_log_is_read_without_loading_the_tools(shell):
+    shell.write("a.txt", "x\n")
+    program = "import sys; from handtools.cli.entry import main\ntry: main()\nfinally: print(*sys.modules)"
+    command = [sys.executable, "-c", program, "-C", str(shell.folder), "log"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=shell.environment, timeout=60, check=True
+    )
+    assert "a.txt" in done.stdout
+    modules = done.stdout.splitlines()[-1].split()
+    assert not {"handtools.toolbox", "handtools.runtime.executor", "handtools.tools.bash"} & set(modules)
+
+
+def test_the_folder_can_be_named_before_the_command(shell, tmp_path):
+    call = shell.write("a.txt", "x\n")
+    there = tmp_path.parent
+    assert shell.run("-C", str(shell.folder), "log", "--json", cwd=there).rows[0]["id"] == call
+    ran = shell.run("-C", str(shell.folder), "undo", cwd=there)
+    assert ran.code == 0, ran
+    assert not (shell.folder / "a.txt").exists()
+    # The steps to go on with name the folder, too.
+    assert str(shell.folder) in shell.run("-C", str(shell.folder), "show", "none", cwd=there).err
+    assert shell.run("-C", str(shell.folder / "none"), "log").code == 2
+
+
+def test_the_folder_that_the_command_names_itself_counts(shell, tmp_path):
+    call = shell.write("a.txt", "x\n")
+    rows = shell.run("-C", str(tmp_path), "log", "-C", str(shell.folder), "--json").rows
+    assert rows[0]["id"] == call
+
+
+def test_without_typer_a_sentence_says_what_to_install(shell):
+    program = "import sys; sys.modules['typer'] = None; from handtools.cli.entry import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "handtools: the command line needs `typer`: pip install 'handtools-slim[cli]'\n"
+
+
+def test_ctrl_c_is_said_and_the_call_is_recorded_as_cancelled(shell):
+    words = ["call", "bash", "--yes", "--id", "stopped", "command=sleep 61.0707"]
+    with subprocess.Popen(
+        [HANDTOOLS, *words], cwd=shell.folder, env=shell.environment, stderr=subprocess.PIPE
+    ) as child:
+        _runs("sleep\x0061.0707")
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert b"Stopped." in said
+    assert shell.run("log", "--json").rows[0]["status"] == "cancelled"
+
+
+def _runs(words):
+    """Return when a process with these words is there."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        for place in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                if words in place.read_text():
+                    return
+        select.select([], [], [], 0.05)
+    raise AssertionError(f"{words!r} does not run")
+
+
+def test_the_policy_file_is_obeyed(shell, tmp_path):
+    policy = tmp_path / "policy.toml"
+    policy.write_text(
+        '[[rule]]\nname = "frozen"\nverdict = "deny"\neffects = ["change"]\npaths = ["kept/**"]\n'
+    )
+    ran = shell.run("why", "write", "path=kept/a.txt", "content=x", HANDTOOLS_POLICY=str(policy))
+    assert "frozen" in ran.out
+    denied = shell.run("call", "write", "path=kept/a.txt", "content=x", HANDTOOLS_POLICY=str(policy))
+    assert denied.code == 1
+    assert not (shell.folder / "kept").exists()
+    policy.write_text("nonsense = 1")
+    broken = shell.run("call", "now", HANDTOOLS_POLICY=str(policy))
+    assert broken.code == 1
+    assert "which means nothing" in broken.err

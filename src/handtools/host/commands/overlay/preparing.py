@@ -190,20 +190,6 @@ def _few(names: list[str]) -> str:
     return ", ".join(names[:SHOWN]) + more
 
 
-def vault_folder(root: str | Path, state: Path) -> Path:
-    """Where held things go: on the workspace's file system, in the state folder or else beside the workspace."""
-    real = Path(os.path.realpath(root))
-    device = real.stat().st_dev
-    if not state.exists() or state.stat().st_dev == device:
-        return state / "vault"
-    beside = real.parent
-    with contextlib.suppress(OSError):
-        found = beside.stat()
-        if found.st_dev == device and os.access(beside, os.W_OK) and found.st_uid == os.geteuid():
-            return beside / f".handtools-vault-{state.name}"
-    return state / "vault"
-
-
 _PROBE = """
 import ctypes, os, sys
 flags, user, group, target, words = int(sys.argv[1]), os.geteuid(), os.getegid(), *sys.argv[2:]

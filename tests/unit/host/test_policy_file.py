@@ -1,0 +1,45 @@
+"""Where the policy of this machine is looked for."""
+
+import pytest
+
+from handtools import UsageError
+from handtools.host.policy_file import OVERRIDE, policy_file, read_policy_file
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.delenv(OVERRIDE, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "work").mkdir()
+    return tmp_path
+
+
+def test_without_a_file_there_is_none(home):
+    assert policy_file(home / "work") is None
+
+
+def test_the_users_own_is_found(home):
+    own = home / "config/handtools/policy.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text("")
+    assert policy_file(home / "work") == own
+
+
+def test_a_file_that_is_named_goes_first_and_must_be_there(home, monkeypatch):
+    monkeypatch.setenv(OVERRIDE, str(home / "other.toml"))
+    assert policy_file(home / "work") == home / "other.toml"
+    assert policy_file(home / "work", home / "given.toml") == home / "given.toml"
+    with pytest.raises(UsageError, match="can't be read"):
+        read_policy_file(home / "given.toml")
+
+
+@pytest.mark.parametrize("way", ["plain", "by a link"])
+def test_a_file_that_agents_can_write_is_refused(home, way):
+    inside = home / "work/policy.toml"
+    inside.write_text("")
+    named = inside
+    if way == "by a link":
+        named = home / "outside.toml"
+        named.symlink_to(inside)
+    with pytest.raises(UsageError, match="inside the workspace"):
+        policy_file(home / "work", named)
