@@ -14,7 +14,7 @@ from handtools.core.command import Allowance, Command
 from handtools.host.commands.best_capture import BestCapture
 from handtools.host.commands.launching import Runner
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.commands.overlay.preparing import vault_folder
+from handtools.host.state import vault_folder
 from handtools.host.store import FolderStore
 from handtools.host.vault import Vault
 from handtools.runtime.rules import PRIVATE, PROTECTED
