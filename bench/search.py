@@ -98,26 +98,29 @@ async def _figures(folder: Path, files: int, rounds: int) -> AsyncIterator[Figur
         rounds=rounds,
         goal=1.15,
     )
-    search = boxes[large].workspace.search
-    for name, scope in (
-        ("the root", Scope(hidden=True)),
-        ("a folder of 900", Scope(root="wide", hidden=True)),
-    ):
-        yield await paired(
-            f"look into {name} over scandir and the stats",
-            lambda scope=scope: search.tree(scope, depth=1, most=1000, admit=lambda paths: paths),  # type: ignore[misc]
-            lambda scope=scope: _bare_list(large / scope.root),  # type: ignore[misc]
-            rounds=rounds * 3,
-            goal=1.2,
-        )
-    for name, path in (("the root", "."), ("a folder of 900", "wide")):
-        yield await paired(
-            f"list of {name}, the whole recorded call, over scandir and the stats",
-            ask(large, "list", path=path),
-            lambda path=path: _bare_list(large / path),  # type: ignore[misc]
-            rounds=rounds * 3,
-            goal=1.2,
-        )
+    async for figure in _listings(boxes[large], large, rounds * 3):
+        yield figure
+
+
+async def _listings(box: Toolbox, root: Path, rounds: int) -> AsyncIterator[Figure]:
+    """The look and the whole call, over what the answer needs of the disk, and over the names alone."""
+    for name, path in (("a root of few", "."), ("a folder of 900", "wide")):
+        scope, folder = Scope(root=path, hidden=True), root / path
+        ours: dict[str, Callable[[], object]] = {
+            "look into": lambda scope=scope: box.workspace.search.tree(  # type: ignore[misc]
+                scope, depth=1, most=1000, admit=lambda paths: paths
+            ),
+            "list of": lambda path=path: box.call("list", {"path": path}),  # type: ignore[misc]
+        }
+        for what, action in ours.items():
+            for over, bare in (("scandir and the stats", _bare_list), ("scandir alone", _bare_names)):
+                yield await paired(
+                    f"{what} {name} over {over}",
+                    action,
+                    lambda bare=bare, folder=folder: bare(folder),  # type: ignore[misc]
+                    rounds=rounds,
+                    goal=1.2,
+                )
 
 
 async def _above(
@@ -175,6 +178,11 @@ def _bare_find(root: Path, glob: str) -> int:
 def _bare_list(folder: Path) -> int:
     with os.scandir(folder) as scan:
         return len(sorted((not entry.is_dir(), entry.name, entry.stat().st_size) for entry in scan))
+
+
+def _bare_names(folder: Path) -> int:
+    with os.scandir(folder) as scan:
+        return len([entry.name for entry in scan])
 
 
 def _rg(root: Path) -> str:

@@ -16,6 +16,8 @@ def _variable(node: "SgNode") -> Name | None:
     left = node.field("left")
     if left is None or left.kind() != "identifier":
         return None
+    if not node.range().start.column:
+        return shown(left)  # Nothing that is under something else begins a line; to look up costs more.
     statement = node.parent()
     outer = statement and statement.parent()
     if outer is not None and outer.kind() == "block":
