@@ -60,3 +60,10 @@ def test_numbering_keeps_every_line(bare: list[str], start: int, end: str):
 def test_numbering_removes_whatever_end_each_line_has(rows: list[tuple[str, str]], start: int):
     expected = [f"{number:6}\t{bare}" for number, (bare, _) in enumerate(rows, start)]
     assert lines.number([bare + end for bare, end in rows], start) == "\n".join(expected)
+
+
+@given(st.text("ab\r\n", max_size=20), st.data())
+def test_a_line_starts_behind_the_last_line_end_before_it(text, data):
+    offset = data.draw(st.integers(0, len(text)))
+    start = lines.start_of(text, offset)
+    assert start == max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1

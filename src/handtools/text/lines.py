@@ -63,6 +63,12 @@ def line_at(text: str, offset: int) -> int:
     return count_endings(text, 0, offset - 1 if inside_pair else offset) + 1
 
 
+def start_of(text: str, offset: int) -> int:
+    """Give the offset where the line starts that holds the character at `offset`."""
+    feed = text.rfind("\n", 0, offset)
+    return max(feed, text.rfind("\r", feed + 1, offset)) + 1
+
+
 def offset_of(text: str, line: int) -> int:
     """Give the offset where `line` starts; the end of the text for lines beyond it."""
     if line < 1:

@@ -105,7 +105,7 @@ def _cut_word(page: Page, text: str, at: int, old: str, new: str) -> Refused | N
 
 def _lost_depth(page: Page, text: str, at: int, old: str, new: str) -> Refused | None:
     """One line quoted without all of its indentation, lines added: their depth may be counted from either."""
-    start = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
+    start = lines.start_of(text, at)
     lost = text[start:at]
     added = [indent(line) for line in lines.split(new)[1:] if line.strip()]
     if not lost or lost.strip(" \t") or not added or len(lines.split(old)) > 1:
@@ -130,7 +130,7 @@ def _frayed(text: str, at: int, old: str, new: str) -> bool:
 
 
 def _frayed_at_start(text: str, at: int, mine: list[str], theirs: list[str]) -> bool:
-    start = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
+    start = lines.start_of(text, at)
     lost = text[start:at]
     if not lost or lost.strip(" \t"):
         return False
