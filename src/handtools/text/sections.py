@@ -58,10 +58,11 @@ def named(found: Sequence[Section], title: str) -> Section | None:
 
 def contents(text: str, found: Sequence[Section], *, most: int) -> str:
     """A table of contents with what each section costs; the deepest levels go when there are too many."""
-    for deepest in range(6, 0, -1):
-        rows = [section for section in found if section.level <= deepest]
+    rows = list(found)
+    for deepest in range(5, 0, -1):
         if len(rows) <= most:
             break
+        rows = [section for section in found if section.level <= deepest]
     shown = [_row(text, section) for section in rows[:most]]
     left = len(found) - len(shown)
     return "\n".join([*shown, *([f"… and {left} more"] if left else [])])

@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 import anyio
 import httpcore2
@@ -19,7 +20,8 @@ class PinnedBackend(httpcore2.AsyncNetworkBackend):
 
     def __init__(self, addresses: tuple[str, ...]) -> None:
         self._addresses = addresses
-        self._network = httpcore2.AnyIOBackend()
+        # Without anyio, which we always have, this name would be another class.
+        self._network = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
 
     async def connect_tcp(
         self,

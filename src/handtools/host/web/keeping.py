@@ -83,7 +83,8 @@ class Pages:
 
     def fresh_until(self, control: str) -> float:
         """How long the server's word holds, from its Cache-Control."""
-        parts = dict(part.strip().lower().partition("=")[::2] for part in control.split(","))
+        split = (part.strip().lower().partition("=") for part in control.split(","))
+        parts = {name: value for name, _, value in split}
         seconds = parts.get("max-age", "").strip('"')
         if "no-cache" in parts or not seconds.isdecimal():
             return 0.0

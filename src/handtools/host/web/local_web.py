@@ -1,21 +1,24 @@
 """Local web: pages and searches from this machine."""
 
 import os
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
 from handtools.core.errors import Denied, HostError, NotFound
 from handtools.core.web import Answer, Engine, Findings, Form, Opens, Query, Rendered, Request
-from handtools.host.web.engines.adapting import SetUp
-from handtools.host.web.engines.choosing import chosen
 from handtools.host.web.keeping import Kept, Pages
 from handtools.host.web.limits import Limits
 from handtools.host.web.looking_up import LookUp, looked_up, vetted
 from handtools.host.web.pacing import Pace
+
+if TYPE_CHECKING:
+    import ssl
+
+    from handtools.host.web.engines.adapting import SetUp
 
 NEEDS = ("httpcore2", "html_to_markdown")
 MISSING = "The web tools are not installed: `pip install handtools-slim[web]`."
@@ -29,7 +32,7 @@ class LocalWeb:
     """Where pages are kept; None keeps nothing."""
     limits: Limits = field(default_factory=Limits)
     look_up: LookUp = looked_up
-    trust: ssl.SSLContext | None = None
+    trust: "ssl.SSLContext | None" = None
     """Whom to believe; None is whom the system believes."""
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     """Where a person has put the keys of search engines."""
@@ -85,10 +88,12 @@ class LocalWeb:
         return await visiting.search(found, query, addresses)
 
     @property
-    def _set_up(self) -> SetUp | None:
+    def _set_up(self) -> "SetUp | None":
+        from handtools.host.web.engines.choosing import chosen
+
         return chosen(self.environment)
 
-    def _trusted(self) -> ssl.SSLContext:
+    def _trusted(self) -> "ssl.SSLContext":
         if self.trust is None:
             from httpcore2 import default_ssl_context
 
