@@ -56,8 +56,8 @@ def main() -> None:
 
 def _app() -> typer.Typer:
     app = typer.Typer(
-        help="Hand tools for coding agents: every call confined, recorded and reversible.",
-        epilog="handtools -C FOLDER COMMAND works on another folder, whatever the command.",
+        help="Hand tools for coding agents: every call confined, recorded and reversible.\n\n"
+        "`handtools -C FOLDER COMMAND` works on another folder, whatever the command.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # drawing help with rich takes longer than everything else

@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from mcp_types import CallToolRequestParams
 
 ANSWER_SECONDS = 5.0
+KEY = "roots"
+"""The name of our question among the input requests of a result."""
+QUESTION: Json = {
+    "resultType": "input_required",
+    "inputRequests": {KEY: {"method": "roots/list"}},
+    "requestState": KEY,
+}
+"""In the current protocol the client is asked by a result, and calls again with the answer."""
 SPECIAL = re.compile(r"([*?\[\]{}!\\])")
 
 
@@ -33,7 +41,13 @@ class Roots:
         self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams"
     ) -> Json:
         """Answer `tools/call` within the roots."""
-        if not self._asked:
+        if not self._asked and _current(ctx):
+            told = (params.input_responses or {}).get(KEY)
+            if told is None:
+                return QUESTION
+            self._learn([str(root.uri) for root in getattr(told, "roots", ())])
+            params = params.model_copy(update={"request_state": None, "input_responses": None})
+        elif not self._asked:
             await self._ask(ctx)
         return await self._desk.call_tool(ctx, params)
 
@@ -46,9 +60,12 @@ class Roots:
         async with self._lock:
             capabilities = ctx.session.client_capabilities
             able = getattr(capabilities, "roots", None) is not None and ctx.session.can_send_request
-            if not self._asked and able:
-                self._desk.narrow(self._wide, self._rules(await _listed(ctx)))
-            self._asked = True
+            if not self._asked:
+                self._learn(await _listed(ctx) if able else [])
+
+    def _learn(self, uris: list[str]) -> None:
+        self._desk.narrow(self._wide, self._rules(uris))
+        self._asked = True
 
     def _rules(self, uris: list[str]) -> list[Rule]:
         """Nothing where the workspace lies within a root, or apart from all: the command line named it."""
@@ -71,6 +88,14 @@ def within(folders: list[Path]) -> Rule:
         paths=("**",),
         but=(*kept, *(f"/{name}" for name in above if name != ".")),
     )
+
+
+def _current(ctx: "ServerRequestContext[Any, Any]") -> bool:
+    """Whether roots are asked for as the current protocol does it."""
+    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+    able = getattr(ctx.session.client_capabilities, "roots", None) is not None
+    return able and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
 async def _listed(ctx: "ServerRequestContext[Any, Any]") -> list[str]:

@@ -268,7 +268,7 @@ async def test_prompts_are_filled_from_the_record(on_stdio, era):
     assert "write new.txt (ok)" in review.messages[0].content.text
 
 
-async def test_tools_keep_to_the_roots_of_the_client(on_stdio, folder):
+async def test_tools_keep_to_the_roots_of_the_client(on_stdio, folder, era):
     for name in ("app", "other"):
         (folder / name).mkdir()
         (folder / name / "f.txt").write_text("text\n")
@@ -276,18 +276,18 @@ async def test_tools_keep_to_the_roots_of_the_client(on_stdio, folder):
     async def roots(_context):
         return ListRootsResult(roots=[Root(uri=(folder / "app").as_uri())])
 
-    async with on_stdio(OLDER, list_roots_callback=roots) as client:
+    async with on_stdio(era, list_roots_callback=roots) as client:
         assert not (await client.call_tool("read", {"path": "app/f.txt"})).is_error
         outside = await client.call_tool("read", {"path": "other/f.txt"})
     assert outside.is_error
     assert "app" in text(outside)
 
 
-async def test_the_workspace_of_the_command_line_holds_when_roots_are_elsewhere(on_stdio, folder):
+async def test_the_workspace_of_the_command_line_holds_when_roots_are_elsewhere(on_stdio, folder, era):
     (folder / "f.txt").write_text("text\n")
 
     async def roots(_context):
         return ListRootsResult(roots=[Root(uri=Path("/somewhere/else").as_uri())])
 
-    async with on_stdio(OLDER, list_roots_callback=roots) as client:
+    async with on_stdio(era, list_roots_callback=roots) as client:
         assert not (await client.call_tool("read", {"path": "f.txt"})).is_error
