@@ -129,38 +129,40 @@ class Desk:
             name = params.name if params.name in self.toolbox.tools else "unknown"
             self.metrics.called(name, status, time.perf_counter() - began)
 
-    async def run(self, call: Call) -> Result[Any]:
+    async def run(self, call: Call, box: Toolbox | None = None) -> Result[Any]:
         """Run a call that goes on when whoever asked goes away: the same id later gets the same result."""
         flight = self._flights.get(call.id)
         if flight is None:
             if self._group is None:
-                return await self._once(call)
+                return await self._once(call, box)
             flight = self._flights[call.id] = _Flight()
-            self._group.start_soon(self._fly, call, flight)
+            self._group.start_soon(self._fly, call, flight, box)
         await flight.done.wait()
-        return flight.result or await self._once(call)
+        return flight.result or await self._once(call, box)
 
-    async def resume(self, call_id: str, reply: Reply) -> Result[Any]:
+    async def resume(self, call_id: str, reply: Reply, box: Toolbox | None = None) -> Result[Any]:
         """Go on with a call that waits; answered twice, it goes on once."""
+        chosen = box or self.attended
         if self.claims is None:
-            return await self.attended.resume(call_id, reply)
+            return await chosen.resume(call_id, reply)
         async with self.claims.hold(call_id):
-            return await self.attended.resume(call_id, reply)
+            return await chosen.resume(call_id, reply)
 
-    async def _once(self, call: Call) -> Result[Any]:
+    async def _once(self, call: Call, box: Toolbox | None = None) -> Result[Any]:
         """Run a call that another process may be asked for, too: whoever comes second finds what was recorded."""
+        chosen = box or self.attended
         if self.claims is None:
-            return await self.attended.call(call)
+            return await chosen.call(call)
         async with self.claims.hold(call.id):
-            result = await self.attended.call(call)
+            result = await chosen.call(call)
             # What only looks is recorded a moment later, but the next one comes when we let go.
             self.toolbox.workspace.journal.calls.recall(call.id)
             return result
 
-    async def _fly(self, call: Call, flight: _Flight) -> None:
+    async def _fly(self, call: Call, flight: _Flight, box: Toolbox | None) -> None:
         self.metrics.running += 1
         try:
-            flight.result = await self._once(call)
+            flight.result = await self._once(call, box)
         finally:
             self.metrics.running -= 1
             self._flights.pop(call.id, None)

@@ -14,10 +14,14 @@ from handtools.core.schema import Dialect
 from handtools.core.wire import approval_to_json, result_to_json
 from handtools.mcp.desk import Desk
 from handtools.mcp.identity import SAFE, digest
+from handtools.mcp.tightening import policy_from_json, tightened
 from handtools.mcp.translate import Json, carried
+from handtools.toolbox import Toolbox
 
 PREFIX = "handtools/"
 REFUSED = -32600
+NARROWED = 64
+"""Policies whose toolboxes are kept."""
 
 
 class Asked(BaseModel):
@@ -35,6 +39,8 @@ class Asked(BaseModel):
     allow: bool = False
     remember: str = "once"
     message: str = ""
+    policy: dict[str, Any] | None = None
+    """A policy that narrows the token's own, for this call."""
 
 
 Method = Callable[[Any, Asked], Awaitable[Json]]
@@ -45,6 +51,7 @@ class Extension:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self._narrowed: dict[str, Toolbox] = {}
 
     def methods(self) -> dict[str, Method]:
         """By the names they travel under."""
@@ -65,7 +72,7 @@ class Extension:
             parent=asked.parent,
             deadline=asked.deadline,
         )
-        return _result(await _told(self._desk.run(call)))
+        return _result(await _told(self._desk.run(call, self._box(asked))))
 
     async def resume(self, _ctx: object, asked: Asked) -> Json:
         """Answer a pending call, where the token may do that."""
@@ -73,11 +80,12 @@ class Extension:
             raise _refused("This token may not answer: a person does, with `handtools approve`.")
         remember: Any = asked.remember if asked.remember in {"once", "session", "project"} else "once"
         reply = Reply(asked.allow, remember, asked.message)
-        return _result(await _told(self._desk.resume(self._id(asked), reply)))
+        return _result(await _told(self._desk.resume(self._id(asked), reply, self._box(asked))))
 
     async def cancel(self, _ctx: object, asked: Asked) -> Json:
         """Take a running call back."""
-        return {"cancelled": self._desk.attended.cancel(self._id(asked))}
+        boxes = (self._desk.attended, *self._narrowed.values())
+        return {"cancelled": any(box.cancel(self._id(asked)) for box in boxes)}
 
     async def waiting(self, _ctx: object, _asked: Asked) -> Json:
         """The questions of this token's calls whose answers are out."""
@@ -88,12 +96,29 @@ class Extension:
 
     async def why(self, _ctx: object, asked: Asked) -> Json:
         """The deciding rule for a hypothetical call."""
-        return carried(asdict(await self._desk.toolbox.why(asked.tool, asked.args)))  # type: ignore[no-any-return]
+        box = self._box(asked) or self._desk.toolbox
+        return carried(asdict(await box.why(asked.tool, asked.args)))  # type: ignore[no-any-return]
 
     async def definitions(self, _ctx: object, _asked: Asked) -> Json:
         """What is offered, in every provider's dialect."""
         offered = self._desk.toolbox.definitions
         return {"definitions": {name: [asdict(one) for one in offered(name)] for name in get_args(Dialect)}}
+
+    def _box(self, asked: Asked) -> Toolbox | None:
+        """The tools under the policy that came along; None without one."""
+        if asked.policy is None:
+            return None
+        name = digest("policy", asked.policy)
+        if name not in self._narrowed:
+            while len(self._narrowed) >= NARROWED:
+                del self._narrowed[next(iter(self._narrowed))]
+            box = self._desk.attended
+            try:
+                more = policy_from_json(asked.policy)
+                self._narrowed[name] = box.under(tightened(box.policy, more, box.tools.values()))
+            except HandtoolsError as problem:
+                raise _refused(str(problem)) from problem
+        return self._narrowed[name]
 
     def _id(self, asked: Asked) -> str:
         return self._desk.own(asked.id if SAFE.fullmatch(asked.id) else digest("named", asked.id))

@@ -9,15 +9,19 @@ import anyio
 import anyio.from_thread
 import anyio.lowlevel
 
-from handtools.core.approval import Approval, Reply
+from handtools.core.approval import Approval, Approver, Reply
 from handtools.core.call import Call
 from handtools.core.cancel import CancelToken
 from handtools.core.errors import HandtoolsError, HostError, UsageError
+from handtools.core.events import Asked, Changed, Listener, Settled, Started
 from handtools.core.result import Result
 from handtools.core.schema import Dialect
 from handtools.core.wire import call_to_json, result_from_json
 from handtools.mcp.extension import PREFIX
+from handtools.mcp.tightening import policy_to_json
+from handtools.runtime.announcing import Announcer
 from handtools.runtime.deciding import Decision
+from handtools.runtime.policy import Policy
 from handtools.toolbox import Definition
 
 if TYPE_CHECKING:
@@ -44,6 +48,9 @@ class RemoteToolbox:
         self._timeout = timeout
         self._client: httpx2.AsyncClient | None = None
         self._cancels: dict[str, CancelToken] = {}
+        self._announcer = Announcer()
+        self._approver: Approver | None = None
+        self._narrowing: dict[str, Any] = {}
         self._offered: dict[str, list[Definition]] = {}
 
     async def call(
@@ -52,14 +59,27 @@ class RemoteToolbox:
         """Run a tool by name, or a whole `Call`; expected failures come back as results."""
         call = tool if isinstance(tool, Call) else Call(tool=tool, args=args or {})
         token = self._cancels.setdefault(call.id, cancel or CancelToken())
+        self._announcer.announce(Started(call))
         try:
-            return result_from_json((await self._run(call, token))["result"])
+            result = result_from_json((await self._run(call, token))["result"])
+            result = await self._answered(result)
         finally:
             self._cancels.pop(call.id, None)
+        if result.request is not None:
+            self._announcer.announce(Asked(result.request, None))
+        elif result.changes is not None:
+            self._announcer.announce(Changed(call.id, result.changes))
+        self._announcer.announce(Settled(call, result))
+        return result
 
     async def resume(self, call_id: str, reply: Reply) -> Result[Any]:
         """Answer a call that is pending."""
-        said = {"allow": reply.allow, "remember": reply.remember, "message": reply.message}
+        said = {
+            "allow": reply.allow,
+            "remember": reply.remember,
+            "message": reply.message,
+            **self._narrowing,
+        }
         return result_from_json((await self._ask("resume", {"id": call_id, **said}))["result"])
 
     def cancel(self, call_id: str) -> bool:
@@ -75,7 +95,7 @@ class RemoteToolbox:
 
     async def why(self, tool: str, args: Mapping[str, Any]) -> Decision:
         """The deciding rule for a hypothetical call."""
-        answer = await self._ask("why", {"tool": tool, "args": dict(args)})
+        answer = await self._ask("why", {"tool": tool, "args": dict(args), **self._narrowing})
         return Decision(answer["verdict"], answer["rule"], answer["reason"], answer["target"])
 
     def definitions(self, dialect: Dialect = "plain") -> list[Definition]:
@@ -83,6 +103,31 @@ class RemoteToolbox:
         if not self._offered:
             raise UsageError("Open the toolbox first: `async with RemoteToolbox(...) as toolbox`.")
         return self._offered[dialect]
+
+    def listen(self, listener: Listener) -> None:
+        """Be told of the calls that are made through this toolbox: when they start, ask, change files and end."""
+        self._announcer.listen(listener)
+
+    def under(self, policy: Policy, *, approver: Approver | None = None) -> "RemoteToolbox":
+        """The same tools for another agent, under what this policy and the token's both allow."""
+        other = RemoteToolbox(self.url, self._token, timeout=self._timeout)
+        other._offered = {
+            dialect: [one for one in listed if _offers(policy, one)]
+            for dialect, listed in self._offered.items()
+        }
+        other._approver = approver
+        other._narrowing = {"policy": policy_to_json(policy)}
+        return other
+
+    async def _answered(self, result: Result[Any]) -> Result[Any]:
+        """Put questions to the approver, as long as there are any and it answers."""
+        while self._approver is not None and (approval := result.request) is not None:
+            reply = await self._approver(approval)
+            if reply is None:
+                break
+            self._announcer.announce(Asked(approval, reply))
+            result = await self.resume(approval.call_id, reply)
+        return result
 
     async def aclose(self) -> None:
         """Let go of the connection; it is opened again when it is needed again."""
@@ -134,7 +179,7 @@ class RemoteToolbox:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._cancel_when, taken_back, call.id)
                 try:
-                    answer.append(await self._ask("call", call_to_json(call)))
+                    answer.append(await self._ask("call", call_to_json(call) | self._narrowing))
                 except HandtoolsError as failure:
                     problem.append(failure)
                 group.cancel_scope.cancel()
@@ -149,6 +194,15 @@ class RemoteToolbox:
     async def _cancel_when(self, taken_back: anyio.Event, call_id: str) -> None:
         await taken_back.wait()
         await self._ask("cancel", {"id": call_id})
+
+
+def _offers(policy: Policy, definition: Definition) -> bool:
+    """As far as a definition tells; the server knows the rest."""
+    if definition.name in policy.block or (
+        policy.allow is not None and definition.name not in policy.allow
+    ):
+        return False
+    return {"none": False, "read_only": definition.reads_only}.get(policy.tools, True)
 
 
 def _event(token: CancelToken) -> anyio.Event:

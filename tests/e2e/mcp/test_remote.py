@@ -1,11 +1,16 @@
 """A toolbox on another machine behaves as one in this process."""
 
+import contextlib
+import threading
+
 import anyio
 import pytest
 
-from handtools import Call, CancelToken, Reply, UsageError
+from handtools import Call, CancelToken, Policy, Reply, Rule, UsageError
 from handtools.core.errors import HostError
+from handtools.core.events import Settled
 from handtools.mcp.remote import RemoteToolbox
+from handtools.runtime.policy import DEFAULTS
 from tests.e2e.mcp.conftest import appears, sites
 
 pytestmark = pytest.mark.anyio
@@ -52,6 +57,48 @@ async def test_what_is_offered_and_why(box):
     assert offered["read"].input_schema["additionalProperties"] is False
     decision = await box.why("read", {"path": ".env"})
     assert (decision.verdict, decision.rule) == ("deny", "private")
+
+
+async def test_listeners_hear_of_the_calls_made_here(box):
+    heard, ended = [], threading.Event()
+
+    def listen(event):
+        heard.append(type(event).__name__)
+        if isinstance(event, Settled):
+            ended.set()
+
+    box.listen(listen)
+    assert (await box.call("write", {"path": "heard.txt", "content": "x\n"})).ok
+    assert await anyio.to_thread.run_sync(ended.wait, 10)
+    assert heard == ["Started", "Changed", "Settled"]
+
+
+async def test_another_agent_works_under_a_policy_that_only_narrows(box):
+    frozen = Rule("frozen", "deny", "It stays.", effects=frozenset({"change"}), paths=("kept/**",))
+    wide = Rule("wide", "allow", "All of it.", paths=("**",))
+    policy = Policy(rules=(frozen, wide), block=("bash",), defaults=dict.fromkeys(DEFAULTS, "allow"))
+    async with contextlib.aclosing(box.under(policy)) as narrow:
+        assert "bash" not in {definition.name for definition in narrow.definitions()}
+        denied = await narrow.call("write", {"path": "kept/a.txt", "content": "x\n"})
+        assert (denied.status, denied.fault.code) == ("denied", "denied")
+        assert (await narrow.call("bash", {"command": "true"})).fault.code == "unknown_tool"
+        # What the token's policy asks about or denies, no policy of a client allows.
+        assert (await narrow.why("read", {"path": ".env"})).verdict == "deny"
+        assert (await narrow.call("write", {"path": "narrow/.envrc", "content": "x"})).status == "pending"
+    assert (await box.call("write", {"path": "kept/a.txt", "content": "x\n"})).ok
+
+
+async def test_an_approver_answers_from_here(box):
+    asked = []
+
+    async def agree(approval):
+        asked.append(approval.title)
+        return Reply(allow=True)
+
+    async with contextlib.aclosing(box.under(Policy(), approver=agree)) as attended:
+        done = await attended.call("write", {"path": "agreed/.envrc", "content": "x\n"})
+    assert done.ok, done.text
+    assert len(asked) == 1
 
 
 async def test_a_token_cancels_the_call_there(box, tmp_path):
