@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 
 from handtools import Call, Policy, Toolbox
+from handtools.core.approval import Reply
 from handtools.host.local_files import LocalFiles
 from handtools.host.vault import Vault
 from handtools.toolbox import CODING, local_workspace
@@ -43,22 +44,34 @@ class DyingVault(Vault):
         self._count(after=True)
 
 
-def box(base: Path, vault: Vault | None = None) -> Toolbox:
+def box(base: Path, vault: Vault | None = None, policy: Policy | None = None) -> Toolbox:
     workspace = local_workspace(base / "work", state=base / "state")
     if vault is not None:
         workspace = replace(workspace, files=LocalFiles(base / "work", vault=vault))
-    return Toolbox(CODING, workspace=workspace, policy=Policy(unattended="allow"))
+    return Toolbox(CODING, workspace=workspace, policy=policy or Policy(unattended="allow"))
 
 
 async def main(base: Path, moment: str, number: int) -> None:
     vault = None
     if moment in {"before", "after"}:
         vault = DyingVault(base / "state" / "vault", number, after=moment == "after")
-    made = box(base, vault)
-    script = f"echo begun >> a; echo ready; exec sleep {number}" if moment == "running" else SCRIPT
+    made = box(base, vault, Policy() if moment in {"holding", "yes"} else None)
+    lasting = f"echo begun >> a; echo ready; exec sleep {number}"
+    script = lasting if moment in {"running", "job"} else SCRIPT
     made.listen(lambda event: print(type(event).__name__, flush=True))
-    await made.call(Call(id="the-call", tool="bash", args={"command": script}))
-    print("survived", flush=True)
+    args = {"command": script, "background": moment == "job", "review": moment == "holding"}
+    if moment == "settled":
+        await made.call("think", {"thought": "the first call settles what was left"})
+        print("waiting", *[approval.call_id for approval in await made.waiting()], flush=True)
+    elif moment == "yes":
+        print((await made.resume("the-call", Reply(allow=True))).status, flush=True)
+    elif moment == "undone":
+        await made.call("undo", {"scope": "call", "name": "the-call"})
+    else:
+        result = await made.call(Call(id="the-call", tool="bash", args=args))
+        print("survived" if moment in {"before", "after"} else result.status, flush=True)
+        if moment in {"job", "holding"}:
+            await anyio.sleep_forever()
 
 
 if __name__ == "__main__":
