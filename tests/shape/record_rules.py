@@ -22,7 +22,6 @@ SIZES = {
 IDS = [f"R-{part}-{number:02}" for part, size in SIZES.items() for number in range(1, size + 1)]
 
 PLANNED = {
-    "R-SH-01", "R-SH-04",
     "R-ED-11",
     "R-LS-02",
 }  # fmt: skip

@@ -45,9 +45,7 @@ def findings(root: Path, *, deep: bool) -> Iterator[Finding]:
         return
     yield Finding("state", "ok", f"{state}, {_size(_bytes_below(state))}")
     yield from _journal(root, state, deep=deep)
-    yield Finding(
-        "capture", "ok", "declared: file tools record exactly what they change; commands are not built yet"
-    )
+    yield _capture(root, state)
     yield from _kernel(root, state)
     yield from _sandbox()
     yield _web()
@@ -146,6 +144,21 @@ def _kernel(root: Path, state: Path) -> Iterator[Finding]:
         yield Finding(
             "leases", "missing", f"bytes are compared twice instead; the gap is smaller, not closed{where}"
         )
+
+
+def _capture(root: Path, state: Path) -> Finding:
+    """How what commands change is seen, and why not better."""
+    from handtools.host.commands.overlay.preparing import problem
+    from handtools.host.state import vault_folder
+    from handtools.host.vault import Vault
+
+    why = problem(root, Vault(vault_folder(root, state)))
+    if not why:
+        return Finding("capture", "ok", "layers: what a command changes is seen in full before it lands")
+    told = f"{why} Instead the workspace is looked at before and after, and jobs are not captured."
+    return Finding(
+        "capture", "missing", told, "Allow user namespaces, or keep the state on this file system."
+    )
 
 
 def _sandbox() -> Iterator[Finding]:

@@ -18,6 +18,7 @@ from handtools.runtime.approval import Suspended
 from handtools.runtime.commit_rules import Ruled, rule
 from handtools.runtime.guard import OUTPUT, GuardedFiles
 from handtools.runtime.policy import Policy
+from handtools.runtime.rules import Rule
 from handtools.runtime.workspace import Workspace
 
 UNDO_NOTE = "What it changed was not captured and can't be undone."
@@ -222,13 +223,21 @@ def let_go(workspace: Workspace, call_id: str) -> None:
 def hidden(policy: Policy) -> tuple[str, ...]:
     """Globs of what no tool may read."""
     denied = [rule for rule in policy.rules if rule.verdict == "deny" and "read" in rule.effects]
-    return (*(glob for rule in denied for glob in rule.paths), *policy.excluded)
+    return (*_globs(denied), *policy.excluded)
 
 
 def guarded(policy: Policy) -> tuple[str, ...]:
     """Globs of what may not be changed without a question."""
     asked = [rule for rule in policy.rules if rule.verdict != "allow" and "change" in rule.effects]
-    return tuple(glob for rule in asked for glob in rule.paths)
+    return _globs(asked)
+
+
+def _globs(rules: list[Rule]) -> tuple[str, ...]:
+    """The paths of rules, each followed by its own exceptions; those without any come last, to keep them apart."""
+    ordered = sorted(rules, key=lambda rule: not rule.but)
+    return tuple(
+        glob for rule in ordered if rule.paths for glob in (*rule.paths, *(f"!{each}" for each in rule.but))
+    )
 
 
 def _named(job: Job) -> Job:

@@ -41,6 +41,12 @@ def test_exceptions_stay_visible(tmp_path):
     assert names(tmp_path, finder(tmp_path).found().private) == [".env.local"]
 
 
+def test_exceptions_are_for_the_globs_before_them_only(tmp_path):
+    plant(tmp_path, "secrets/a.pub", "b.pub", "b.key")
+    globs = ("*.pub", "*.key", "!*.pub", "secrets/")
+    assert names(tmp_path, finder(tmp_path, globs).found().private) == ["b.key", "secrets"]
+
+
 def test_what_is_installed_is_no_secret(tmp_path):
     plant(tmp_path, "node_modules/x/.env", "lib/site-packages/certifi/cacert.pem")
     assert finder(tmp_path).found().private == ()

@@ -28,20 +28,28 @@ class Found:
 
 
 class Wanted:
-    """A list of globs, with exceptions."""
+    """A list of globs; exceptions are for the globs before them, back to the exceptions before those."""
 
     def __init__(self, globs: Iterable[str]) -> None:
-        listed = tuple(globs)
-        self._globs = AnyGlob(
-            [each for each in listed if not each.startswith(EXCEPT)], case_sensitive=False
-        )
-        self._but = AnyGlob(
-            [each.removeprefix(EXCEPT) for each in listed if each.startswith(EXCEPT)], case_sensitive=False
-        )
+        groups: list[tuple[list[str], list[str]]] = [([], [])]
+        for each in globs:
+            if each.startswith(EXCEPT):
+                groups[-1][1].append(each.removeprefix(EXCEPT))
+                continue
+            if groups[-1][1]:
+                groups.append(([], []))
+            groups[-1][0].append(each)
+        self._groups = [
+            (AnyGlob(meant, case_sensitive=False), AnyGlob(but, case_sensitive=False))
+            for meant, but in groups
+        ]
 
     def matches(self, path: str, *, folder: bool) -> bool:
         """Whether a path of the workspace is meant."""
-        return self._globs.matches(path, folder=folder) and not self._but.matches(path, folder=folder)
+        return any(
+            meant.matches(path, folder=folder) and not but.matches(path, folder=folder)
+            for meant, but in self._groups
+        )
 
 
 class Finder:
