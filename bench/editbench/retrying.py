@@ -103,10 +103,9 @@ class _Retold:
         return min(below, default=0)
 
     def _told(self, start: int, stop: int, first: int, last: int) -> Iterator[str]:
-        # Of lines that are alike, those that the edit moves come first.
-        moved = [line for line in range(start, stop) if line in self.at]
-        others = [line for line in self.at if line not in moved]
-        known = {_key(self.mine[line]): line for line in (*reversed(others), *reversed(moved))}
+        # A line that the edit moves stays the file's; one that is only like another is the model's own.
+        places = range(start, stop) if start < stop else self._gone()
+        known = {_key(self.mine[line]): line for line in reversed(places) if line in self.at}
         for index in range(first, last):
             wanted = self.theirs[index]
             twin = known.get(_key(wanted))
@@ -122,6 +121,11 @@ class _Retold:
                 near = self._near(min(paired, stop))
                 depth = _indent(wanted) if near is None else self._depth(wanted, near)
                 yield depth + self._spelt(wanted.lstrip(" \t"))
+
+    def _gone(self) -> list[int]:
+        """The lines that the edit takes away somewhere."""
+        parts = SequenceMatcher(None, self.mine, self.theirs, autojunk=False).get_opcodes()
+        return [line for tag, start, stop, *_ in parts if tag != "equal" for line in range(start, stop)]
 
     def _spelt(self, line: str) -> str:
         """A line with the words that the file spells otherwise."""
@@ -148,7 +152,7 @@ class _Retold:
         for line, (place, _) in self.at.items():
             if self.mine[line].strip() and _indent(self.mine[line]) == depth:
                 return _indent(self.offer[place])
-        if mine == there:
+        if mine == there and not (self.unit == "\t" and depth and not mine and "\t" not in depth):
             return depth
         more = len(depth) - len(mine)
         if mine and there and set(mine) != set(there):
@@ -156,7 +160,8 @@ class _Retold:
             return there + there[0] * round(more * len(there) / len(mine)) if more >= 0 else there[:more]
         unit = len(self.unit or " " * self.step)
         levels = round(more / self.step)
-        return there + (there or depth or " ")[0] * unit * levels if levels >= 0 else there[: levels * unit]
+        sign = (there or self.unit or depth or " ")[0]
+        return there + sign * unit * levels if levels >= 0 else there[: levels * unit]
 
 
 def _aligned(mine: list[str], offer: list[str]) -> dict[int, tuple[int, int]]:
