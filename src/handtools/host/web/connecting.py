@@ -75,7 +75,8 @@ async def exchange(
         scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.rest.encode()
     )
     headers = [(b"Host", url.authority.encode()), (b"Connection", b"close")]
-    headers += [(name.encode(), value.encode()) for name, value in sent.headers.items()]
+    # As bytes came in, so they go out: an `ETag` may hold any.
+    headers += [(name.encode(), value.encode("latin-1")) for name, value in sent.headers.items()]
     patience = {"connect": limits.connect, "read": limits.silence, "write": limits.silence}
     line = httpcore2.AsyncHTTPConnection(origin, trust, network_backend=PinnedBackend(addresses))
     try:

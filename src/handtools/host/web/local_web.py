@@ -6,14 +6,16 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+import anyio
 from anyio import to_thread
 
-from handtools.core.errors import Denied, HostError, NotFound
+from handtools.core.errors import Denied, HostError, NotFound, TimedOut
 from handtools.core.web import Answer, Engine, Findings, Form, Opens, Query, Rendered, Request
 from handtools.host.web.keeping import Kept, Pages
 from handtools.host.web.limits import Limits
 from handtools.host.web.looking_up import LookUp, looked_up, vetted
 from handtools.host.web.pacing import Pace
+from handtools.text.urls import Url
 
 if TYPE_CHECKING:
     import ssl
@@ -60,7 +62,7 @@ class LocalWeb:
         from handtools.host.web.visiting import Visiting
 
         visiting = Visiting(self.limits, self._trusted, self.pace)
-        addresses = await vetted(request.url, self.look_up, opens)
+        addresses = await self._vetted(request.url, opens)
         received = await visiting.page(request, addresses, kept.conditions if kept else {})
         if kept is not None and received.status == 304:
             answer = replace(kept.answer(request.url), addresses=addresses)
@@ -84,8 +86,15 @@ class LocalWeb:
         from handtools.host.web.visiting import Visiting
 
         visiting = Visiting(self.limits, self._trusted, self.pace)
-        addresses = await vetted(found.url, self.look_up, opens)
+        addresses = await self._vetted(found.url, opens)
         return await visiting.search(found, query, addresses)
+
+    async def _vetted(self, url: Url, opens: Opens) -> tuple[str, ...]:
+        try:
+            with anyio.fail_after(self.limits.connect):
+                return await vetted(url, self.look_up, opens)
+        except TimeoutError as error:
+            raise TimedOut(f"Nobody said within {self.limits.connect:g} s where {url.host} is.") from error
 
     @property
     def _set_up(self) -> "SetUp | None":

@@ -1,5 +1,6 @@
 """Choosing an engine: by what a person has put into the environment."""
 
+import re
 from collections.abc import Mapping
 
 from handtools.core.errors import HostError
@@ -18,6 +19,8 @@ CHOICE = "HANDTOOLS_SEARCH"
 """Names the engine; the one way to have one that needs no key."""
 ADDRESS = "HANDTOOLS_SEARCH_URL"
 """Another address for the engine that `HANDTOOLS_SEARCH` names."""
+
+_KEY = re.compile(r"[\x21-\x7e]+")
 
 
 def chosen(environment: Mapping[str, str]) -> SetUp | None:
@@ -38,6 +41,9 @@ def _set_up(adapter: Adapter, given: str, address: str) -> SetUp | None:
     home = address or adapter.home or given
     if not home or (keyed and not given):
         return None
+    # Checked here, where it can't be in the message: a library would quote the header that it can't send.
+    if keyed and not _KEY.fullmatch(given):
+        raise HostError(f"{adapter.variable} holds characters that no key has.")
     return SetUp(adapter=adapter, url=_read(home), key=given if keyed else "")
 
 

@@ -245,10 +245,19 @@ def test_the_engine_is_what_a_person_has_set_up(given, name):
     assert (engine and engine.name) == name
 
 
-@pytest.mark.parametrize("given", [{CHOICE: "altavista"}, {"SEARXNG_URL": "file:///x"}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {CHOICE: "altavista"},
+        {"SEARXNG_URL": "file:///x"},
+        {"EXA_API_KEY": "sk\nx"},
+        {"EXA_API_KEY": "schlüssel"},
+    ],
+)
 def test_what_is_set_up_wrongly_is_for_a_person_and_offers_nothing(given):
-    with pytest.raises(HostError):
+    with pytest.raises(HostError) as said:
         chosen(given)
+    assert given.get("EXA_API_KEY", "no key") not in str(said.value)
     web = LocalWeb(environment=given)
     assert web.engine is None
     assert not memory_toolbox(tools=[web_search], web=web).definitions()
