@@ -18,7 +18,7 @@ PACKERS = {
     "gzip": gzip.compress,
     "x-gzip": lambda data: gzip.compress(data[:5]) + gzip.compress(data[5:]) + b"\0\0",
     "deflate": zlib.compress,
-    "br": brotli.compress,
+    "br": lambda data: brotli.compress(data, quality=1),
     "zstd": zstandard.compress,
     "identity": bytes,
     "": bytes,
