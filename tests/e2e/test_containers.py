@@ -12,6 +12,10 @@ from pathlib import Path
 import anyio
 import pytest
 
+from bench.escapes import attempt
+from bench.escapes.scene import scene
+from bench.escapes.scripts import HERE, load
+from bench.escapes.transactions import transacting
 from bench.kill import TREES, alive
 from bench.kill import one as kill_one
 from handtools.core.call import Call
@@ -356,6 +360,25 @@ async def test_when_the_engine_goes_away_the_command_says_so(make, tmp_path):
     with pytest.raises(HostError, match="Docker"):
         await run(make(gone), "true")
     assert threading.active_count() < 50
+
+
+SAMPLES = (
+    "path/absolute", "reading/dotenv", "links/hard_link", "mount/new_user", "memory/trace", "signals/ask",
+    "sockets/in_workspace", "network/tcp", "descriptors/folder", "environment/by_proc", "persistence/git_hook",
+    "orphans/twice", "resources/processes",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("title", SAMPLES)
+def test_attempts_to_get_out_are_stopped(runner, place, title):
+    _, verdicts = attempt("container", transacting(runner), load(HERE / "attempts" / title), place)
+    assert verdicts == []
+
+
+@pytest.fixture(scope="module")
+def place():
+    with scene() as made:
+        yield made
 
 
 INSIDE = """

@@ -6,7 +6,7 @@ import pytest
 
 from handtools.core.errors import HostError
 from handtools.host.commands.launching import Launch
-from handtools.host.commands.runners.choosing import choose, confining
+from handtools.host.commands.runners.choosing import choose, confining, ladder, named
 
 
 class Rung:
@@ -54,3 +54,14 @@ def test_descriptors_of_the_runner_are_closed_and_others_are_not():
         os.fstat(ours)
     finally:
         os.close(ours)
+
+
+def test_a_container_is_asked_for_by_name_with_its_image():
+    runner = named("container:python:3.12-slim")
+    assert (runner.name, runner.image) == ("container", "python:3.12-slim")
+    assert "container" not in [each.name for each in ladder()], "it is never taken unasked"
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones():
+    with pytest.raises(HostError, match=r"bubblewrap, landlock, plain, container"):
+        named("docker")

@@ -14,10 +14,11 @@ class Frames:
 
     whole: bool = False
     """Whether there are no frames: a terminal has one stream."""
-    word: bytes = b"\0"
+    word: bytes = b""
     """What the wrapper says when it does not begin."""
     refused: bool = False
     """Whether it has said that."""
+    _begun: bool = False
     _kind: int = 0
     _missing: int = 0
     _head: bytearray = field(default_factory=bytearray)
@@ -26,7 +27,9 @@ class Frames:
     def of(self, data: bytes) -> Iterator[memoryview | bytes]:
         """The output in it."""
         if self.whole:
-            self.refused = self.refused or data.startswith(self.word)
+            if not self._begun:
+                self.refused = self._is_word(data)
+            self._begun = self._begun or bool(data)
             yield b"" if self.refused else data
             return
         rest = memoryview(data)
@@ -45,8 +48,11 @@ class Frames:
                 yield part
             else:
                 self._said += part
-                self.refused = self.refused or self._said.startswith(self.word)
+                self.refused = self.refused or self._is_word(self._said)
                 del self._said[:-_KEPT_BYTES]
+
+    def _is_word(self, said: bytes | bytearray) -> bool:
+        return bool(self.word) and said.startswith(self.word)
 
     @property
     def left(self) -> int | None:

@@ -100,7 +100,13 @@ def _mounts(shape: Shape, places: Places) -> list[Any]:
     return [
         bind(shape.root, shape.root, read_only=False),
         bind(places.slips, SLIPS, read_only=False),
+        *(bind(f"{places.nothing}/file", path, read_only=True) for path in _secrets(shape.user)),
         *(bind(path, path, read_only=True) for path in shape.read_only),
         *(bind(f"{places.nothing}/folder", path, read_only=True) for path in shape.private_folders),
         *(bind(f"{places.nothing}/file", path, read_only=True) for path in shape.private_files),
     ]
+
+
+def _secrets(user: tuple[int, int]) -> tuple[str, ...]:
+    """What of an image only root could read: everybody else is kept from it anyway."""
+    return ("/etc/shadow", "/etc/gshadow") if user[0] == 0 else ()
