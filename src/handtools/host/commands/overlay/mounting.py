@@ -39,7 +39,8 @@ def options(overlay: Overlay, *, as_root: bool) -> str:
     """The words of the mount; a user other than root keeps the layer's notes in attributes of their own."""
     places = (("lowerdir", overlay.lower), ("upperdir", overlay.upper), ("workdir", overlay.work))
     words = [f"{name}={_escaped(path)}" for name, path in places]
-    return ",".join([*words, *(_PLAIN if as_root else ("userxattr",))])
+    # Without the last word the kernel writes out the whole file system below, everybody's, when the layer goes.
+    return ",".join([*words, *(_PLAIN if as_root else ("userxattr",)), "volatile"])
 
 
 def _escaped(path: str) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -66,22 +67,26 @@ class OverlayCapture:
             if len(self._spare) < SPARE and not os.listdir(upper) and not os.path.lexists(item.path / OLD):
                 self._spare.append(item)
                 return
-        self.vault.clear(item.name)
-        item.release()
+        self._let_go(item)
 
     def close(self) -> None:
         """Let go of what is kept for the next command."""
         with self._lock:
             spare, self._spare = self._spare, []
         for item in spare:
-            self.vault.clear(item.name)
-            item.release()
+            self._let_go(item)
+
+    def _let_go(self, item: Item) -> None:
+        self.vault.clear(item.name)
+        item.release()
 
     def _room(self) -> Item:
         with self._lock:
             spare = self._spare.pop() if self._spare else None
-        if spare is not None and os.path.isdir(spare.path / WORK):
-            return spare
+        if spare is not None:
+            if _cleared(spare.path / WORK):
+                return spare
+            self._let_go(spare)
         item = self.vault.item()
         for folder in (NEW, WORK):
             (item.path / folder).mkdir(0o700)
@@ -172,6 +177,18 @@ class OverlayCapturing:
             target.parent.mkdir(0o700, parents=True, exist_ok=True)
             os.rename(os.path.join(self.overlay.upper, change.path), target)
         return os.fspath(shelf) if kept else ""
+
+
+def _cleared(work: Path) -> bool:
+    """Whether a layer can be mounted once more: the kernel leaves a note that it was, which has to go."""
+    own, note = work / "work", work / "work" / "incompat"
+    try:
+        for folder in (own, note, note / "volatile"):
+            folder.chmod(0o700)
+        shutil.rmtree(note)
+    except OSError:
+        return False
+    return True
 
 
 def _held(change: Change) -> bool:
