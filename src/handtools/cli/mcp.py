@@ -36,6 +36,10 @@ PolicyOption = Annotated[
 ]
 BlockOption = Annotated[list[str] | None, typer.Option("--block", help="A tool that is never offered.")]
 
+SamplingOption = Annotated[
+    bool, typer.Option("--sampling", help="Let `edit_agent` use a model that the client lends.")
+]
+
 
 def mcp(
     folder: Annotated[Path, typer.Argument(help="The folder the tools work in.")] = Path(),
@@ -45,6 +49,7 @@ def mcp(
     unattended: UnattendedOption = None,
     block: BlockOption = None,
     runner: options.RunnerName = "",
+    sampling: SamplingOption = False,
 ) -> None:
     """Serve the tools over MCP on stdin and stdout.
 
@@ -53,5 +58,11 @@ def mcp(
     from handtools.cli.serving import serve_folder
 
     serve_folder(
-        str(folder), preset=preset, policy=policy, unattended=unattended, block=block or (), runner=runner
+        str(folder),
+        preset=preset,
+        policy=policy,
+        unattended=unattended,
+        block=block or (),
+        runner=runner,
+        sampling=sampling,
     )

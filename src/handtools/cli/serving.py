@@ -24,6 +24,7 @@ def serve_folder(
     unattended: str | None = None,
     block: Sequence[str] = (),
     runner: str = "",
+    sampling: bool = False,
 ) -> None:
     """Serve the tools of a folder until the client leaves; what goes wrong is said on stderr."""
     # The protocol owns stdout; clients keep what comes on stderr as the server's log.
@@ -39,7 +40,15 @@ def serve_folder(
     def opening() -> "Toolbox":
         from handtools.mcp.presets import opened
 
-        return opened(root, preset=preset, policy=policy, unattended=unattended, block=block, runner=runner)
+        return opened(
+            root,
+            preset=preset,
+            policy=policy,
+            unattended=unattended,
+            block=block,
+            runner=runner,
+            sampling=sampling,
+        )
 
     try:
         usual = preset == "coding" and not block and policy_file(root, policy) is None

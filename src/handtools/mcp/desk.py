@@ -19,6 +19,7 @@ from handtools.mcp.claims import Claims
 from handtools.mcp.following import Follower
 from handtools.mcp.identity import Identity, digest, identify
 from handtools.mcp.metrics import Metrics
+from handtools.mcp.sampling import lent_by
 from handtools.mcp.translate import LIST_MS, Json, answer, complete, failure, tools
 from handtools.runtime.rules import Rule
 from handtools.toolbox import Toolbox
@@ -115,7 +116,8 @@ class Desk:
             else:
                 call, chosen = self._call(ctx, params)
                 call_id = call.id
-                result = await self._run(ctx, call, chosen=chosen)
+                with lent_by(ctx):
+                    result = await self._run(ctx, call, chosen=chosen)
             result = await self._settle(ctx, call_id, result)
             status = result.status
             if result.request is not None:

@@ -5,7 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, cast, get_args
 
+from handtools.core.callbacks import Callbacks
 from handtools.core.errors import UsageError
+from handtools.mcp.sampling import sampled
 from handtools.runtime.deciding import Verdict
 from handtools.toolbox import Toolbox, coding, everything, reading, written_policy
 
@@ -22,12 +24,15 @@ def opened(
     block: Sequence[str] = (),
     excluded: Sequence[str] = (),
     runner: str = "",
+    sampling: bool = False,
 ) -> Toolbox:
     """The tools of a folder under the person's policy, narrowed by words."""
     if preset not in MAKERS:
         raise UsageError(f"No preset {preset!r}: there are {', '.join(get_args(Preset))}.")
     if unattended is not None and unattended not in get_args(Verdict):
         raise UsageError(f"{unattended!r} is no answer: say {', '.join(get_args(Verdict))}.")
+    if sampling and preset != "everything":
+        raise UsageError("Only the preset `everything` has a tool for a model that the client lends.")
     if not root.is_dir():
         raise UsageError(f"{root} is no folder.")
     written = written_policy(root, policy)
@@ -40,4 +45,5 @@ def opened(
     )
     if preset == "reading":  # which runs nothing
         return reading(root, policy=narrowed)
-    return MAKERS[preset](root, policy=narrowed, runner=runner)
+    callbacks = Callbacks(model=sampled if sampling else None)
+    return MAKERS[preset](root, policy=narrowed, runner=runner, callbacks=callbacks)
