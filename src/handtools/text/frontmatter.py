@@ -15,7 +15,7 @@ MOST_HEAD_CHARS = 64_000
 _FENCE = re.compile(r"---[ \t]*\Z")
 _END = re.compile(r"(?:---|\.\.\.)[ \t]*\Z")
 _KEY = re.compile(
-    r"""(?P<key>"[^"]*"|'[^']*'|[^\s:#"'\[\]{}&*!|>%@`,-][^:]*?)[ \t]*:(?:[ \t]+(?P<rest>.*))?\Z"""
+    r"""(?P<key>"[^"]*"|'[^']*'|[^\s:#"'\[\]{}&*!|>%@`,-][^:]*+)[ \t]*+:(?:[ \t]+(?P<rest>.*))?\Z"""
 )
 _ITEM = re.compile(r"-(?:[ \t]+(?P<rest>.*))?\Z")
 _BLOCK = re.compile(r"(?P<style>[|>])(?:(?P<chomp>[+-])|(?P<indent>[1-9])){0,2}(?:[ \t]+#.*)?\Z")
@@ -78,7 +78,7 @@ class _Reader:
             if entry is None:
                 self._problem("is no `key: value`")
                 continue
-            key = entry["key"].strip("\"'")
+            key = entry["key"].rstrip().strip("\"'")
             if key in found:
                 self._problem(f"gives `{key}` a second time")
             found[key] = self._value((entry["rest"] or "").strip(), indent, deep=deep)

@@ -21,13 +21,15 @@ _CELL = r"(?:[^<]|<(?!/?(?:table|td|tr)\b))*+"
 # Nothing here goes back over what it has passed: the page may have been written to make it.
 _NUMBERS_BESIDE = re.compile(
     r"<table\b[^>]*+>\s*+(?:<tbody\b[^>]*+>\s*+)?<tr\b[^>]*+>\s*+"
-    rf"<td\b[^>]*?\b(?:linenos|gutter|lntd)\b[^>]*+>{_CELL}</td>\s*+<td\b[^>]*+>({_CELL})</td>\s*+"
+    rf"<td\b(?=[^>]*?\b(?:linenos|gutter|lntd)\b)[^>]*+>{_CELL}</td>\s*+<td\b[^>]*+>({_CELL})</td>\s*+"
     r"</tr>\s*+(?:</tbody>\s*+)?</table>"
 )
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title", re.IGNORECASE | re.DOTALL)
+_TITLE = re.compile(r"<title\b[^<>]*+>((?:[^<]|<(?!/?title\b))*+)</title", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _HEAD_CHARS = 64 << 10
-_HTML = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+_HTML = re.compile(
+    r"\s*+(?:(?><!--.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+)
 
 
 def converted(html: str, form: Flat, address: str = "") -> str:

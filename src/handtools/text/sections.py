@@ -9,6 +9,8 @@ from handtools.text.tokens import estimate
 
 CONTEXT_LINES = 2
 TITLE_CHARS = 100
+HEADING_CHARS = 1_000
+"""As much of a line is looked at for a title: the patterns below go back over what they have passed."""
 MOST_CHARS = 16
 """No token stands for more, at least not for long."""
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
@@ -39,11 +41,16 @@ class Portion:
 def sections(text: str) -> list[Section]:
     """Every section in order, those within others too. What looks like a heading in a code block is none."""
     heads = list(_heads(text))
-    found = []
-    for index, (level, title, start) in enumerate(heads):
-        after = (at for rank, _, at in heads[index + 1 :] if rank <= level)
-        found.append(Section(level, title, start, next(after, len(text))))
-    return found
+    ends = [len(text)] * len(heads)
+    # Those that are still open, outermost first: a page may have more headings than words.
+    waiting: list[int] = []
+    for index, (level, _, start) in enumerate(heads):
+        while waiting and heads[waiting[-1]][0] >= level:
+            ends[waiting.pop()] = start
+        waiting.append(index)
+    return [
+        Section(level, title, start, end) for (level, title, start), end in zip(heads, ends, strict=True)
+    ]
 
 
 def named(found: Sequence[Section], title: str) -> Section | None:
@@ -124,19 +131,19 @@ def _heads(text: str) -> Iterator[tuple[int, str, int]]:
             fence = "" if closes else fence
         elif mark:
             fence = mark[1]
-        elif line.startswith("#") and (head := _HEADING.match(line)):
+        elif line.startswith("#") and (head := _HEADING.match(line[:HEADING_CHARS])):
             yield len(head[1]), _LINK.sub(r"\1", head[2])[:TITLE_CHARS], at
         at += len(line) + 1
 
 
 def _titles(lines: Sequence[str]) -> list[str]:
     """The title under which each line stands."""
-    text = "\n".join(lines)
-    heads = {text.count("\n", 0, at): title for _, title, at in _heads(text)}
-    titles, current = [], ""
-    for index in range(len(lines)):
-        current = heads.get(index, current)
+    heads = {at: title for _, title, at in _heads("\n".join(lines))}
+    titles, current, at = [], "", 0
+    for line in lines:
+        current = heads.get(at, current)
         titles.append(current)
+        at += len(line) + 1
     return titles
 
 

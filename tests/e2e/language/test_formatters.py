@@ -286,3 +286,8 @@ def test_only_settings_inside_the_workspace_count(tmp_path: Path) -> None:
     inner.mkdir()
     assert asked_for(str(tmp_path), "inner/a.py") is not None
     assert asked_for(str(inner), "a.py") is None
+
+
+def test_a_pipe_in_place_of_settings_keeps_nobody_waiting(tmp_path):
+    os.mkfifo(tmp_path / "pyproject.toml")
+    assert asked_for(str(tmp_path), "a.py") is None

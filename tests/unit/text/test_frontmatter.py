@@ -168,3 +168,10 @@ def test_no_head_takes_long(head_text):
     started = time.process_time()
     assert isinstance(head(head_text).fields, dict)
     assert time.process_time() - started < 2.0
+
+
+def test_no_row_of_spaces_takes_long():
+    started = time.perf_counter()
+    found = read_frontmatter(f"---\na{' ' * 60_000}b\nname   : x\n---\n")
+    assert time.perf_counter() - started < 1
+    assert found.fields == {"name": "x"}

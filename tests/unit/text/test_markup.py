@@ -84,3 +84,27 @@ def test_what_nobody_calls_a_page_is_one_by_its_beginning():
 
 def test_marks_of_engines_go_and_signs_stay():
     assert without_tags("a <strong>b</strong> &lt;c&gt; 1 < 2") == "a b <c> 1 < 2"
+
+
+def test_a_title_may_hold_what_looks_like_a_tag():
+    assert title_of("<head><title lang=en>List<T> &amp; co</title>") == "List<T> & co"
+
+
+@pytest.mark.parametrize("text", ["<!---->" * 580, "<!--" * 1_000, "<!-- -- -->\n" * 300])
+def test_no_heap_of_comments_takes_long_to_tell_from_a_page(text):
+    started = time.perf_counter()
+    assert not looks_like_html(text)
+    assert time.perf_counter() - started < 1
+
+
+@pytest.mark.parametrize("text", ["<title " * 9_000, "<title>" * 9_000, "<title>" + "<" * 60_000])
+def test_no_heap_of_titles_takes_long(text):
+    started = time.perf_counter()
+    assert title_of(text) == ""
+    assert time.perf_counter() - started < 1
+
+
+def test_no_cell_takes_long_to_tell_from_line_numbers():
+    started = time.perf_counter()
+    converted("<table><tr><td " + "linenos " * 20_000, "markdown")
+    assert time.perf_counter() - started < 2

@@ -1,5 +1,6 @@
 """Scoping: a formatter's work, as far as an edit goes."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,3 +48,8 @@ def test_a_formatter_moves_words_and_respells_a_few():
     assert same_words("import b\nimport a\n", "import a\nimport b\n")
     assert not same_words("def f():\n    return compute(1, 2, 3)\n" * 5, "")
     assert not same_words("a b c d e f g h", "error: could not read the settings of this project")
+
+
+@pytest.mark.parametrize("gone", ["", "\n", "# nothing\n"])
+def test_nothing_is_no_formatting_of_a_few_words(gone):
+    assert not same_words("x = 1\n", gone)

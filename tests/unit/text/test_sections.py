@@ -1,5 +1,7 @@
 """Parts of a long text, by heading, by words and by size."""
 
+import time
+
 import pytest
 
 from handtools.text.sections import contents, cost, cursor, mentions, named, portion, resumed, sections
@@ -88,3 +90,13 @@ def test_a_portion_ends_with_a_line_where_it_can():
 
 def test_a_long_text_costs_what_its_pieces_cost():
     assert abs(cost("some words here " * 20_000) - estimate("some words here " * 20_000)) <= 10
+
+
+@pytest.mark.parametrize(
+    "text", ["# a\n" * 50_000, "# [" * 20_000, f"# a{' #' * 20_000}b", f"# a{' ' * 40_000}b"]
+)
+def test_no_page_is_made_of_so_many_headings_that_it_takes_long(text):
+    started = time.perf_counter()
+    sections(text)
+    mentions(f"{text}\nend", "end")
+    assert time.perf_counter() - started < 3

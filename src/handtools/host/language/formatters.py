@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -171,6 +172,8 @@ def _says(folder: str, setting: Setting) -> bool:
     path = os.path.join(folder, setting.name)
     try:
         facts = os.stat(path)
+        if not stat.S_ISREG(facts.st_mode):
+            return False  # a pipe would keep whoever opens it
         return _matches(path, setting.says, facts.st_mtime_ns, facts.st_size)
     except OSError:
         return False

@@ -98,6 +98,9 @@ async def exchange(
         raise TimedOut(f"{url.host} did not answer within {limits.connect:g} s.") from error
     except httpcore2.TimeoutException as error:
         raise TimedOut(f"{url.host} said nothing for {limits.silence:g} s.") from error
+    except httpcore2.LocalProtocolError:
+        # Its words quote what was to be sent, and there may be a key in it.
+        raise Unreachable(f"{url.host} can't be asked: the request can't be sent as it is.") from None
     except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as error:
         reason = str(error).strip().rstrip(".") or "the connection broke"
         raise Unreachable(f"{url.host} can't be reached: {reason}.") from error

@@ -13,6 +13,7 @@ from handtools.core.web import Answer, Request
 from handtools.host.store import FolderStore
 from handtools.host.web import rendering
 from handtools.host.web.answers import ACCEPTS
+from handtools.host.web.connecting import Sent, exchange
 from handtools.host.web.keeping import Pages
 from handtools.host.web.limits import Limits
 from handtools.host.web.local_web import LocalWeb
@@ -274,3 +275,11 @@ def test_without_its_libraries_there_is_no_web(monkeypatch):
     assert LocalWeb().missing == ""
     monkeypatch.setattr("handtools.host.web.local_web.NEEDS", ("no_such_library",))
     assert "handtools-slim[web]" in LocalWeb().missing
+
+
+async def test_a_request_that_can_not_be_sent_is_not_quoted(serve):
+    url = read_url(f"http://127.0.0.1:{serve()}/")
+    sent = Sent(url=url, headers={"X-Key": "secret\nsecond"})
+    with pytest.raises(Unreachable) as refused:
+        await exchange(sent, ("127.0.0.1",), Limits(), None)
+    assert "secret" not in str(refused.value)

@@ -261,3 +261,16 @@ def test_what_is_set_up_wrongly_is_for_a_person_and_offers_nothing(given):
     web = LocalWeb(environment=given)
     assert web.engine is None
     assert not memory_toolbox(tools=[web_search], web=web).definitions()
+
+
+@pytest.mark.parametrize("key", [f"{KEY}\nsecond", f"{KEY}\0", f"{KEY}é"])
+@pytest.mark.parametrize(
+    "adapter", [each for each in ENGINES if each.variable and each.home], ids=lambda each: each.name
+)
+async def test_a_key_that_no_header_can_hold_is_refused_and_not_quoted(adapter, key):
+    web = LocalWeb(environment={adapter.variable: key})
+    assert web.engine is None
+    with pytest.raises(HostError) as refused:
+        chosen(web.environment)
+    assert adapter.variable in str(refused.value)
+    assert KEY not in str(refused.value)
