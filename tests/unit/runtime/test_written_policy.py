@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from handtools import Policy, UsageError
 from handtools.core.effects import Read
+from handtools.core.visits import Visit
+from handtools.runtime.policy import DEFAULTS
 from handtools.runtime.rules import PRIVATE, PROTECTED
 from handtools.runtime.written_policy import read_policy
 
@@ -47,7 +49,7 @@ def test_every_word_of_a_policy_can_be_written():
     assert [rule.name for rule in policy.rules[2:]] == ["migrations", "tests"]
     assert policy.rules[2].effects == {"change"}
     assert (policy.unattended, policy.tools, policy.block) == ("deny", "coding", ("jobs",))
-    assert policy.defaults == {"read": "allow", "change": "allow", "run": "deny", "visit": "ask"}
+    assert policy.defaults == DEFAULTS | {"run": "deny"}
     assert policy.excluded == ("vendor/**",)
     assert policy.hosts == ("docs.example.org",)
 
@@ -86,3 +88,11 @@ def test_what_can_not_be_meant_is_refused_with_the_name_of_the_file(text, told):
 def test_no_text_does_more_than_be_refused(text):
     with contextlib.suppress(UsageError):
         assert isinstance(read_policy(text, "p"), Policy)
+
+
+def test_a_rule_about_hosts_can_be_written():
+    text = '[[rule]]\nname = "pastes"\nverdict = "deny"\nhosts = ["*.paste.example"]\n'
+    policy = read_policy(text, "policy.toml")
+    assert policy.decide(Visit(host="a.paste.example", port=443), "fetch").rule == "pastes"
+    with pytest.raises(UsageError, match="is not a host"):
+        read_policy(text.replace("*.paste", "no host"), "policy.toml")
