@@ -54,6 +54,7 @@ from handtools.tools.find import find
 from handtools.tools.grep import grep
 from handtools.tools.jobs import jobs
 from handtools.tools.list import list_
+from handtools.tools.lsp import lsp
 from handtools.tools.multi_edit import multi_edit
 from handtools.tools.now import now
 from handtools.tools.patch import patch
@@ -69,7 +70,7 @@ READING: tuple[AnyTool, ...] = (read, grep, find, list_, think, now)
 CODING: tuple[AnyTool, ...] = (
     read, grep, find, list_, edit, multi_edit, patch, write, bash, jobs, undo, think, now
 )  # fmt: skip
-EVERYTHING: tuple[AnyTool, ...] = (*CODING, edit_agent, skill, fetch, web_search, attach, task)
+EVERYTHING: tuple[AnyTool, ...] = (*CODING, lsp, edit_agent, skill, fetch, web_search, attach, task)
 RUNNER = "HANDTOOLS_RUNNER"
 """In our environment: the runner of those who name none."""
 PLUGINS = "handtools.tools"

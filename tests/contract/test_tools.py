@@ -1,10 +1,13 @@
 """The contract of any tool, held by ours."""
 
 from handtools.core.callbacks import Callbacks
+from handtools.core.language import Answer as LanguageAnswer
+from handtools.core.language import Rewritten
 from handtools.core.web import Finding, HostWeb
 from handtools.runtime.policy import Policy
 from handtools.testing.commands import Answer, MemoryCommands
 from handtools.testing.contract import ToolContract
+from handtools.testing.language import MemoryLanguage
 from handtools.testing.web import MemoryWeb, Site
 from handtools.tools.attach import attach as attach_tool
 from handtools.tools.bash import bash as bash_tool
@@ -14,6 +17,7 @@ from handtools.tools.find import find as find_tool
 from handtools.tools.grep import grep as grep_tool
 from handtools.tools.jobs import jobs as jobs_tool
 from handtools.tools.list import list_ as list_tool
+from handtools.tools.lsp import lsp as lsp_tool
 from handtools.tools.multi_edit import multi_edit as multi_edit_tool
 from handtools.tools.now import now as now_tool
 from handtools.tools.patch import patch as patch_tool
@@ -174,3 +178,13 @@ class TestTask(ToolContract):
 
     def callbacks(self):
         return Callbacks(delegate=answered)
+
+
+class TestLsp(ToolContract):
+    tool = lsp_tool
+    files = {"a.py": b"total = 1\n"}
+    args = {"operation": "rename", "path": "a.py", "symbol": "total", "text": "whole"}
+
+    def language(self):
+        changed = Rewritten("a.py", b"total = 1\n", b"whole = 1\n")
+        return MemoryLanguage(answers={"rename": LanguageAnswer(server="memory", files=(changed,))})

@@ -19,7 +19,7 @@ import pytest
 from tests.shape.reading import ROOT
 
 BLOCK = re.compile(r"<!-- (run|prints) -->\n```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-SKIPPED = {".venv", ".git", "tests", "node_modules", ".pytest_cache", ".hypothesis"}
+SKIPPED = {".venv", ".ci", ".git", "tests", "node_modules", ".pytest_cache", ".hypothesis"}
 
 
 @dataclass(frozen=True)

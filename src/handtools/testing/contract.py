@@ -9,6 +9,7 @@ import anyio
 from handtools.core.call import Call
 from handtools.core.callbacks import Callbacks
 from handtools.core.cancel import CancelToken
+from handtools.core.language import HostLanguage
 from handtools.core.ports import HostCommands
 from handtools.core.result import Result
 from handtools.core.schema import schema
@@ -16,6 +17,7 @@ from handtools.core.tool import AnyTool
 from handtools.core.web import HostWeb
 from handtools.core.wire import result_from_json, result_to_json
 from handtools.host.commands.no_commands import NoCommands
+from handtools.host.language.no_language import NoLanguage
 from handtools.host.web.local_web import NoWeb
 from handtools.runtime.overflow import OUTPUT_BYTES
 from handtools.runtime.policy import Policy
@@ -50,6 +52,10 @@ class ToolContract:
     def commands(self) -> HostCommands:
         """The commands that the call needs."""
         return NoCommands()
+
+    def language(self) -> HostLanguage:
+        """The language servers that the call needs."""
+        return NoLanguage()
 
     def web(self) -> HostWeb:
         """The web that the call needs."""
@@ -119,8 +125,9 @@ class ToolContract:
 
     def _box(self, **options: Any) -> Toolbox:
         tools = [self.tool] if self.tool.name == undo.name else [self.tool, undo]
-        given = {"policy": self.policy, "callbacks": self.callbacks(), **options}
-        return memory_toolbox(self.files, tools=tools, commands=self.commands(), web=self.web(), **given)
+        machine = {"commands": self.commands(), "web": self.web(), "language": self.language()}
+        given = {"policy": self.policy, "callbacks": self.callbacks(), **machine, **options}
+        return memory_toolbox(self.files, tools=tools, **given)
 
     def _call(self, box: Toolbox, cancel: CancelToken | None = None) -> Result[Any]:
         return anyio.run(lambda: box.call(self.tool.name, self.args, cancel=cancel))

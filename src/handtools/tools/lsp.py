@@ -1,0 +1,183 @@
+"""Lsp: what language servers know about code, asked by the names that a model knows."""
+
+from pydantic import BaseModel, Field
+
+from handtools.core import finding
+from handtools.core.changes import Change, ChangeSet
+from handtools.core.context import Context
+from handtools.core.errors import InvalidInput, NotFound, Unavailable
+from handtools.core.language import Answer, Asking, Diagnostic, Place, Question
+from handtools.core.pointing import hits_of, spot
+from handtools.core.result import Result
+from handtools.core.reviewing import listed, unproved
+from handtools.core.searching import Gaps, Hit, Hits
+from handtools.core.tool import tool
+from handtools.text.cursors import BadCursor, parse
+
+PAGE = 50
+MAX_PAGE = 200
+MAX_TOKENS = 8_000
+HOVER_CHARS = 4_000
+_WHOLE: frozenset[Asking] = frozenset({"symbols", "workspace_symbols", "diagnostics", "actions"})
+"""What is not about one symbol."""
+
+
+class LspParams(BaseModel):
+    """What the model sends."""
+
+    operation: Asking = Field(description="What to ask.")
+    path: str = Field(
+        "", description="The file; may be empty for workspace_symbols and for diagnostics of the project."
+    )
+    symbol: str = Field("", description="Name of the symbol, such as `Reader.read`.")
+    line: int | None = Field(None, ge=1, description="Line it stands on.")
+    text: str = Field("", description="rename: new name; workspace_symbols: query; actions: title to make.")
+    limit: int = Field(PAGE, ge=1, le=MAX_PAGE, description="Answers on a page.")
+    cursor: str | None = Field(None, description="Where the last page ended.")
+
+
+class LspPlace(BaseModel):
+    """A place in the code."""
+
+    path: str
+    line: int
+    name: str = ""
+    kind: str = ""
+
+
+class LspError(BaseModel):
+    """One complaint."""
+
+    path: str
+    line: int
+    severity: str
+    message: str
+    code: str = ""
+
+
+class LspDetails(BaseModel):
+    """What programs get."""
+
+    server: str
+    places: list[LspPlace] = Field(default=[])
+    total: int = 0
+    text: str = ""
+    titles: list[str] = Field(default=[])
+    diagnostics: list[LspError] = Field(default=[])
+    unknown: list[str] = Field(default=[])
+    """Files of which nothing is proved."""
+    changed: list[str] = Field(default=[])
+    cursor: str | None = None
+
+
+@tool
+async def lsp(ctx: Context, params: LspParams) -> Result[LspDetails]:
+    """Ask the language server."""
+    answer = await ctx.language.ask(await _question(ctx, params))
+    if answer.files:
+        return await _rewritten(ctx, params, answer)
+    if params.operation == "hover":
+        text = answer.text[:HOVER_CHARS] or f"{answer.server} says nothing about it."
+        return Result(text, LspDetails(server=answer.server, text=answer.text[:HOVER_CHARS]))
+    if params.operation == "actions":
+        text = "\n".join(answer.titles) or f"{answer.server} offers nothing for that line."
+        return Result(text, LspDetails(server=answer.server, titles=list(answer.titles)))
+    if params.operation == "diagnostics":
+        return _diagnosed(answer)
+    return await _placed(ctx, params, answer)
+
+
+async def _question(ctx: Context, params: LspParams) -> Question:
+    kind = params.operation
+    if not params.path:
+        if kind not in {"workspace_symbols", "diagnostics"}:
+            raise InvalidInput(f"`{kind}` needs a `path`.")
+        return Question(kind=kind, path="", text=params.text or params.symbol)
+    facts = await ctx.files.facts(params.path)
+    if facts is None or facts.kind != "file":
+        raise NotFound(f"There is no file `{params.path}`.", hint="Look for it with `find`.")
+    if missing := ctx.language.missing(params.path):
+        raise Unavailable(missing)
+    text = params.text or (params.symbol if kind == "workspace_symbols" else "")
+    if kind == "rename" and not text:
+        raise InvalidInput("`rename` needs the new name in `text`.")
+    if kind in _WHOLE:
+        if kind == "actions" and params.line is None:
+            raise InvalidInput("`actions` needs a `line`.")
+        return Question(kind=kind, path=params.path, line=params.line or 0, text=text)
+    if not params.symbol:
+        raise InvalidInput(f"`{kind}` needs a `symbol`.")
+    data = await ctx.files.read(params.path)
+    place = await spot(ctx.syntax, params.path, data, params.symbol, params.line)
+    return Question(kind=kind, path=params.path, line=place.line, column=place.column, text=text)
+
+
+async def _rewritten(ctx: Context, params: LspParams, answer: Answer) -> Result[LspDetails]:
+    changes = [Change.of(file.path, before=file.before, after=file.after) for file in answer.files]
+    await ctx.files.apply(
+        ChangeSet.of(*changes, note=f"{params.operation} {params.symbol} {params.text}".strip())
+    )
+    paths = sorted(file.path for file in answer.files)
+    done = (
+        f"Renamed `{params.symbol}` to `{params.text}`"
+        if params.operation == "rename"
+        else f"Made: {params.text}"
+    )
+    said = [f"{done} in {len(paths)} file{'s' * (len(paths) > 1)}:", *paths, *answer.notes]
+    return Result("\n".join(said), LspDetails(server=answer.server, changed=paths))
+
+
+def _diagnosed(answer: Answer) -> Result[LspDetails]:
+    found = [each for verdict in answer.verdicts for each in verdict.diagnostics]
+    unknown = [verdict for verdict in answer.verdicts if verdict.standing == "unknown"]
+    said = []
+    for severity in ("error", "warning"):
+        some = [each for each in found if each.severity == severity]
+        said += [f"{len(some)} {severity}{'s' * (len(some) != 1)} ({answer.server})."] if some else []
+        for path in dict.fromkeys(each.path for each in some):
+            said += listed([each for each in some if each.path == path])
+    if len(unknown) < len(answer.verdicts) and not said:
+        said.append(f"No errors or warnings ({answer.server}).")
+    said += [unproved(verdict) for verdict in unknown]
+    details = LspDetails(
+        server=answer.server,
+        diagnostics=[_complaint(each) for each in found],
+        unknown=[verdict.path for verdict in unknown],
+        total=len(found),
+    )
+    return Result("\n".join([*said, *answer.notes]) or "No file is known yet.", details)
+
+
+def _complaint(each: Diagnostic) -> LspError:
+    return LspError(
+        path=each.path, line=each.line, severity=each.severity, message=each.message, code=each.code
+    )
+
+
+async def _placed(ctx: Context, params: LspParams, answer: Answer) -> Result[LspDetails]:
+    if not answer.places:
+        return Result(f"{answer.server} knows none.", LspDetails(server=answer.server))
+    try:
+        cursor = parse(params.cursor) if params.cursor else None
+    except BadCursor as problem:
+        raise InvalidInput(f"`cursor`: {problem}.", hint="Leave it out to start again.") from None
+    hits = await hits_of(ctx.search, answer.places)
+    page = finding.page(Hits(tuple(hits), Gaps()), ".", offset=0, cursor=cursor, limit=params.limit)
+    seen = await finding.sights(ctx.search, ctx.syntax, page.hits, 0)
+    text, shown = finding.fitted(seen, MAX_TOKENS)
+    more = page.start + shown < len(hits)
+    known = {(place.path, place.line): place for place in answer.places}
+    details = LspDetails(
+        server=answer.server,
+        places=[_place(known.get((hit.path, hit.line)), hit) for hit in page.hits[:shown]],
+        total=len(hits),
+        cursor=page.after(shown) if more else None,
+    )
+    notes = [f"Showing {shown} of {len(hits)} ({answer.server}).", *answer.notes]
+    notes += [f"Next page: cursor={details.cursor}."] if details.cursor else []
+    return Result(f"{text}\n({' '.join(notes)})", details)
+
+
+def _place(place: Place | None, hit: Hit) -> LspPlace:
+    known = place or Place(hit.path, hit.line, 0, hit.line)
+    return LspPlace(path=hit.path, line=hit.line, name=known.name, kind=known.kind)
