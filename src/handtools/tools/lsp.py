@@ -166,7 +166,8 @@ async def _placed(ctx: Context, params: LspParams, answer: Answer) -> Result[Lsp
     seen = await finding.sights(ctx.search, ctx.syntax, page.hits, 0)
     text, shown = finding.fitted(seen, MAX_TOKENS)
     more = page.start + shown < len(hits)
-    known = {(place.path, place.line): place for place in answer.places}
+    # A line may hold several, a function and its parameters, say: the first is what the line is about.
+    known = {(place.path, place.line): place for place in reversed(answer.places)}
     details = LspDetails(
         server=answer.server,
         places=[_place(known.get((hit.path, hit.line)), hit) for hit in page.hits[:shown]],

@@ -120,7 +120,9 @@ class Client:
 
     def offers(self, capability: str, method: str) -> bool:
         """Whether it can do something."""
-        return bool(self.capabilities.get(capability)) or self.registered(method) is not None
+        # An empty object is a yes: there is nothing to say about how.
+        given = self.capabilities.get(capability)
+        return given not in (None, False) or self.registered(method) is not None
 
     def registered(self, method: str) -> Message | None:
         """The options of an ability that it announced after it was greeted."""

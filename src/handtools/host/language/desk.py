@@ -185,8 +185,10 @@ async def _wait_for_starts(work: Sequence[tuple[Reviewer, "asyncio.Task[None]"]]
 
     async def until(reviewer: Reviewer, task: "asyncio.Task[None]") -> None:
         ready = asyncio.create_task(reviewer.ready.wait())
-        await asyncio.wait([ready, task], return_when=asyncio.FIRST_COMPLETED)
-        ready.cancel()
+        try:
+            await asyncio.wait([ready, task], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ready.cancel()
 
     pending = [asyncio.create_task(until(*each)) for each in work if not each[0].ready.is_set()]
     if pending:
