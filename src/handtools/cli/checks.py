@@ -19,7 +19,6 @@ State = Literal["ok", "missing", "broken"]
 
 CHECKED_BYTES = 64 << 20
 """A larger journal is read through only when that is asked for."""
-SERVERS = ("pyright-langserver", "typescript-language-server", "gopls", "rust-analyzer", "clangd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +212,17 @@ def _programs() -> Iterator[Finding]:
         yield Finding("rg", "ok", search)
     else:
         yield Finding("rg", "missing", "no tool of today needs it; searching will", "Install ripgrep.")
-    servers = [name for name in SERVERS if _which(name)]
-    if servers:
-        yield Finding("servers", "ok", f"{', '.join(servers)} present; language tools are not built yet")
-    else:
-        yield Finding("servers", "missing", "no language server is here; no tool of today needs one")
+    yield _servers()
+
+
+def _servers() -> Finding:
+    from handtools.host.language.servers import SERVERS
+
+    found = [server.name for server in SERVERS if _which(server.command[0])]
+    step = "`handtools doctor --language` has versions, and how to install others."
+    if found:
+        return Finding("servers", "ok", f"{', '.join(found)}: errors after a change, and lsp", step)
+    return Finding("servers", "missing", "no language server is here: changes are not checked", step)
 
 
 def _plugins() -> Iterator[Finding]:

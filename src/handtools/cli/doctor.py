@@ -21,6 +21,9 @@ def doctor(
     mcp: Annotated[
         bool, typer.Option("--mcp", help="Start the MCP server, and look at the clients, instead.")
     ] = False,
+    language: Annotated[
+        bool, typer.Option("--language", help="Look at language servers, instead.")
+    ] = False,
     as_json: options.AsJson = False,
     workspace: options.Workspace = options.HERE,
 ) -> None:
@@ -34,6 +37,10 @@ def doctor(
         from handtools.cli.mcp_checks import mcp_findings
 
         found = list(mcp_findings(workspace))
+    elif language:
+        from handtools.cli.language_checks import language_findings
+
+        found = list(language_findings(workspace))
     else:
         found = list(findings(workspace, deep=deep))
     broken = [finding.name for finding in found if finding.state == "broken"]

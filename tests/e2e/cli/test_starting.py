@@ -1,6 +1,7 @@
 """Starting: what help costs, what a large record costs, what a broken part looks like."""
 
 import contextlib
+import json
 import os
 import select
 import signal
@@ -235,3 +236,13 @@ def test_the_policy_file_is_obeyed(shell, tmp_path):
     broken = shell.run("call", "now", HANDTOOLS_POLICY=str(policy))
     assert broken.code == 1
     assert "which means nothing" in broken.err
+
+
+def test_doctor_lists_language_servers_with_versions_and_how_to_get_those_that_are_missing(shell):
+    ran = shell.run("doctor", "--language", "--json")
+    rows = {row["name"]: row for row in json.loads(ran.out)["findings"]}
+    assert rows["ruff"]["state"] == "ok"
+    assert "ruff " in rows["ruff"]["told"]
+    missing = [row for name, row in rows.items() if row["state"] == "missing" and name != "switch"]
+    assert all("install" in row["step"] or "rustup" in row["step"] for row in missing)
+    assert "HANDTOOLS_LANGUAGE is off" in rows["switch"]["told"]

@@ -78,7 +78,7 @@ class LocalLanguage:
         found = []
         for server, program in listed(self._table, self._finder):
             names = tuple(dict.fromkeys(server.languages.values()))
-            version = _version(program) if program else ""
+            version = _version(server, program) if program else ""
             found.append(Speaker(server.name, names, program, version, server.install))
         return found
 
@@ -88,12 +88,17 @@ class LocalLanguage:
             self._desk.close()
 
 
-def _version(program: str) -> str:
-    """The first line of what a program says about itself."""
-    for argument in ("--version", "version"):
+def _version(server: Server, program: str) -> str:
+    """The first line of what a program says about itself; empty when it does not run."""
+    other = (
+        [os.path.join(os.path.dirname(program), server.version[0]), *server.version[1:]]
+        if server.version
+        else []
+    )
+    for command in (other, [program, "--version"], [program, "version"]):
         try:
-            done = subprocess.run(
-                [program, argument],
+            done = command and subprocess.run(
+                command,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -102,7 +107,6 @@ def _version(program: str) -> str:
             )
         except (OSError, subprocess.TimeoutExpired):
             continue
-        said = (done.stdout or done.stderr).strip()
-        if done.returncode == 0 and said:
-            return said.splitlines()[0]
-    return "?"
+        if done and done.returncode == 0 and done.stdout.strip():
+            return done.stdout.strip().splitlines()[0]
+    return ""

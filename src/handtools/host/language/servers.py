@@ -36,6 +36,8 @@ class Server:
     """Whether it knows the users of a name for sure only in files that are open."""
     start_seconds: float = 2.0
     """How long a change waits for it when it is not running yet."""
+    version: tuple[str, ...] = ()
+    """The command that says its version, where the program itself does not."""
     least_version: int = 0
     """The first major version that can be used, where older ones have another meaning."""
 
@@ -59,6 +61,7 @@ SERVERS: tuple[Server, ...] = (
         name="pyright",
         languages=_PYTHON,
         command=("pyright-langserver", "--stdio"),
+        version=("pyright", "--version"),
         markers=("pyrightconfig.json", *_PYTHON_ROOTS),
         chosen_by=("pyrightconfig.json", "pyproject.toml#tool.pyright"),
         install="pip install 'pyright[nodejs]'",
@@ -69,6 +72,7 @@ SERVERS: tuple[Server, ...] = (
         name="basedpyright",
         languages=_PYTHON,
         command=("basedpyright-langserver", "--stdio"),
+        version=("basedpyright", "--version"),
         markers=("pyrightconfig.json", *_PYTHON_ROOTS),
         chosen_by=("pyproject.toml#tool.basedpyright",),
         install="pip install basedpyright",
