@@ -29,7 +29,7 @@ def holding(code):
 
 def over(limits, children):
     limits._counted = 0.0  # as if the last count were long ago
-    return limits.look([child.pid for child in children])
+    return limits.look(lambda: [child.pid for child in children])
 
 
 def ended(children):
@@ -55,8 +55,8 @@ children = [os.fork() for _ in range(2)]
     try:
         with open(f"/proc/{parent.pid}/task/{parent.pid}/children") as file:
             pids = [parent.pid, *map(int, file.read().split())]
-        assert watch(memory=150 << 20).look(pids) == ""
-        assert watch(memory=40 << 20).look(pids) == "memory"
+        assert watch(memory=150 << 20).look(lambda: pids) == ""
+        assert watch(memory=40 << 20).look(lambda: pids) == "memory"
     finally:
         for pid in pids[1:]:
             os.kill(pid, 9)
@@ -91,6 +91,6 @@ def test_a_layer_that_is_gone_is_not_over(tmp_path):
 
 def test_it_looks_again_soon_but_not_all_the_time(tmp_path):
     limits = watch(layer=tmp_path)
-    limits.look([])
+    limits.look(list)
     assert 0 < limits.due - time.monotonic() <= LONGEST
     assert limits.due - time.monotonic() > SHORTEST / 2

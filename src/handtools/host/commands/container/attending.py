@@ -194,7 +194,7 @@ class _Bout:
             ready = {fd for fd, _ in waiting.poll(max(until - time.monotonic(), 0) * 1000 + 1)}
             now = time.monotonic()
             if watch and now >= watch.due and self.container:
-                self.over = watch.look(self.container.others())
+                self.over = watch.look(self.container.others)
             if self.line.fileno() in ready or self.over:
                 return "end"
             if stream.fileno() in ready and not self._carry(stream):

@@ -100,7 +100,7 @@ class Supervisor:
     def _look(self) -> None:
         child = self.child
         if child and child.watch and time.monotonic() >= child.watch.due:
-            child.over = child.watch.look(below(self.group))
+            child.over = child.watch.look(lambda: below(self.group))
             if child.over:
                 self.settle(gently=False)
 

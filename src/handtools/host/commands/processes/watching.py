@@ -9,7 +9,7 @@ import math
 import os
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cache
@@ -63,18 +63,19 @@ class Watch:
         layer = order["layer"] or ("", "", 0, 0)
         return cls(memory, order["places"], *layer) if memory or layer[0] else None
 
-    def look(self, pids: Sequence[int]) -> Over:
-        """What is over its limit now."""
+    def look(self, tree: Callable[[], Sequence[int]]) -> Over:
+        """What is over its limit now; the processes are asked for only when they matter."""
         began = time.monotonic()
-        over = self._memory_over(pids) or self._layer_over(pids)
+        over = self._memory_over(tree) or self._layer_over(tree)
         now = time.monotonic()
         pause = min((now - began) * SHARE, self._room / RATE)
         self.due = now + min(max(pause, SHORTEST), LONGEST)
         return over
 
-    def _memory_over(self, pids: Sequence[int]) -> Over:
+    def _memory_over(self, tree: Callable[[], Sequence[int]]) -> Over:
         if self.memory is None:
             return ""
+        pids = tree()
         beside = _in_places(pids, self.places) + _nameless(pids, {_memory_device()})
         # Pages that several share count for each at first, and only then for all together.
         self._room = self.memory - beside - sum(map(_resident, pids))
@@ -82,11 +83,12 @@ class Watch:
             self._room = self.memory - beside - sum(map(_proportional, pids))
         return "memory" if self._room < 0 else ""
 
-    def _layer_over(self, pids: Sequence[int]) -> Over:
+    def _layer_over(self, tree: Callable[[], Sequence[int]]) -> Over:
         if not self.layer or not self._fuller():
             return ""
         began = time.monotonic()
         files, size = _counted(self.layer, self.files)
+        pids = tree()
         size += _nameless(pids, set(_devices(pids, self.seen_at)))
         self._counted = time.monotonic()
         self._costs = self._counted - began
