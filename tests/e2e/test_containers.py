@@ -248,9 +248,9 @@ state = Path({str(tmp_path / "state")!r})
 commands = LocalCommands({str(root)!r}, state=state, outputs=FolderStore(state / "o"), runner="container")
 script = "trap '' TERM HUP; setsid sleep {token}1 & (setsid nohup sleep {token}2 &); echo up > up; sleep {token}3"
 async def main():
-    start = dict(call=Call(tool="bash", args={{}}), private=(), read_only=())
-    await commands.start(Command(script="sleep {token}4"), description="", **start)
-    await commands.run(Command(script=script), show=print, **start)
+    start = dict(call=Call(tool="bash", args={{}}), show=print, private=(), read_only=())
+    await commands.start(Command(script="sleep {token}4"), description="", settle=lambda ran: ran.exit, **start)
+    await commands.run(Command(script=script), **start)
 anyio.run(main)
 """
     owner = subprocess.Popen([sys.executable, "-c", program], env=os.environ | {"PYTHONPATH": str(SRC)})
