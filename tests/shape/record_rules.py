@@ -21,10 +21,7 @@ SIZES = {
 }
 IDS = [f"R-{part}-{number:02}" for part, size in SIZES.items() for number in range(1, size + 1)]
 
-PLANNED = {
-    "R-ED-11",
-    "R-LS-02",
-}  # fmt: skip
+PLANNED: set[str] = set()
 """What is not built yet. Take an id out when it lands; its row must then name a test."""
 
 
