@@ -1,6 +1,7 @@
 """Callbacks: what only the program around us can do. A tool that needs one is offered when it is there."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -57,3 +58,14 @@ class Callbacks:
     def has(self, need: Need | None) -> bool:
         """Whether what a tool needs of the program around us was supplied; an engine is the machine's."""
         return need is None or need == "engine" or getattr(self, need) is not None
+
+
+@asynccontextmanager
+async def letting_go(answer: AsyncIterator[str]) -> AsyncIterator[None]:
+    """A model whose answer is not read to its end lets go of its connection."""
+    try:
+        yield
+    finally:
+        close = getattr(answer, "aclose", None)
+        if close is not None:
+            await close()

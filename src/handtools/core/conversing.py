@@ -1,17 +1,15 @@
 """Conversing: a model carries out instructions on one file, its edits taken up while it still writes."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from handtools.core.callbacks import Model
+from handtools.core.callbacks import Model, letting_go
 from handtools.core.changes import ChangeSet
 from handtools.core.drafts import Draft, refusal
 from handtools.core.errors import InvalidInput, NoMatch, TooLarge
 from handtools.core.ports import Files, Progress
 from handtools.text.edit_asking import Lines, Sight, meant_lines, question, united
 from handtools.text.edit_stream import Cannot, EditStream, Located, Malformed, Marks, Pair, Piece, Show
-from handtools.text.editing import already_around
+from handtools.text.editing import already_around, whole_lines
 from handtools.text.lines import count, line_at, split
 from handtools.text.matching import Refused
 from handtools.text.tokens import estimate
@@ -68,7 +66,7 @@ class Conversation:
 
     async def _carry_over(self, fresh: Draft) -> None:
         for pair in self.made:
-            outcome = await fresh.replace(None, pair.old, pair.new)
+            outcome = await fresh.replace(None, whole_lines(fresh.body, pair.old, pair.new), pair.new)
             if isinstance(outcome, Refused):
                 where = "Nothing was written. The file was changed meanwhile: "
                 raise refusal(outcome, where, old="the old text", new="the new text")
@@ -78,7 +76,8 @@ class Conversation:
         """One answer, taken up as it comes; what is still open after it."""
         asked = question(self._sight(), self.instructions, self._marks, before=so_far)
         stream, chars, open_points = EditStream(self._marks), 0, list[str]()
-        async with _closing(self.model(asked)) as answer:
+        answer = self.model(asked)
+        async with letting_go(answer):
             async for text in answer:
                 chars += len(text)
                 if chars > ANSWER_CHARS:
@@ -119,7 +118,7 @@ class Conversation:
                 "The new text is there already, around the old one. To have it once more, copy more lines."
             )
             return [f"Refused:\n{self._marks.pair(pair.old, pair.new)}\n{why}"]
-        outcome = await self.draft.replace(None, pair.old, pair.new)
+        outcome = await self.draft.replace(None, whole_lines(self.draft.body, pair.old, pair.new), pair.new)
         if isinstance(outcome, Refused):
             why = str(refusal(outcome, old="the old text", new="the new text"))
             return [f"Refused:\n{self._marks.pair(pair.old, pair.new)}\n{why}"]
@@ -152,14 +151,3 @@ class Conversation:
         meant = meant_lines(lines, self.instructions, most=SHOWN_LINES)
         windows = united((*meant, *self._wanted))
         return Sight(path=self.draft.path, lines=lines, outline=self.outline, windows=windows)
-
-
-@asynccontextmanager
-async def _closing(answer: AsyncIterator[str]) -> AsyncIterator[AsyncIterator[str]]:
-    """An answer that is not read to its end lets go of its connection."""
-    try:
-        yield answer
-    finally:
-        close = getattr(answer, "aclose", None)
-        if close is not None:
-            await close()

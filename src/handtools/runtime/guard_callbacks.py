@@ -1,7 +1,7 @@
 """Guarded callbacks: what a tool holds instead of what the program around us supplied."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -9,7 +9,7 @@ from functools import partial
 
 from anyio import to_thread
 
-from handtools.core.callbacks import Attachment, Callbacks, Delegate, Deliver, Errand
+from handtools.core.callbacks import Attachment, Callbacks, Delegate, Deliver, Errand, Model, letting_go
 from handtools.core.changes import digest
 from handtools.core.effects import Delivery, Handover
 from handtools.core.errors import CallbackFailed, HandtoolsError, InvalidInput
@@ -24,12 +24,13 @@ _depth: ContextVar[int] = ContextVar("errands around this call", default=0)
 
 def guarded(callbacks: Callbacks, files: GuardedFiles) -> Callbacks:
     """The same callbacks for one call: judged first, done once, their failures told."""
-    if callbacks.deliver is None and callbacks.delegate is None:
+    if callbacks == Callbacks():
         return callbacks
     return replace(
         callbacks,
         deliver=callbacks.deliver and partial(_deliver, callbacks.deliver, files),
         delegate=callbacks.delegate and partial(_delegate, callbacks.delegate, files),
+        model=callbacks.model and partial(_model, callbacks.model),
     )
 
 
@@ -66,6 +67,17 @@ async def _delegate(delegate: Delegate, files: GuardedFiles, errand: Errand) -> 
         _depth.reset(around)
 
 
+async def _model(model: Model, prompt: str) -> AsyncIterator[str]:
+    """What the model writes. Its own failures are told without their words: a client's may hold its key."""
+    with _told("The model that carries out edits failed", quoted=False):
+        answer = model(prompt)
+        async with letting_go(answer):
+            async for text in answer:
+                if not isinstance(text, str):
+                    raise TypeError(f"the model wrote a {type(text).__name__}, not text")
+                yield text
+
+
 def _depth_of(files: GuardedFiles) -> int:
     """How deep the errand is in which a call is made: known by the call that gave it, also in another process."""
     parent = files.call.parent
@@ -92,7 +104,7 @@ async def _once(files: GuardedFiles, name: str, act: Callable[[], Awaitable[str]
 
 
 @contextmanager
-def _told(said: str) -> Iterator[None]:
+def _told(said: str, *, quoted: bool = True) -> Iterator[None]:
     """A failure of the program around us, as the model is told of it; the program finds it in its log."""
     try:
         yield
@@ -100,6 +112,7 @@ def _told(said: str) -> Iterator[None]:
         if isinstance(failure, HandtoolsError) or not isinstance(failure, Exception):
             raise
         log.warning("%s", said, exc_info=failure)
-        reason = " ".join(f"{type(failure).__name__}: {failure}".split())[:300]
+        words = f": {failure}" if quoted else ""
+        reason = " ".join(f"{type(failure).__name__}{words}".split())[:300]
         hint = "Tell the person, and go on without it."
         raise CallbackFailed(f"{said}: {reason}.", hint=hint) from failure

@@ -56,6 +56,14 @@ def _nearly(body: str, found: Applied) -> Refused:
     )
 
 
+def whole_lines(body: str, old: str, new: str) -> str:
+    """The old text with its line end, where nothing shall be left of lines that it names whole."""
+    if new or not old or old.endswith("\n"):
+        return old
+    text, lone = (lines.adopt(each, "\n") for each in (body, old))
+    return f"{old}\n" if f"\n{text}".count(f"\n{lone}\n") == 1 == text.count(lone) else old
+
+
 def already_around(body: str, old: str, new: str) -> bool:
     """Whether the old text is there only within the new one: an insertion that was made looks so."""
     body, old, new = (lines.adopt(text, "\n") for text in (body, old, new))

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import time
 import tomllib
@@ -16,9 +15,7 @@ LOOK_AGAIN = 30.0
 """Seconds for which what was not found is not looked for again."""
 _LOCAL = (".venv/bin", "venv/bin", "node_modules/.bin")
 _ROLES: tuple[Role, ...] = ("checker", "linter")
-_SHEBANG_BYTES = 256
 _REMEMBERED = 4096
-_PACKAGES = "node_modules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,61 +114,6 @@ class Finder:
             chosen = any(_is_set(spoken.root, each) for each in spoken.server.chosen_by)
             self._wanted[key] = (chosen, time.monotonic())
         return chosen
-
-
-def readable(program: str) -> list[str]:
-    """Folders that a program needs in order to run: where it lies, what it is a link to, what interprets it."""
-    found: list[str] = []
-    for path in _chain(program):
-        folder = os.path.dirname(path)
-        if os.path.basename(folder) == "bin":
-            folder = os.path.dirname(folder)
-        if _PACKAGES in Path(path).parts:
-            folder = path[: path.rindex(_PACKAGES) + len(_PACKAGES)]
-        found.append(folder)
-    return list(dict.fromkeys(found))
-
-
-def packages(program: str) -> str:
-    """The folder of packages that a program of npm lies in; empty for others."""
-    for path in _chain(program):
-        if _PACKAGES in Path(path).parts:
-            return path[: path.rindex(_PACKAGES) + len(_PACKAGES)]
-    return ""
-
-
-def _chain(program: str) -> Iterator[str]:
-    """A program, where its links lead, and its interpreter likewise."""
-    yield program
-    real = os.path.realpath(program)
-    yield real
-    yield from (str(parent) for parent in _targets(program))
-    interpreter = _interpreter(real)
-    if interpreter and interpreter != program:
-        yield from _chain(interpreter)
-
-
-def _targets(program: str) -> Iterator[Path]:
-    """Every stop on the way of a link."""
-    path = Path(program)
-    for _ in range(40):
-        if not path.is_symlink():
-            return
-        path = Path(os.path.normpath(path.parent / path.readlink()))
-        yield path
-
-
-def _interpreter(program: str) -> str | None:
-    try:
-        with open(program, "rb") as file:
-            first = file.read(_SHEBANG_BYTES).split(b"\n", 1)[0]
-    except OSError:
-        return None
-    match = re.match(rb"#!\s*(\S+)(?:\s+(\S+))?", first)
-    if not match:
-        return None
-    named, argument = os.fsdecode(match[1]), os.fsdecode(match[2] or b"")
-    return shutil.which(argument) if os.path.basename(named) == "env" and argument else named
 
 
 def _major(program: str) -> int:

@@ -1,5 +1,6 @@
 """Formatting on this machine: the project's formatter over the bytes of a change, confined, in bounded time."""
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 SECONDS = 5.0
 MOST_BYTES = 2_000_000
+REMEMBERED = 4_096
 
 
 class Unformatted(Exception):
@@ -54,7 +56,7 @@ class LocalFormatters:
         self._given = runner
         self._seconds = seconds
         self._clean: dict[str, bytes] = {}
-        """What a file was when it was last known to be formatted."""
+        """Digests of files as they were when they were last known to be formatted."""
 
     @cached_property
     def _runner(self) -> "Runner":
@@ -87,11 +89,11 @@ class LocalFormatters:
         """The bytes as they should be: all that the formatter does where the file was clean, else a part."""
         formatted = await self._run(job, after)
         if formatted == after:
-            self._clean[job.path] = after
+            self._keep(job.path, after)
             return after
         await self._check(job.path, after, formatted)
         if before is None or await self._was_clean(job, before):
-            self._clean[job.path] = formatted
+            self._keep(job.path, formatted)
             return formatted
         source = decode(after)
         near = scoped(decode(before).body, source.body, decode(formatted).body)
@@ -101,8 +103,13 @@ class LocalFormatters:
             raise Unformatted("would change more than this edit")
         return part
 
+    def _keep(self, path: str, data: bytes) -> None:
+        if len(self._clean) >= REMEMBERED:
+            self._clean.clear()
+        self._clean[path] = _digest(data)
+
     async def _was_clean(self, job: _Job, before: bytes) -> bool:
-        if self._clean.get(job.path) == before:
+        if self._clean.get(job.path) == _digest(before):
             return True
         try:
             return await self._run(job, before) == before
@@ -126,7 +133,9 @@ class LocalFormatters:
             raise Unformatted(f"took longer than {self._seconds:g} s")
         path = os.path.join(self._root, job.path)
         argv = (job.program, *(part.replace("{path}", path) for part in job.formatter.argv))
-        program = Filter(argv, self._root, job.folder, job.private, program_folders(job.program))
+        program = Filter(
+            argv, self._root, job.folder, job.private, program_folders(job.program, self._root)
+        )
         made, complaint = await filtered(self._runner, program, data, seconds)
         if complaint:
             raise Unformatted(complaint)
@@ -138,6 +147,10 @@ class LocalFormatters:
         if formatter.runs_code and not confined:
             return None
         return program_of(formatter, self._root, folder, ours_only=not confined)
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
 
 
 def _encoded(source: Source, text: str) -> bytes:

@@ -10,7 +10,8 @@ from handtools.host.commands.launching import Launch, Runner
 from handtools.host.commands.runners.standing import owner_of
 from handtools.host.language.child import Child
 from handtools.host.language.client import Client
-from handtools.host.language.finding import Spoken, packages, readable
+from handtools.host.language.finding import Spoken
+from handtools.host.language.programs import holds_home, interpreter_folders, packages, program_folders
 
 LASTING_SECONDS = 10 * 365 * 86400.0
 """A server has no time limit: it is ended when idle."""
@@ -29,11 +30,15 @@ def launch(spoken: Spoken, workspace: str, cache: Path, private: Sequence[str]) 
     layers = [os.environ[name] for name in _LAYERS if os.environ.get(name)]
     home = Path(os.environ.get("HOME", "/"))
     outside = [
-        *readable(spoken.program),
+        *program_folders(spoken.program, workspace),
         *(place for place in os.environ.get("PATH", "").split(os.pathsep) if place),
         *layers,
         *(str(home / each) for each in spoken.server.readable),
-        *_interpreters(Path(spoken.root)),
+        *(
+            folder
+            for name in (".venv", "venv")
+            for folder in interpreter_folders(os.path.join(spoken.root, name, "bin", "python"))
+        ),
     ]
     path = os.pathsep.join([os.path.dirname(spoken.program), os.environ.get("PATH", os.defpath)])
     more = {name: os.environ[name] for name in _LAYERS if os.environ.get(name)}
@@ -51,8 +56,8 @@ def launch(spoken: Spoken, workspace: str, cache: Path, private: Sequence[str]) 
             for each in dict.fromkeys(outside)
             if os.path.isdir(each)
             and not each.startswith(_SYSTEM)
-            and not home.is_relative_to(each)
-            and not Path(workspace).is_relative_to(each)
+            and not holds_home(each)
+            and not Path(workspace).is_relative_to(os.path.realpath(each))
         ),
         writable=(str(folder),),
         allowance=Allowance(seconds=LASTING_SECONDS, processes=4096),
@@ -69,14 +74,3 @@ async def started(spoken: Spoken, ready: Launch, runner: Runner) -> Client:
         await client.stop("it did not start")
         raise
     return client
-
-
-def _interpreters(root: Path) -> list[str]:
-    """Where the interpreter of a project's own environment comes from."""
-    found = []
-    for name in (".venv", "venv"):
-        python = root / name / "bin" / "python"
-        if python.exists():
-            real = os.path.realpath(python)
-            found.append(os.path.dirname(os.path.dirname(real)))
-    return found

@@ -1,53 +1,102 @@
-"""Programs: what must be readable for one to run where only the system's own folders are."""
+"""Programs: what must be readable for one to run where only the system's own folders are.
+
+A program of the project has no say in this: its first line, or a link, could name a folder of secrets.
+"""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
+
+_PACKAGES = "node_modules"
+_SHEBANG = re.compile(rb"#!\s*(\S+)(?:\s+(\S+))?")
+_SHEBANG_BYTES = 256
 
 
-def program_folders(program: str) -> tuple[str, ...]:
-    """The folders of a program and of what interprets it, each no larger than it must be."""
+def program_folders(program: str, root: str) -> tuple[str, ...]:
+    """The folders of a program, and of what interprets it, outside of the workspace."""
     found: list[str] = []
-    for path in _files(program):
+    for path in _trusted(program, os.path.realpath(root)):
         found += _around(path)
     return tuple(dict.fromkeys(found))
 
 
-def _files(program: str) -> Iterator[str]:
-    yield program
-    real = os.path.realpath(program)
-    yield real
-    interpreter = _interpreter(real)
-    if interpreter:
-        yield interpreter
-        yield os.path.realpath(interpreter)
+def interpreter_folders(python: str) -> tuple[str, ...]:
+    """Where the interpreter of a project's environment comes from, if our own path leads there too."""
+    prefix = os.path.dirname(os.path.dirname(os.path.realpath(python)))
+    ours = {os.path.realpath(place) for place in os.environ.get("PATH", "").split(os.pathsep) if place}
+    known = os.path.join(prefix, "bin") in ours and not holds_home(prefix)
+    return (prefix,) if known else ()
+
+
+def packages(program: str) -> str:
+    """The folder of packages that a program of npm lies in; empty for others."""
+    for path in _stops(program):
+        if _PACKAGES in Path(path).parts:
+            return path[: path.rindex(_PACKAGES) + len(_PACKAGES)]
+    return ""
+
+
+def holds_home(folder: str) -> bool:
+    """Whether the home folder lies in it: then far more than programs does."""
+    home = os.path.realpath(os.environ.get("HOME", "/"))
+    return Path(home).is_relative_to(os.path.realpath(folder))
+
+
+def _trusted(program: str, root: str) -> Iterator[str]:
+    """The program, where its links lead, and its interpreter; of a project's own only what our path says."""
+    named, through_path = _interpreter(os.path.realpath(program))
+    if not any(_inside(path, root) for path in _stops(program)):
+        yield from _stops(program)
+        yield from _stops(named) if named else ()
+    elif named and through_path and not any(_inside(path, root) for path in _stops(named)):
+        yield from _stops(named)
+
+
+def _stops(program: str) -> Iterator[str]:
+    """A program, every stop on the way of its links, and where they end."""
+    path = Path(os.path.normpath(program))
+    yield str(path)
+    for _ in range(40):
+        if not path.is_symlink():
+            break
+        path = Path(os.path.normpath(path.parent / path.readlink()))
+        yield str(path)
+    yield os.path.realpath(program)
+
+
+def _inside(path: str, root: str) -> bool:
+    return Path(path).is_relative_to(root) or Path(os.path.realpath(path)).is_relative_to(root)
 
 
 def _around(path: str) -> Iterator[str]:
     """A program's folder; of a package or an environment, all of it: programs look for their parts there."""
-    before, found, _ = path.partition("/node_modules/")
-    if found:
-        yield f"{before}/node_modules"
+    if _PACKAGES in Path(path).parts:
+        yield path[: path.rindex(_PACKAGES) + len(_PACKAGES)]
         return
     folder = os.path.dirname(path)
     prefix = os.path.dirname(folder)
-    if os.path.exists(os.path.join(prefix, "pyvenv.cfg")):
+    shared = os.path.join(os.environ.get("HOME", "/"), ".local")
+    if os.path.basename(folder) != "bin" or holds_home(prefix) or prefix == shared:
+        yield folder
+        # Packages that a person installed for all their environments.
+        yield from (os.path.join(shared, "lib"),) if prefix == shared else ()
+    else:
         yield prefix
-        return
-    yield folder
-    if os.path.basename(path).startswith("python"):
-        yield os.path.join(prefix, "lib")
 
 
-def _interpreter(script: str) -> str | None:
-    """What the first line of a script names; None for anything else."""
+def _interpreter(script: str) -> tuple[str | None, bool]:
+    """What the first line of a script names, and whether it was looked up on our path."""
     try:
-        with open(script, "rb") as file:
-            head = file.read(256)
+        # Not a pipe that someone put there: that would wait for a writer.
+        with open(os.open(script, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            match = _SHEBANG.match(file.read(_SHEBANG_BYTES).split(b"\n", 1)[0])
     except OSError:
-        return None
-    words = head[2:].split(b"\n", 1)[0].decode(errors="replace").split() if head.startswith(b"#!") else []
-    if words and os.path.basename(words[0]) == "env":
-        named = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
-        return shutil.which(named[0]) if named else None
-    return words[0] if words else None
+        return None, False
+    if not match:
+        return None, False
+    named, argument = os.fsdecode(match[1]), os.fsdecode(match[2] or b"")
+    if os.path.basename(named) == "env" and argument:
+        return shutil.which(argument), True
+    return named, False
