@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from handtools.text.aligning import align
+from handtools.text.aligning import Edit, align
 from handtools.text.lines import split
 
 _WORD = re.compile(r"\w+")
@@ -14,24 +14,26 @@ _SPARE_SHARE = 0.02
 def scoped(before: str, after: str, formatted: str) -> str:
     """The text after an edit, formatted where the edit touched it; everything else as it was."""
     was, now, tidy = split(before), split(after), split(formatted)
-    touched = [_grown(now, edit.start_b, edit.end_b) for edit in align(was, now)]
+    touched = [(edit.start_b, edit.end_b) for edit in align(was, now)]
     lines: list[str] = []
     at = 0
     for edit in align(now, tidy):
         lines += now[at : edit.start_a]
-        near = any(edit.start_a <= end and start <= edit.end_a for start, end in touched)
+        near = any(_near(now, edit, start, end) for start, end in touched)
         lines += tidy[edit.start_b : edit.end_b] if near else now[edit.start_a : edit.end_a]
         at = edit.end_a
     return "".join([*lines, *now[at:]])
 
 
-def _grown(lines: list[str], start: int, end: int) -> tuple[int, int]:
-    """A region with the blank lines around it: which of two blank lines went is the diff's whim."""
+def _near(lines: list[str], edit: Edit, start: int, end: int) -> bool:
+    """Whether a change touches a region, or blank lines beside it: which of two blank lines went is a whim."""
+    if edit.start_a <= end and start <= edit.end_a:
+        return True
     while start > 0 and not lines[start - 1].strip():
         start -= 1
     while end < len(lines) and not lines[end].strip():
         end += 1
-    return start, end
+    return start <= edit.start_a and edit.end_a <= end
 
 
 def same_words(before: str, after: str) -> bool:

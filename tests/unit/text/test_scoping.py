@@ -27,10 +27,10 @@ def test_a_removal_is_an_edit_too():
     assert scoped("a\nx\n\n\nb\n", "a\n\n\nb\n", "a\n\nb\n") == "a\n\nb\n"
 
 
-@given(texts, texts)
-def test_a_clean_file_takes_all_of_the_formatting(before, after):
-    # What was clean before can only have become unclean through the edit.
-    assert scoped(tidy(before), after, tidy(after)) == tidy(after)
+def test_a_neighbour_beyond_blank_lines_is_left_alone():
+    before = "  a\n\n\n  b\n"
+    assert scoped(before, before.replace("b", "B"), "a\n\n\nB\n") == "  a\n\n\nB\n"
+    assert scoped("  a\nx\n  b\n", "  A\nx\n  b\n", "A\nx\nb\n") == "A\nx\n  b\n"
 
 
 @given(texts, texts)
