@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Literal, Protocol
 
 from handtools.core.ports import FileFacts
+from handtools.text.clipping import one_line
 from handtools.text.frontmatter import Frontmatter, Value, split_outside
 from handtools.text.globbing import AnyGlob, BadGlob
 from handtools.text.paths import escaped
@@ -23,6 +25,8 @@ SHARE = 50
 """The listing takes at most one part in so many of a context."""
 NAME_CHARS = 64
 DESCRIPTION_CHARS = 1_024
+MOST_CHARS = 4_096
+MOST_GLOBS, GLOB_CHARS = 64, 200
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f/\\:]+")
 _SPECIFIED = {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
@@ -135,7 +139,7 @@ def described(
     own = (_ODD.sub("-", own).strip("-. ") or "skill")[:NAME_CHARS]
     return Skill(
         name=own,
-        description=" ".join((_text(fields.get("description")) or _first_words(head.body)).split()),
+        description=one_line(_text(fields.get("description")) or _first_words(head.body), MOST_CHARS),
         origin=origin,
         folder=folder if origin == "workspace" else f"{SCHEME}{own}",
         location=location,
@@ -199,7 +203,8 @@ def _patterns(*values: Value | None) -> Iterator[str]:
     """Globs of a list, or of a text with commas."""
     for value in values:
         items = value if isinstance(value, list) else split_outside(_text(value))
-        yield from (item.strip() for item in items if item.strip())
+        named = [item.strip() for item in islice(items, MOST_GLOBS) if item.strip()]
+        yield from (item for item in named if len(item) <= GLOB_CHARS)
 
 
 @lru_cache(maxsize=1024)
@@ -208,6 +213,8 @@ def _any_of(patterns: tuple[str, ...]) -> AnyGlob:
 
 
 def _is_glob(pattern: str) -> bool:
+    if pattern.count("{") > 3:  # each doubles what must be compiled
+        return False
     try:
         AnyGlob((pattern,)).matches("a")
     except BadGlob:

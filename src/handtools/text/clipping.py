@@ -1,9 +1,12 @@
 """Clipping: bounded pieces of long text that say what was left out."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from handtools.text import lines
+
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,11 @@ def clip_line(line: str, max_chars: int, *, around: int | None = None) -> str:
     before = f"[{start} chars] … " if start else ""
     after = f" … [{len(line) - end} chars]" if end < len(line) else ""
     return f"{before}{line[start:end]}{after}"
+
+
+def one_line(text: str, max_chars: int) -> str:
+    """A stranger's words as one line that moves no cursor and turns no text around."""
+    return " ".join(_UNSEEN.sub(" ", text).split())[:max_chars]
 
 
 def _mark(head: str, left_lines: int, left_bytes: int) -> str:

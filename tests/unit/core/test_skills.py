@@ -35,6 +35,7 @@ def test_a_head_as_the_specification_has_it_is_no_problem():
         ("name: make-tea\ndescription: a\nversion: 1", "`version` is not in the specification"),
         ("name: make-tea\ndescription: a\npaths: '*.py'", "`paths` is understood here"),
         ("name: make-tea\ndescription: a\npaths: '[z-a]'", "is no glob"),
+        ("name: make-tea\ndescription: a\npaths: '" + "{a,b}" * 9 + "'", "is no glob"),
         ("name: make-tea\ndescription: a: b", "colon"),
         ("name: make-tea\ndescription: a\ncompatibility: " + "a" * 501, "`compatibility`"),
     ],
@@ -100,3 +101,12 @@ def test_the_listing_takes_at_most_two_percent_of_the_context(count, context):
     shared = listing(skills, context)
     assert estimate(shared.text) <= context * 0.02
     assert len(shared.rows) + shared.left_out == count
+
+
+def test_very_many_patterns_of_a_skill_are_not_all_tried():
+    patterns = ", ".join(f"'{n}/**'" for n in range(5_000))
+    assert len(skill(f"name: make-tea\ndescription: a\npaths: [{patterns}]").paths) == 64
+
+
+def test_a_description_moves_no_cursor_and_turns_no_text_around():
+    assert skill('name: make-tea\ndescription: "a\\x1b[31m\\u202e b"').description == "a [31m b"

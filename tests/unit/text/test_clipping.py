@@ -1,6 +1,6 @@
 import pytest
 
-from handtools.text.clipping import Clipped, clip, clip_line
+from handtools.text.clipping import Clipped, clip, clip_line, one_line
 
 TEN = "".join(f"line {number}\n" for number in range(10))
 
@@ -82,3 +82,8 @@ def test_a_long_line_can_be_cut_around_a_place():
     assert clip_line(line, 10, around=52) == "[47 chars] … aaaHEREbbb … [47 chars]"
     assert clip_line(line, 10, around=0) == "a" * 10 + " … [94 chars]"
     assert clip_line(line, 10, around=103) == "[94 chars] … " + "b" * 10
+
+
+def test_a_strangers_words_stay_on_one_line_and_turn_nothing_around():
+    assert one_line("a\n2. fake\x1b[31m \u202e b\0", 100) == "a 2. fake [31m b"
+    assert one_line("word " * 100, 20) == "word word word word "[:20]

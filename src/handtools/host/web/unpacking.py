@@ -43,7 +43,9 @@ def _collected(unpack: "Unpack", data: bytes, max_bytes: int) -> bytes:
                     hint="Ask for a part of it, or for another page.",
                 )
     except Broken as problem:
-        raise Unreachable(f"The answer can't be unpacked: {problem}.") from problem
+        raise Unreachable(
+            f"The answer can't be unpacked: {problem}.", hint="Try again, or another page."
+        ) from problem
     return bytes(whole)
 
 
@@ -60,6 +62,8 @@ def _inflated(data: bytes, window: int) -> Iterator[bytes]:
                 yield piece
         except zlib.error as error:
             raise Broken(str(error)) from error
+        if not machine.eof:
+            raise Broken("it breaks off")
         # After the end of one member another may follow, and then zeros or nothing.
         rest = machine.unused_data.lstrip(b"\0") if window > zlib.MAX_WBITS else b""
 
@@ -84,6 +88,8 @@ def _unbrotlied(data: bytes) -> Iterator[bytes]:
         while not machine.is_finished() and not (machine.can_accept_more_data() and not piece):
             piece = machine.process(b"", output_buffer_limit=PIECE_BYTES)
             yield piece
+        if not machine.is_finished():
+            raise Broken("it breaks off")
     except brotli.error as error:
         raise Broken(str(error)) from error
 

@@ -57,3 +57,10 @@ def test_more_layers_than_anyone_needs_are_refused():
 
 def test_the_server_is_told_what_can_be_unpacked():
     assert accepted() == "gzip, deflate, zstd, br"
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br"])
+def test_what_breaks_off_is_no_page(encoding):
+    whole = PACKERS[encoding](b"a page that has an end " * 40)
+    with pytest.raises(Unreachable, match="breaks off"):
+        unpacked(whole[:-6], encoding, 1 << 20)

@@ -8,9 +8,14 @@ from urllib.parse import urlencode
 
 from handtools.core.errors import Throttled, Unreachable
 from handtools.core.web import Finding, Findings, Query
+from handtools.text.clipping import one_line
 from handtools.text.urls import Url
 
-EXCERPT_CHARS = 500
+TITLE_CHARS, EXCERPT_CHARS, URL_CHARS = 300, 500, 2_000
+MOST_WAIT = 86_400.0
+
+
+_LATER = "Try later, or tell the person."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,18 +56,29 @@ class SetUp:
         """What an answer says; "not now" is not "nothing"."""
         name = self.adapter.name
         if status in self.adapter.busy:
-            when = "Try later." if retry_after is None else f"Try in {retry_after:.0f} s."
+            when = "Try later." if retry_after is None else f"Try in {min(retry_after, MOST_WAIT):.0f} s."
             raise Throttled(f"{name} does not answer any more questions now ({status}).", hint=when)
         if status in {401, 403}:
             hint = f"A person should look at {self.adapter.variable or 'its settings'}."
             raise Unreachable(f"{name} does not let us search ({status}).", hint=hint)
         if status != 200:
-            raise Unreachable(f"{name} answers {status} instead of results.")
+            raise Unreachable(f"{name} answers {status} instead of results.", hint=_LATER)
         try:
             found = self.adapter.read(data)
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
-            raise Unreachable(f"{name} answers with something else than results.") from error
-        return Findings(engine=name, findings=tuple(found[: query.most]))
+        except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise Unreachable(f"{name} answers with something else than results.", hint=_LATER) from error
+        whole = [each for each in found if _is_address(each.url)]
+        return Findings(engine=name, findings=tuple(whole[: query.most]))
+
+
+def _is_address(url: str) -> bool:
+    """Whether an address is one: no line of its own making can come after it."""
+    return (
+        url.startswith(("http://", "https://"))
+        and url.isprintable()
+        and " " not in url
+        and len(url) <= URL_CHARS
+    )
 
 
 def asked(base: Url, path: str, **fields: object) -> Url:
@@ -82,10 +98,10 @@ def finding(entry: Mapping[str, Any], *, excerpt: str, published: str = "") -> F
     return Finding(
         title=_line(entry.get("title")),
         url=str(entry["url"]),
-        excerpt=_line(entry.get(excerpt))[:EXCERPT_CHARS],
+        excerpt=_line(entry.get(excerpt), EXCERPT_CHARS),
         published=_line(entry.get(published)),
     )
 
 
-def _line(value: object) -> str:
-    return " ".join(value.split()) if isinstance(value, str) else ""
+def _line(value: object, max_chars: int = TITLE_CHARS) -> str:
+    return one_line(value, max_chars) if isinstance(value, str) else ""
