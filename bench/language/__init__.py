@@ -81,10 +81,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Iterable[Figure]:
     wanted = options.server or (QUICK if options.quick else [each.server for each in PROJECTS])
     edits = options.edits or (QUICK_EDITS if options.quick else EDITS)
-    return gathered(lambda: _figures([each for each in PROJECTS if each.server in wanted], edits))
+    # At CI's size noise decides a ratio of milliseconds: it is shown, and the counts close the gate.
+    goal = None if options.quick else WAIT_RATIO
+    return gathered(lambda: _figures([each for each in PROJECTS if each.server in wanted], edits, goal))
 
 
-async def _figures(projects: list[Project], edits: int) -> AsyncIterator[Figure]:
+async def _figures(projects: list[Project], edits: int, waiting: float | None) -> AsyncIterator[Figure]:
     async for figure in _without_server():
         yield figure
     total = Counter[str]()
@@ -112,7 +114,7 @@ async def _figures(projects: list[Project], edits: int) -> AsyncIterator[Figure]
             value=round(baseline * ratio, 2),
             unit="ms",
             baseline=round(baseline, 2),
-            goal=WAIT_RATIO,
+            goal=waiting,
         )
     yield Figure(name="edits judged", value=count, unit="edits")
 
@@ -162,10 +164,14 @@ async def _one_by_one(
         # Broken after broken, too: then the old name must be gone.
         then = f"wrong_{number}" if now == GOOD or number % 10 == 0 else GOOD
         way = ("edit", "edit", "patch", "bash")[number % 4]
+        # In turn: whoever comes second finds the machine warmer.
+        if number % 2:
+            seconds, messages = bare.check(project.body(then))
         language.waits.clear()
         said = await _changed(box, project, way, now, then)
         tally.judge(said, then)
-        seconds, messages = bare.check(project.body(then))
+        if not number % 2:
+            seconds, messages = bare.check(project.body(then))
         assert (then == GOOD) == (not any(then in message for message in messages)), messages
         tally.pairs.append((sum(language.waits), seconds))
         now = then
@@ -176,7 +182,7 @@ async def _one_by_one(
 async def _in_bursts(box: Toolbox, project: Project, tally: Tally, edits: int) -> None:
     """Several calls at once: they take turns at the file, and each must hear of its own state."""
     value = GOOD
-    for burst in range(max(edits // _BURST, 1)):
+    for burst in range(-(-edits // _BURST)):
         values = [
             f"wrong_{1000 + burst * _BURST + step}" if step % 2 == 0 else GOOD for step in range(_BURST)
         ]

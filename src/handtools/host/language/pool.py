@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from handtools.core.errors import HostError
@@ -200,9 +200,3 @@ class Pool:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             await self.tidy()
-
-
-def proved(seat: Seat, uri: str) -> Sequence[Diagnostic]:
-    """What is known of a file from before."""
-    known = seat.baselines.get(uri)
-    return known.diagnostics if known else ()

@@ -46,8 +46,11 @@ def holds_home(folder: str) -> bool:
 
 def _trusted(program: str, root: str) -> Iterator[str]:
     """The program, where its links lead, and its interpreter; of a project's own only what our path says."""
-    named, through_path = _interpreter(os.path.realpath(program))
-    if not any(_inside(path, root) for path in _stops(program)):
+    own = any(_inside(path, root) for path in _stops(program))
+    # One that lies beside the program comes first, as when it is started; of a project's own that says nothing.
+    beside = "" if own else os.path.dirname(program)
+    named, through_path = _interpreter(os.path.realpath(program), beside)
+    if not own:
         yield from _stops(program)
         yield from _stops(named) if named else ()
     elif named and through_path and not any(_inside(path, root) for path in _stops(named)):
@@ -86,7 +89,7 @@ def _around(path: str) -> Iterator[str]:
         yield prefix
 
 
-def _interpreter(script: str) -> tuple[str | None, bool]:
+def _interpreter(script: str, beside: str) -> tuple[str | None, bool]:
     """What the first line of a script names, and whether it was looked up on our path."""
     try:
         # Not a pipe that someone put there: that would wait for a writer.
@@ -98,5 +101,6 @@ def _interpreter(script: str) -> tuple[str | None, bool]:
         return None, False
     named, argument = os.fsdecode(match[1]), os.fsdecode(match[2] or b"")
     if os.path.basename(named) == "env" and argument:
-        return shutil.which(argument), True
+        places = filter(None, [beside, os.environ.get("PATH", os.defpath)])
+        return shutil.which(argument, path=os.pathsep.join(places)), True
     return named, False

@@ -1,7 +1,6 @@
 """Reviewing: what one server says about a change: of the files that changed, then of others that it broke."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -86,9 +85,10 @@ class Reviewer:
         for each in edited:
             client.tell(each.uri, each.after)
             self._stamp(each)
-        # Who checks on saving must hear of it now; others would look twice.
-        early = client.server.proof in {"flycheck", "push"}
-        self._save(client, edited, wanted=early)
+        # Who checks on saving must hear of it; others would look twice.
+        if client.server.proof in {"flycheck", "push"} and _saves(client):
+            for each in edited:
+                client.saved(each.uri)
         # While the server looks, find out who else may be concerned: a linter knows one file at a time.
         proofs = [asyncio.ensure_future(self._verdict(client, each)) for each in edited]
         await asyncio.sleep(0)
@@ -101,14 +101,8 @@ class Reviewer:
             self._unknown(f"{more} more changed files were not looked at", f"{more} more files")
         self.findings.main_done = True
         self.ready.set()
-        self._save(client, edited, wanted=not early)
         if all(verdict.standing != "unknown" for verdict in self.findings.verdicts):
             await self._look_elsewhere(client, edited, names)
-
-    def _save(self, client: Client, edited: Sequence[Edited], *, wanted: bool) -> None:
-        if wanted and _saves(client):
-            for each in edited:
-                client.saved(each.uri)
 
     def _refresh(self, client: Client) -> None:
         """Open files that somebody else has written are told as they are now."""
@@ -243,8 +237,3 @@ class Reviewer:
 def _saves(client: Client) -> bool:
     sync = client.capabilities.get("textDocumentSync")
     return isinstance(sync, dict) and bool(sync.get("save"))
-
-
-def remaining(deadline: float) -> float:
-    """Seconds that are left."""
-    return max(deadline - time.monotonic(), 0.0)

@@ -87,3 +87,22 @@ def test_a_pipe_in_place_of_a_program_holds_nobody_up(tmp_path, home):
     (tmp_path / "bin").mkdir()
     os.mkfifo(tmp_path / "bin/tool")
     assert program_folders(str(tmp_path / "bin/tool"), str(tmp_path / "work"))
+
+
+def test_an_interpreter_beside_a_program_is_the_one_that_will_run_it(tmp_path):
+    from handtools.host.language.programs import program_folders
+
+    real = tmp_path / "lib" / "node_modules" / "server"
+    (real / "bin").mkdir(parents=True)
+    (real / "bin" / "server").write_text("#!/usr/bin/env example-node\n")
+    (tmp_path / "other" / "bin").mkdir(parents=True)
+    node = tmp_path / "other" / "bin" / "example-node"
+    node.write_text("")
+    node.chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "server").symlink_to(real / "bin" / "server")
+    (tmp_path / "bin" / "example-node").symlink_to(node)
+    found = program_folders(str(tmp_path / "bin" / "server"), str(tmp_path / "work"))
+    assert str(tmp_path / "lib" / "node_modules") in found
+    assert str(tmp_path / "other") in found
+    assert str(tmp_path / "other") not in program_folders(str(tmp_path / "bin" / "server"), str(tmp_path))

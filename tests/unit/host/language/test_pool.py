@@ -1,0 +1,115 @@
+"""The pool: how many servers there are, for how long, and what comes of one that ends."""
+
+import time
+from dataclasses import dataclass, field
+
+import pytest
+
+from handtools.host.language.child import NotStarted
+from handtools.host.language.pool import BACK_OFF, NotReady, Pool
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class Process:
+    size: int = 100
+
+    def memory_bytes(self):
+        return self.size
+
+
+@dataclass
+class Running:
+    """What the pool sees of a server."""
+
+    child: Process = field(default_factory=Process)
+    alive: bool = True
+    fault: str = ""
+
+    async def stop(self, why="it was ended"):
+        self.alive = False
+
+
+async def started(pool, name, *, owner="me"):
+    async def start():
+        return Running()
+
+    seat = pool.seat((name,), name, start, owner)
+    await pool.client(seat, time.monotonic() + 5)
+    return seat
+
+
+def running(pool):
+    return [seat.name for seat in pool.seats.values() if seat.client is not None and seat.client.alive]
+
+
+async def test_there_are_never_more_than_so_many_and_the_oldest_goes():
+    pool = Pool(most=2)
+    for name in ("a", "b", "c"):
+        await started(pool, name)
+    assert running(pool) == ["b", "c"]
+    await pool.close()
+    assert running(pool) == []
+
+
+async def test_what_is_idle_is_ended():
+    pool = Pool(idle_seconds=60.0)
+    old, _ = await started(pool, "old"), await started(pool, "new")
+    old.used -= 61
+    await pool.tidy()
+    assert running(pool) == ["new"]
+    await pool.close()
+
+
+async def test_too_much_memory_ends_what_was_used_longest_ago_until_it_fits():
+    pool = Pool(memory_bytes=250)
+    for name in ("a", "b", "c"):
+        await started(pool, name)
+    await pool.tidy()
+    assert running(pool) == ["b", "c"]
+    await pool.close()
+
+
+async def test_a_server_is_kept_until_its_last_owner_lets_go():
+    pool = Pool()
+    await started(pool, "a", owner="me")
+    await started(pool, "a", owner="you")
+    await pool.let_go("me")
+    assert running(pool) == ["a"]
+    await pool.let_go("you")
+    assert running(pool) == []
+    assert pool.seats == {}
+    await pool.close()
+
+
+async def test_one_that_does_not_start_is_tried_again_later_each_time_and_then_parked():
+    pool = Pool()
+    tries = []
+
+    async def start():
+        tries.append(1)
+        raise NotStarted("no such program")
+
+    seat = pool.seat(("bad",), "bad", start, "me")
+    pauses = []
+    for _ in range(len(BACK_OFF) + 1):
+        seat.again_at = 0.0
+        with pytest.raises(NotReady, match="no such program"):
+            await pool.client(seat, time.monotonic() + 5)
+        pauses.append(round(seat.again_at - time.monotonic()))
+    assert pauses == [0, 1, 4, 300]
+    assert len(tries) == 4
+    with pytest.raises(NotReady, match="given up for some minutes"):
+        await pool.client(seat, time.monotonic() + 5)
+    assert len(tries) == 4
+    await pool.close()
+
+
+async def test_one_that_ended_is_started_again_at_once():
+    pool = Pool()
+    seat = await started(pool, "a")
+    seat.client.alive, seat.client.fault = False, "it ended"
+    again = await pool.client(seat, time.monotonic() + 5)
+    assert again.alive
+    await pool.close()
