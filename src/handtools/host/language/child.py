@@ -45,7 +45,16 @@ class Child:
     async def start(cls, launch: Launch, runner: Runner) -> "Child":
         """Start it; a thread does the waiting."""
         loop = asyncio.get_running_loop()
-        child = cls(*await loop.run_in_executor(None, _begin, launch, runner))
+        beginning = loop.run_in_executor(None, _begin, launch, runner)
+        try:
+            child = cls(*await asyncio.shield(beginning))
+        except asyncio.CancelledError:
+            # The thread goes on: what it starts must not be left without an owner.
+            with contextlib.suppress(NotStarted):
+                hired, _, fds = await beginning
+                _close(fds)
+                await loop.run_in_executor(None, hired.dismiss)
+            raise
         await child._connect()
         return child
 
