@@ -18,7 +18,8 @@ from typing import Any
 from bench.figures import Figure, gathered
 
 TOKEN = "bench-token-0123456789abcdef0123"
-VERSION = "2025-11-25"
+CURRENT, VERSION = "2026-07-28", "2025-11-25"
+"""The protocol of today, which knows no session, and the last that began with a handshake."""
 BARE = """
 import sys, anyio
 import mcp_types as types
@@ -70,6 +71,8 @@ else:
     from handtools.mcp.stdio import serve_stdio
     serve_stdio(box, root)
 """
+KEYS = "io.modelcontextprotocol/"
+ENVELOPE = {f"{KEYS}protocolVersion": CURRENT, f"{KEYS}clientCapabilities": {}}
 HELLO = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
 
 
@@ -91,7 +94,8 @@ async def _figures(*, quick: bool, npm: Path | None) -> AsyncIterator[Figure]:
             yield figure
         for clients in (1, 16):
             yield await _round_trips("stdio", root, clients, rounds=20 if quick else 40)
-            yield await _round_trips("http", root, clients, rounds=20 if quick else 40)
+            for version in (CURRENT, VERSION):
+                yield await _round_trips("http", root, clients, version=version, rounds=20 if quick else 40)
         async for figure in _crowd(root, clients=16 if quick else 64, calls=25 if quick else 200):
             yield figure
 
@@ -167,13 +171,17 @@ class Pipe:
 class Post:
     """A client over HTTP, on a connection of its own that stays open."""
 
-    def __init__(self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.port, self.reader, self.writer = port, reader, writer
+    def __init__(
+        self, port: int, version: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self.port, self.version, self.reader, self.writer = port, version, reader, writer
         self.sent = 0
         self.session = ""
 
     async def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         self.sent += 1
+        if self.version == CURRENT:
+            params = {**params, "_meta": ENVELOPE}
         return await self.send({"jsonrpc": "2.0", "id": self.sent, "method": method, "params": params})
 
     async def send(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -181,8 +189,10 @@ class Post:
         lines = [
             "POST /mcp HTTP/1.1", f"host: 127.0.0.1:{self.port}", f"authorization: Bearer {TOKEN}",
             "content-type: application/json", "accept: application/json, text/event-stream",
-            f"content-length: {len(body)}", f"mcp-protocol-version: {VERSION}",
+            f"content-length: {len(body)}", f"mcp-protocol-version: {self.version}",
         ]  # fmt: skip
+        if self.version == CURRENT:
+            lines += [f"mcp-method: {message['method']}", f"mcp-name: {message['params']['name']}"]
         lines += [f"mcp-session-id: {self.session}"] if self.session else []
         self.writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
         head = (await self.reader.readuntil(b"\r\n\r\n")).decode().lower()
@@ -210,7 +220,7 @@ class Post:
 
 @asynccontextmanager
 async def _server(
-    kind: str, root: Path, *, ours: bool, clients: int
+    kind: str, root: Path, *, ours: bool, clients: int, version: str = VERSION
 ) -> AsyncIterator[tuple[list[Any], list[int]]]:
     """Connected clients, and the processes that serve them: one for HTTP, one each for stdio."""
     program = ["-c", OURS, str(root)] if ours else ["-c", BARE]
@@ -236,8 +246,8 @@ async def _server(
             stack.push_async_callback(_ended, process)
             serving.append(process.pid)
             for _ in range(clients):
-                connected.append(Post(port, *await _connected(port)))
-        for client in connected:
+                connected.append(Post(port, version, *await _connected(port)))
+        for client in connected if version == VERSION else ():
             await client.ask("initialize", HELLO)
             if isinstance(client, Post):
                 await client.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -246,14 +256,16 @@ async def _server(
         yield connected, serving
 
 
-async def _round_trips(kind: str, root: Path, clients: int, *, rounds: int) -> Figure:
+async def _round_trips(
+    kind: str, root: Path, clients: int, *, rounds: int, version: str = VERSION
+) -> Figure:
     """Calls of a tool that does nothing, ours and bare in turn."""
     calls = 15 if clients == 1 else 3
     # Sixteen Python processes do not fit this machine: stdio clients are few where each has a server of its own.
     processes = min(clients, 4) if kind == "stdio" else clients
     async with (
-        _server(kind, root, ours=True, clients=processes) as (ours, _),
-        _server(kind, root, ours=False, clients=processes) as (bare, _),
+        _server(kind, root, ours=True, clients=processes, version=version) as (ours, _),
+        _server(kind, root, ours=False, clients=processes, version=version) as (bare, _),
     ):
         share = clients // processes
 
@@ -271,7 +283,7 @@ async def _round_trips(kind: str, root: Path, clients: int, *, rounds: int) -> F
         pairs = [(await timed(ours), await timed(bare)) for _ in range(rounds)]
     ratio = statistics.median(mine / theirs for mine, theirs in pairs)
     baseline = statistics.median(theirs for _, theirs in pairs)
-    name = f"no-op over {kind}, {clients} client{'s' if clients > 1 else ''}"
+    name = f"no-op over {kind}, {version}, {clients} client{'s' if clients > 1 else ''}"
     return Figure(name=name, value=baseline * ratio, unit="ms", baseline=baseline, goal=1.3)
 
 
