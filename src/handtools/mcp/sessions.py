@@ -251,8 +251,10 @@ class Sessions:
         from mcp.server.runner import serve_loop
 
         try:
-            registry = cast("Any", self._registry)
-            await serve_loop(registry, session.incoming, session, lifespan_state={}, session_id=session.id)
+            registry, heard, said = (
+                cast("Any", each) for each in (self._registry, session.incoming, session)
+            )
+            await serve_loop(registry, heard, said, lifespan_state={}, session_id=session.id)
         finally:
             self._open.pop(session.id, None)
             session.end()

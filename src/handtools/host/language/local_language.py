@@ -95,9 +95,9 @@ def _version(server: Server, program: str) -> str:
         if server.version
         else []
     )
-    for command in (other, [program, "--version"], [program, "version"]):
+    for command in filter(None, (other, [program, "--version"], [program, "version"])):
         try:
-            done = command and subprocess.run(
+            done = subprocess.run(
                 command,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -107,6 +107,6 @@ def _version(server: Server, program: str) -> str:
             )
         except (OSError, subprocess.TimeoutExpired):
             continue
-        if done and done.returncode == 0 and done.stdout.strip():
+        if done.returncode == 0 and done.stdout.strip():
             return done.stdout.strip().splitlines()[0]
     return ""

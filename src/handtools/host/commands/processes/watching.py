@@ -60,8 +60,8 @@ class Watch:
     @classmethod
     def ordered(cls, order: dict[str, Any], *, memory: int | None) -> "Watch | None":
         """As an order has it; None when there is nothing to watch."""
-        layer = order["layer"] or ("", "", 0, 0)
-        return cls(memory, order["places"], *layer) if memory or layer[0] else None
+        layer, seen_at, size, files = order["layer"] or ("", "", 0, 0)
+        return cls(memory, order["places"], layer, seen_at, size, files) if memory or layer else None
 
     def look(self, tree: Callable[[], Sequence[int]]) -> Over:
         """What is over its limit now; the processes are asked for only when they matter."""
