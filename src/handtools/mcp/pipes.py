@@ -136,8 +136,7 @@ class Outgoing:
 
         if self._pipe.is_closing():
             raise anyio.BrokenResourceError
-        if self._silent and (name := getattr(item.message, "id", None)) in self._silent:
-            self._silent.discard(name)
+        if self._silent and self._said(item.message):
             return
         text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
         self._pipe.write(text.encode() + b"\n")
@@ -145,6 +144,14 @@ class Outgoing:
 
     async def aclose(self) -> None:
         """What was written still goes out."""
+
+    def _said(self, message: Any) -> bool:
+        """Whether this answers what the greeting has answered; our own requests count from the same number."""
+        name = getattr(message, "id", None)
+        if name not in self._silent or hasattr(message, "method"):
+            return False
+        self._silent.discard(name)
+        return True
 
     async def __aenter__(self) -> Self:
         return self
