@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -68,9 +69,19 @@ class Place:
         """Neither a process nor a mount; the processes go by themselves, without anybody's help."""
         while any(str(self.number) in words for words in arguments()):
             os.sched_yield()
+        deadline = time.monotonic() + SECONDS
+        while (holders := self.mounted()) and time.monotonic() < deadline:
+            os.sched_yield()
+        assert not holders
+
+    def mounted(self) -> list[str]:
+        """Processes in whose view something of ours is still mounted; one that is just ending may be."""
+        found = []
         for mounts in Path("/proc").glob("[0-9]*/mounts"):
             with contextlib.suppress(OSError):
-                assert str(self.base) not in mounts.read_text(), f"mounted for {mounts.parent.name}"
+                if str(self.base) in mounts.read_text():
+                    found.append(mounts.parent.name)
+        return found
 
 
 def arguments():

@@ -69,7 +69,7 @@ async def printed(box, job, word):
 async def test_what_a_job_did_lands_when_it_ends_and_is_undone_and_redone(base, box):
     root = base / "work"
     before = snapshot(root)
-    call, job = await started(box, "echo new > a; rm -r d; mkdir n; echo y > n/y; echo done; read x")
+    call, job = await started(box, "echo new > a; rm -r d; mkdir n; echo y > n/y; echo do''ne; read x")
     await printed(box, job, "done")
     assert snapshot(root) == before, "nothing lands while it runs"
     await jobs(box, "send", job, text="go\n")
@@ -85,7 +85,7 @@ async def test_what_a_job_did_lands_when_it_ends_and_is_undone_and_redone(base, 
 
 
 async def test_what_a_killed_job_did_lands_too(base, box):
-    call, job = await started(box, "echo new > a; echo done; sleep 1000")
+    call, job = await started(box, "echo new > a; echo do''ne; sleep 1000")
     await printed(box, job, "done")
     await jobs(box, "kill", job)
     assert (base / "work" / "a").read_text() == "new\n"
@@ -102,7 +102,7 @@ async def test_a_job_that_nobody_looks_at_lands_as_well(base, box):
 
 async def test_what_a_person_changed_meanwhile_is_theirs(base, box):
     root = base / "work"
-    call, job = await started(box, "echo job > a; echo job > b; echo done; read x")
+    call, job = await started(box, "echo job > a; echo job > b; echo do''ne; read x")
     await printed(box, job, "done")
     (root / "a").write_text("person\n")
     (root / "mine").write_text("person\n")
@@ -118,7 +118,7 @@ async def test_what_a_person_changed_meanwhile_is_theirs(base, box):
 
 async def test_when_the_toolbox_is_closed_its_jobs_end_and_what_they_did_lands(base):
     async with made(base) as box:
-        _, job = await started(box, "echo new > a; echo done; sleep 1000")
+        _, job = await started(box, "echo new > a; echo do''ne; sleep 1000")
         await printed(box, job, "done")
     assert (base / "work" / "a").read_text() == "new\n"
     assert [name for name in os.listdir(base / "state" / "vault") if name.endswith("upper")] == []
@@ -159,7 +159,7 @@ async def test_a_no_lets_go_of_what_a_job_did(base):
 @pytest.mark.claim("bash.live")
 async def test_a_live_job_sees_later_edits_and_is_not_undone(base, box):
     root = base / "work"
-    call, job = await started(box, "cat a; echo done; read x; cat a; echo new > b", live=True)
+    call, job = await started(box, "cat a; echo do''ne; read x; cat a; echo new > b", live=True)
     await printed(box, job, "done")
     edit = {"path": "a", "old_string": "old", "new_string": "edited"}
     assert (await box.call(Call(tool="edit", args=edit, session="s"))).ok
