@@ -174,7 +174,10 @@ async def one(commands: LocalCommands, tree: str, ending: Ending, token: str) ->
             async def cancel() -> None:
                 nonlocal moment, trees
                 await ready.wait()
-                trees = len(alive(token))
+                # What was forked last may not have become what it is to be.
+                with anyio.move_on_after(10):
+                    while not (trees := len(alive(token))):
+                        await anyio.lowlevel.checkpoint()
                 moment = time.perf_counter()
                 scope.cancel()
 

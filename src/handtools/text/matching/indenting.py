@@ -56,15 +56,17 @@ class Indents:
         if not mine or not theirs:
             # No width to compare: the model's own steps count, if they are of the file's kind.
             return moved if self._unit is None or not set(wanted) - set(mine) - set(self._unit) else None
-        return None if self._could_be_wider(mine, theirs, wanted) else moved
+        return None if self._could_be_wider(mine, theirs, wanted, moved) else moved
 
-    def _could_be_wider(self, mine: str, theirs: str, wanted: str) -> bool:
+    def _could_be_wider(self, mine: str, theirs: str, wanted: str, moved: str) -> bool:
         """Whether the model may have counted in steps of another width, which would mean another depth."""
         if len(mine) % 2 or len(theirs) / len(mine) not in _WIDTH_RATIOS:
             return False
         unit = len(self._unit or " ")
         width = len(wanted) * len(theirs) / len(mine)
-        return not (len(theirs) % unit == 0 and width % unit)
+        # Only a width that the file keeps, here and in the line as moved, can speak against another.
+        kept = len(theirs) % unit == len(moved) % unit == 0
+        return not (kept and width % unit)
 
     def _scaled(self, wanted: str, unit: str | None) -> str | None:
         """Count steps: one of the arguments is one of the file."""

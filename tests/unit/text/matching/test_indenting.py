@@ -1,5 +1,6 @@
 import pytest
 
+from handtools.text.matching import Refused, replace
 from handtools.text.matching.indenting import Indents
 from handtools.text.matching.outcomes import Unclear
 
@@ -62,3 +63,12 @@ def test_a_first_line_without_its_indentation_is_left_out_of_account():
 def test_one_depth_that_may_be_shifted_or_scaled_is_refused():
     with pytest.raises(Unclear):
         depth([("    ", "  ")], "        ", steps=("    ", "        "), file=("", "  ", "    "))
+
+
+def test_one_depth_that_may_be_moved_or_counted_in_wider_steps_tells_nothing_of_a_deeper_line():
+    body = "".join(f"      \\ WORD{n}\n" for n in range(6))
+    old = "            \\ WORD2\n            \\ WORD3"
+    new = "            \\ WORD2\n                    deeper\n            \\ WORD3"
+    outcome = replace(body, old, new)
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "indent_conflict"
