@@ -17,7 +17,6 @@ from bench.escapes.scene import scene
 from bench.escapes.scripts import HERE, load
 from bench.escapes.transactions import transacting
 from bench.kill import TREES, alive
-from bench.kill import one as kill_one
 from handtools.core.call import Call
 from handtools.core.command import Allowance, Command
 from handtools.core.errors import HostError
@@ -32,6 +31,7 @@ from handtools.host.store import FolderStore
 from handtools.host.vault import Vault
 from handtools.runtime.policy import Policy
 from handtools.toolbox import CODING, Toolbox, local_workspace
+from tests.e2e.nasty_trees import nothing_survives
 
 SRC = Path(__file__).parents[2] / "src"
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="machine: not root")
@@ -108,11 +108,7 @@ def kept(engine, root) -> list:
 @pytest.mark.parametrize("ending", ["exit", "timeout", "cancel"])
 @pytest.mark.parametrize("tree", TREES)
 async def test_nothing_of_a_nasty_tree_survives(commands, tree, ending):
-    token = f"6{os.getpid():06d}{abs(hash((tree, ending))) % 10**6:06d}"
-    with anyio.fail_after(30):
-        ended = await kill_one(commands, TREES[tree], ending, token)
-    assert ended.trees or ending != "cancel"
-    assert alive(token) == []
+    await nothing_survives(commands, tree, ending, seconds=30)
 
 
 async def test_a_command_that_kills_its_wrapper_gains_nothing(commands):
