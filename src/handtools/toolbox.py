@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Self
@@ -26,7 +27,7 @@ from handtools.core.tool import AnyTool, Tool
 from handtools.core.web import HostWeb
 from handtools.host.commands.best_capture import BestCapture
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.language.choosing import choose_language
+from handtools.host.language.choosing import choose_language, own_runner
 from handtools.host.language.formatting import LocalFormatters
 from handtools.host.locks import FileLocks
 from handtools.host.media.file_media import FileMedia
@@ -244,7 +245,8 @@ def local_workspace(
         web=web or LocalWeb(pages=Pages(FolderStore(folder / "pages"))),
         commands=ran,
         language=language or choose_language(None if files else root, folder, ran),
-        formatters=formatters or (NoFormatters() if files else LocalFormatters(root, syntax)),
+        formatters=formatters
+        or (NoFormatters() if files else LocalFormatters(root, syntax, runner=partial(own_runner, ran))),
     )
 
 

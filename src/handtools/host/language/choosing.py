@@ -1,6 +1,7 @@
 """Choosing: language servers for a workspace, or none where a person has switched them off."""
 
 import os
+from functools import partial
 from pathlib import Path
 
 from handtools.core.language import HostLanguage
@@ -21,12 +22,13 @@ def choose_language(root: str | Path | None, state: Path, commands: HostCommands
         return NoLanguage(f"Language servers are switched off ({SWITCH}).")
     from handtools.host.language.local_language import LocalLanguage
 
-    def runner() -> Runner:
-        from handtools.host.commands.runners.choosing import choose
+    return LocalLanguage(root, cache=state / "language", runner=partial(own_runner, commands))
 
-        # Servers are this machine's programs: what runs those of an image is not for them.
-        if isinstance(commands, LocalCommands) and not isinstance(commands.runner, Keeping):
-            return commands.runner
-        return choose().runner
 
-    return LocalLanguage(root, cache=state / "language", runner=runner)
+def own_runner(commands: HostCommands) -> Runner:
+    """What confines servers and formatters: this machine's programs, for which an image's runner is not."""
+    from handtools.host.commands.runners.choosing import choose
+
+    if isinstance(commands, LocalCommands) and not isinstance(commands.runner, Keeping):
+        return commands.runner
+    return choose().runner
