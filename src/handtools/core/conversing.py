@@ -7,11 +7,12 @@ from handtools.core.changes import ChangeSet
 from handtools.core.drafts import Draft, refusal
 from handtools.core.errors import InvalidInput, NoMatch, TooLarge
 from handtools.core.ports import Files, Progress
-from handtools.text.edit_asking import Lines, Sight, meant_lines, question, united
+from handtools.text.edit_asking import Sight, meant_lines, question
 from handtools.text.edit_stream import Cannot, EditStream, Located, Malformed, Marks, Pair, Piece, Show
 from handtools.text.editing import already_around, whole_lines
 from handtools.text.lines import count, line_at, split
 from handtools.text.matching import Refused
+from handtools.text.ranges import Lines, united
 from handtools.text.tokens import estimate
 
 MOST_ROUNDS = 5

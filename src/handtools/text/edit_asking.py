@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from handtools.text.edit_stream import Marks
 from handtools.text.lines import bare
+from handtools.text.ranges import Lines, united
 
 WORD = re.compile(r"[^\W\d]\w{2,}")
 AROUND = 25
@@ -22,14 +23,6 @@ letter, with enough lines to occur only once, and the text to put in its place:
 
 Edits are made in order, each on what the ones before it left. After the last one write {done}
 If it can't be done, write {cannot} instead. Leave nothing out of the new text."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """Consecutive lines, by their numbers, both included."""
-
-    first: int
-    last: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,14 +79,3 @@ def meant_lines(lines: Sequence[str], instructions: str, *, most: int) -> tuple[
             break
         chosen = grown
     return chosen or (Lines(1, max(1, min(most, len(lines)))),)
-
-
-def united(windows: Iterable[Lines]) -> tuple[Lines, ...]:
-    """The same lines, those that touch as one, in the order they stand."""
-    joined: list[Lines] = []
-    for window in sorted(windows, key=lambda window: window.first):
-        if joined and window.first <= joined[-1].last + 1:
-            joined[-1] = Lines(joined[-1].first, max(window.last, joined[-1].last))
-        else:
-            joined.append(window)
-    return tuple(joined)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from handtools.text.ranges import Lines, united
 from handtools.text.tokens import estimate
 
 CONTEXT_LINES = 2
@@ -82,7 +83,8 @@ def mentions(text: str, wanted: str) -> list[str]:
     hits = [index for index, line in enumerate(lines) if low in line.casefold()]
     titles = _titles(lines)
     pieces = []
-    for first, last in _merged(hits, len(lines)):
+    around = (Lines(max(hit - CONTEXT_LINES, 0), min(hit + CONTEXT_LINES, len(lines) - 1)) for hit in hits)
+    for first, last in united(around):
         pieces.append("\n".join([f"[{titles[first] or 'beginning'}]", *lines[first : last + 1]]))
     return pieces
 
@@ -145,18 +147,6 @@ def _titles(lines: Sequence[str]) -> list[str]:
         titles.append(current)
         at += len(line) + 1
     return titles
-
-
-def _merged(hits: Sequence[int], total: int) -> list[tuple[int, int]]:
-    """Ranges of lines around hits, those that touch as one."""
-    ranges: list[tuple[int, int]] = []
-    for hit in hits:
-        first, last = max(hit - CONTEXT_LINES, 0), min(hit + CONTEXT_LINES, total - 1)
-        if ranges and first <= ranges[-1][1] + 1:
-            ranges[-1] = (ranges[-1][0], last)
-        else:
-            ranges.append((first, last))
-    return ranges
 
 
 def _row(text: str, section: Section) -> str:

@@ -1,12 +1,8 @@
 """Which lines of a long file a model is shown, and how."""
 
-from itertools import pairwise
-
-from hypothesis import given
-from hypothesis import strategies as st
-
-from handtools.text.edit_asking import Lines, Sight, meant_lines, question, united
+from handtools.text.edit_asking import Sight, meant_lines, question
 from handtools.text.edit_stream import Marks
+from handtools.text.ranges import Lines
 
 LONG = [f"value_{number} = {number}\n" for number in range(1, 20_001)]
 
@@ -40,12 +36,3 @@ def test_a_short_file_is_shown_whole():
     asked = question(Sight(path="a.py", lines=["x\r\n", "y"]), "Do it.", Marks("_1"))
     assert '<file_1 path="a.py">\nx\ny\n</file_1>' in asked
     assert "<show_1 " not in asked
-
-
-@given(st.lists(st.tuples(st.integers(1, 300), st.integers(0, 40)), max_size=12))
-def test_windows_are_united_without_losing_or_adding_a_line(made):
-    windows = [Lines(first, first + more) for first, more in made]
-    joined = united(windows)
-    wanted = {line for window in windows for line in range(window.first, window.last + 1)}
-    assert {line for window in joined for line in range(window.first, window.last + 1)} == wanted
-    assert all(one.last + 1 < two.first for one, two in pairwise(joined))
