@@ -31,6 +31,7 @@ from handtools.core.wire import result_from_json
 from handtools.runtime.after_change import after_change
 from handtools.runtime.announcing import Announcer
 from handtools.runtime.approval import Gate, Suspended, settle
+from handtools.runtime.cancelling import only_the_callers
 from handtools.runtime.deciding import Decision
 from handtools.runtime.guard import LOCK_SECONDS, GuardedFiles
 from handtools.runtime.guard_callbacks import guarded
@@ -190,7 +191,8 @@ class Executor:
             with anyio.move_on_after(seconds) as scope:
                 unlink = _link(cancel, scope)
                 try:
-                    return await self._in_turn(tool, params, files, end)
+                    with only_the_callers():
+                        return await self._in_turn(tool, params, files, end)
                 finally:
                     unlink()
             cancel.check()

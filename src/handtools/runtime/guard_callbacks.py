@@ -13,6 +13,7 @@ from handtools.core.callbacks import Attachment, Callbacks, Delegate, Deliver, E
 from handtools.core.changes import digest
 from handtools.core.effects import Delivery, Handover
 from handtools.core.errors import CallbackFailed, HandtoolsError, InvalidInput
+from handtools.runtime.cancelling import only_the_callers
 from handtools.runtime.guard import GuardedFiles
 
 MOST_DEPTH = 3
@@ -107,7 +108,8 @@ async def _once(files: GuardedFiles, name: str, act: Callable[[], Awaitable[str]
 def _told(said: str, *, quoted: bool = True) -> Iterator[None]:
     """A failure of the program around us, as the model is told of it; the program finds it in its log."""
     try:
-        yield
+        with only_the_callers():
+            yield
     except BaseException as failure:
         if isinstance(failure, HandtoolsError) or not isinstance(failure, Exception):
             raise
