@@ -15,6 +15,7 @@ from handtools.core.effects import Delivery, Handover
 from handtools.core.errors import CallbackFailed, HandtoolsError, InvalidInput
 from handtools.runtime.cancelling import only_the_callers
 from handtools.runtime.guard import GuardedFiles
+from handtools.text.encoding import displayed
 
 MOST_DEPTH = 3
 """Errands within errands."""
@@ -100,8 +101,9 @@ async def _once(files: GuardedFiles, name: str, act: Callable[[], Awaitable[str]
         answer = await act()
         if not isinstance(answer, str):
             raise TypeError(f"the callback answered with a {type(answer).__name__}, not with text")
-    await to_thread.run_sync(once.end, scope, name, answer or "(Done.)")
-    return answer
+    told = displayed(answer)
+    await to_thread.run_sync(once.end, scope, name, told or "(Done.)")
+    return told
 
 
 @contextmanager

@@ -164,3 +164,20 @@ async def test_asking_what_would_happen_delivers_nothing():
 async def test_it_is_not_among_the_tools_that_only_read():
     toolbox = box({"a.txt": b"1"}, Person(), policy=Policy(tools="read_only"))
     assert toolbox.definitions() == []
+
+
+async def test_a_receipt_that_is_half_a_character_is_shown_and_the_file_counts_as_delivered():
+    class Careless(Person):
+        async def deliver(self, attachment):
+            return f"{await super().deliver(attachment)} \ud83d"
+
+    person = Careless()
+    toolbox = box({"a.txt": b"one"}, person)
+    call = Call(tool="attach", args={"paths": ["a.txt"]})
+    result = await toolbox.call(call)
+    assert result.ok
+    assert result.details.attached[0].receipt == "in the chat \ufffd"
+    with toolbox.workspace.journal.together() as connection:
+        connection.execute("DELETE FROM calls")
+    assert (await toolbox.call(call)).text == result.text
+    assert len(person.got) == 1

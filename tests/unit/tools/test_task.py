@@ -153,3 +153,10 @@ async def test_asking_what_would_happen_starts_no_agent():
 
     assert (await box(work).why("task", ARGS)).rule == "default for delegate"
     assert started == []
+
+
+async def test_an_answer_with_half_a_character_is_shown():
+    async def work(errand):
+        return "in \ud83d a.txt"
+
+    assert (await box(work).call("task", ARGS)).text == "in \ufffd a.txt"
