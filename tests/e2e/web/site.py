@@ -74,6 +74,17 @@ def packed(encoding: str, pack: Callable[[], bytes]) -> Callable[["Handler"], No
     return lambda handler: handler.answer(pack(), {"Content-Encoding": encoding})
 
 
+def cut_short(handler: "Handler") -> None:
+    """Hangs up in the middle."""
+    handler.head({"Content-Length": "5000"})
+    handler.put(GUIDE)
+
+
+def cut_chunks(handler: "Handler") -> None:
+    handler.head({"Transfer-Encoding": "chunked"})
+    handler.put(b"%x\r\n%s\r\n" % (len(GUIDE), GUIDE))
+
+
 def onward(to: str) -> Callable[["Handler"], None]:
     return lambda handler: handler.answer(b"", {"Location": to}, status=302)
 
@@ -174,6 +185,11 @@ PATHS: dict[str, Callable[["Handler"], None]] = {
     "/brotli-bomb": packed("br", brotli_bomb),
     "/zstd": packed("zstd", lambda: zstandard.compress(GUIDE)),
     "/zstd-bomb": packed("zstd", zstd_bomb),
+    "/gzip-cut": packed("gzip", lambda: gzip.compress(GUIDE)[:-9]),
+    "/brotli-cut": packed("br", lambda: bytes(brotli.compress(GUIDE))[:-2]),
+    "/zstd-cut": packed("zstd", lambda: zstandard.compress(GUIDE * 9_000)[:-9]),
+    "/cut-short": cut_short,
+    "/cut-chunks": cut_chunks,
     "/broken-gzip": packed("gzip", lambda: b"this is no gzip"),
     "/unknown-packing": packed("lzma", lambda: GUIDE),
     "/circle": onward("/circle-back"),

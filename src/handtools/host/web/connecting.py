@@ -117,11 +117,18 @@ async def _taken(response: httpcore2.Response, url: Url, limits: Limits) -> Rece
         )
     if 300 <= received.status < 400:
         return received
-    async for piece in response.aiter_stream():
-        received.body += piece
-        if len(received.body) > limits.page_bytes:
-            raise TooLarge(
-                f"{url.host} sends more than {limits.page_bytes:,} bytes; the rest was not taken.",
-                hint="Ask for a part of it, or for another page.",
-            )
+    try:
+        async for piece in response.aiter_stream():
+            received.body += piece
+            if len(received.body) > limits.page_bytes:
+                raise TooLarge(
+                    f"{url.host} sends more than {limits.page_bytes:,} bytes; the rest was not taken.",
+                    hint="Ask for a part of it, or for another page.",
+                )
+    except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as error:
+        of = f" of {int(announced):,}" if announced.isdecimal() else ""
+        raise Unreachable(
+            f"{url.host} broke off in the middle of its answer: {len(received.body):,}{of} bytes arrived.",
+            hint="Try again, or another page.",
+        ) from error
     return received

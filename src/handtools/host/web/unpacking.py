@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from io import BytesIO
 
 from handtools.core.errors import TooLarge, Unreachable
+from handtools.host.web.framing import zstd_end
 
 MOST_LAYERS = 2
 PIECE_BYTES = 64 << 10
@@ -17,6 +18,10 @@ class Broken(ValueError):
     """Bytes that are not what they are said to be."""
 
 
+class BrokenOff(Broken):
+    """Bytes that have no end: the rest did not come."""
+
+
 def accepted() -> str:
     """What we can unpack, as servers are told."""
     return ", ".join(name for name in ("gzip", "deflate", "zstd", "br") if _installed(name))
@@ -26,26 +31,32 @@ def unpacked(data: bytes, encoding: str, max_bytes: int) -> bytes:
     """The bytes under all layers; raises `TooLarge` as soon as there are too many."""
     layers = [name for part in encoding.lower().split(",") if (name := part.strip()) and name != "identity"]
     if len(layers) > MOST_LAYERS or not all(name in _UNPACKERS and _installed(name) for name in layers):
-        raise Unreachable(f"The answer is packed in a way that nobody here can unpack: {encoding[:80]}.")
-    for name in reversed(layers):
-        data = _collected(_UNPACKERS[name], data, max_bytes)
+        raise Unreachable(
+            f"The answer is packed in a way that nobody here can unpack: {encoding[:80]}.",
+            hint="Try another page.",
+        )
+    arrived = len(data)
+    try:
+        for name in reversed(layers):
+            data = _collected(_UNPACKERS[name], data, max_bytes)
+    except BrokenOff:
+        message = f"The answer broke off: {arrived:,} bytes arrived, and the end is not among them."
+        raise Unreachable(message, hint="Try again, or another page.") from None
+    except Broken as problem:
+        message = f"The answer can't be unpacked: {problem}."
+        raise Unreachable(message, hint="Try again, or another page.") from problem
     return data
 
 
 def _collected(unpack: "Unpack", data: bytes, max_bytes: int) -> bytes:
     whole = bytearray()
-    try:
-        for piece in unpack(data):
-            whole += piece
-            if len(whole) > max_bytes:
-                raise TooLarge(
-                    f"The answer unpacks to more than {max_bytes:,} bytes; the rest was left packed.",
-                    hint="Ask for a part of it, or for another page.",
-                )
-    except Broken as problem:
-        raise Unreachable(
-            f"The answer can't be unpacked: {problem}.", hint="Try again, or another page."
-        ) from problem
+    for piece in unpack(data):
+        whole += piece
+        if len(whole) > max_bytes:
+            raise TooLarge(
+                f"The answer unpacks to more than {max_bytes:,} bytes; the rest was left packed.",
+                hint="Ask for a part of it, or for another page.",
+            )
     return bytes(whole)
 
 
@@ -63,7 +74,7 @@ def _inflated(data: bytes, window: int) -> Iterator[bytes]:
         except zlib.error as error:
             raise Broken(str(error)) from error
         if not machine.eof:
-            raise Broken("it breaks off")
+            raise BrokenOff
         # After the end of one member another may follow, and then zeros or nothing.
         rest = machine.unused_data.lstrip(b"\0") if window > zlib.MAX_WBITS else b""
 
@@ -89,7 +100,7 @@ def _unbrotlied(data: bytes) -> Iterator[bytes]:
             piece = machine.process(b"", output_buffer_limit=PIECE_BYTES)
             yield piece
         if not machine.is_finished():
-            raise Broken("it breaks off")
+            raise BrokenOff
     except brotli.error as error:
         raise Broken(str(error)) from error
 
@@ -104,6 +115,9 @@ def _unzstandarded(data: bytes) -> Iterator[bytes]:
                 yield piece
     except zstandard.ZstdError as error:
         raise Broken(str(error)) from error
+    # The library takes the end of the bytes for the end of the page.
+    if zstd_end(data) != len(data):
+        raise BrokenOff
 
 
 def _installed(name: str) -> bool:

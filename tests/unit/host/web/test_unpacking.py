@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.core.errors import TooLarge, Unreachable
+from handtools.host.web.framing import zstd_end
 from handtools.host.web.unpacking import accepted, unpacked
 
 PACKERS = {
@@ -59,8 +60,34 @@ def test_the_server_is_told_what_can_be_unpacked():
     assert accepted() == "gzip, deflate, zstd, br"
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br"])
-def test_what_breaks_off_is_no_page(encoding):
-    whole = PACKERS[encoding](b"a page that has an end " * 40)
-    with pytest.raises(Unreachable, match="breaks off"):
-        unpacked(whole[:-6], encoding, 1 << 20)
+FRAMES = [
+    zstandard.ZstdCompressor(write_checksum=checked, write_content_size=sized).compress
+    for checked in (False, True)
+    for sized in (False, True)
+]
+SKIPPED = 0x184D2A53.to_bytes(4, "little") + (3).to_bytes(4, "little") + b"abc"
+
+
+@given(st.data(), st.sampled_from(["gzip", "deflate", "br", "zstd"]))
+def test_what_breaks_off_anywhere_is_no_page_and_says_how_much_arrived(data, encoding):
+    page = data.draw(st.binary(min_size=1, max_size=3_000))
+    whole = PACKERS[encoding](page * data.draw(st.sampled_from([1, 100])))
+    cut = data.draw(st.integers(1, len(whole) - 1))
+    with pytest.raises(Unreachable, match=f"The answer broke off: {cut:,} bytes arrived") as told:
+        unpacked(whole[:cut], encoding, 1 << 20)
+    assert told.value.hint
+
+
+@given(st.data(), st.lists(st.sampled_from([*FRAMES, lambda _: SKIPPED]), min_size=1, max_size=4))
+def test_the_end_of_frames_is_known_by_their_own_words(data, packers):
+    page = data.draw(st.binary(max_size=1_000)) * data.draw(st.sampled_from([1, 300]))
+    frames = [pack(page) for pack in packers]
+    whole = b"".join(frames)
+    assert zstd_end(whole) == len(whole)
+    cut = data.draw(st.integers(1, len(frames[-1]) - 1))
+    assert zstd_end(whole[:-cut]) > len(whole) - cut
+
+
+@given(st.binary(max_size=200), st.sampled_from([b"", SKIPPED[:4], b"\x28\xb5\x2f\xfd"]))
+def test_any_bytes_have_an_end_not_before_theirs(data, start):
+    assert zstd_end(start + data) >= len(start + data)
