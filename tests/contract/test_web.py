@@ -106,5 +106,6 @@ async def test_a_picture_has_no_text(web):
 
 
 async def test_a_host_that_is_not_there_can_not_be_reached(web):
-    with pytest.raises(Unreachable, match=r"nowhere\.example can't be found"):
+    with pytest.raises(Unreachable, match=r"nowhere\.example can't be found") as told:
         await web[0].visit(Request(url=read_url("http://nowhere.example/")), opens=lambda *_: True)
+    assert told.value.hint

@@ -33,6 +33,9 @@ FORBIDDEN_WORDS = {
 DRAWERS = {"common", "misc", "types", "constants", "models"}
 """Names of modules into which anything would fit."""
 
+HINTED = ("host/web/", "runtime/guard_web.py", "testing/web.py", "tools/fetch.py", "tools/web_search.py")
+"""Where every error says what to do next."""
+
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 
 
@@ -126,6 +129,28 @@ def _caught(handler: ast.ExceptHandler) -> set[str]:
 
 def _raises_last(handler: ast.ExceptHandler) -> bool:
     return isinstance(handler.body[-1], ast.Raise)
+
+
+def next_steps(root: Path) -> list[str]:
+    """Errors for the model that end without a next step."""
+    kinds = {
+        each.name
+        for each in classes(package(root) / "core" / "errors.py")
+        if any(ast.unparse(base) == "ToolError" for base in each.bases)
+    }
+    return [
+        f"{named(root, path)}:{node.lineno} {ast.unparse(node.func)} has no next step"
+        for path in modules(package(root))
+        if named(root, path).startswith(HINTED)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in kinds and not _hint(node)
+    ]
+
+
+def _hint(call: ast.Call) -> bool:
+    """Whether a hint is given that can be other than empty."""
+    given = [keyword.value for keyword in call.keywords if keyword.arg == "hint"]
+    return bool(given) and ast.unparse(given[0]) not in {"''", "None"}
 
 
 def forbidden_words(root: Path) -> list[str]:

@@ -17,6 +17,7 @@ RULES: list[Rule] = [
     source_rules.public_names,
     source_rules.context_fields,
     source_rules.broad_excepts,
+    source_rules.next_steps,
     source_rules.forbidden_words,
     source_rules.posix_outside_host,
     source_rules.work_on_import,
@@ -95,6 +96,18 @@ BREACHES: list[tuple[Rule, str, str, str]] = [
         "src/handtools/core/attempting.py",
         "except Exception => except ValueError",
         "core/attempting.py: attempt is listed and not there",
+    ),
+    (
+        source_rules.next_steps,
+        "src/handtools/host/web/broken.py",
+        "raise Unreachable('Nobody is there.')\n",
+        "host/web/broken.py:1 Unreachable has no next step",
+    ),
+    (
+        source_rules.next_steps,
+        "src/handtools/host/web/broken.py",
+        "problem = NotFound('Nothing is there.', hint='')\n",
+        "host/web/broken.py:1 NotFound has no next step",
     ),
     (source_rules.forbidden_words, "src/handtools/core/utils.py", "", "core/utils.py: utils says nothing"),
     (

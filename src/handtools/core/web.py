@@ -9,6 +9,7 @@ from handtools.text.urls import Url
 Form = Literal["markdown", "text", "html"]
 PAGE_BYTES = 5_000_000
 """No larger page is taken."""
+NO_ENGINE = "A person can set one up; see the docs."
 Opens = Callable[[str, int], bool]
 """Whether a person has listed this host or address, with this port: then it may be local."""
 

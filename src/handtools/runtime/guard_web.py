@@ -7,7 +7,7 @@ from handtools.core.call import Call
 from handtools.core.errors import Denied, InvalidInput, NotFound, Throttled, ToolError, Unreachable
 from handtools.core.events import Event, Visited
 from handtools.core.visits import Visit
-from handtools.core.web import Answer, Findings, Form, HostWeb, Page, Query, Request
+from handtools.core.web import NO_ENGINE, Answer, Findings, Form, HostWeb, Page, Query, Request
 from handtools.runtime.approval import Gate
 from handtools.text.addresses import literal, refusal
 from handtools.text.hosts import WEB_PORTS
@@ -18,6 +18,7 @@ MOST_HOPS = 10
 ROBOT = "handtools"
 """The name by which robots.txt may speak about us."""
 _TOLD_CHARS = 300
+_ELSEWHERE = "Try another page, or another source."
 
 
 @dataclass(slots=True)
@@ -54,9 +55,7 @@ class GuardedWeb:
         """Ask for the engine's host like for any other, and show what would be sent there."""
         engine = self.web.engine
         if engine is None:
-            raise NotFound(
-                "No search engine is set up here.", hint="A person can set one up; see the docs."
-            )
+            raise NotFound("No search engine is set up here.", hint=NO_ENGINE)
         visit = Visit(
             host=engine.url.host,
             port=engine.url.port,
@@ -126,7 +125,8 @@ def _read(text: str) -> Url:
     try:
         return read_url(text)
     except BadUrl as problem:
-        raise InvalidInput(f"This URL can't be visited. {problem}") from None
+        hint = "Give an address like https://host/path."
+        raise InvalidInput(f"This URL can't be visited. {problem}", hint=hint) from None
 
 
 def _onward(place: Url, location: str, hops: list[str]) -> Url:
@@ -134,11 +134,14 @@ def _onward(place: Url, location: str, hops: list[str]) -> Url:
     try:
         target = place.joined(location)
     except BadUrl as problem:
-        raise Denied(f"{place.host} sends us on to what can't be visited. {problem}") from None
+        message = f"{place.host} sends us on to what can't be visited. {problem}"
+        raise Denied(message, hint=_ELSEWHERE) from None
     if str(target) in hops:
-        raise Unreachable(f"{place.host} sends us round in a circle: {str(target)[:_TOLD_CHARS]} again.")
+        message = f"{place.host} sends us round in a circle: {str(target)[:_TOLD_CHARS]} again."
+        raise Unreachable(message, hint=_ELSEWHERE)
     if len(hops) > MOST_HOPS:
-        raise Unreachable(f"It sends us on and on: {MOST_HOPS} addresses, and none is the last.")
+        message = f"It sends us on and on: {MOST_HOPS} addresses, and none is the last."
+        raise Unreachable(message, hint=_ELSEWHERE)
     return target
 
 
@@ -151,6 +154,7 @@ def _check(answer: Answer) -> None:
             f"{answer.url.host} answers {answer.status}: it wants us to wait.", hint=f"Try {when}."
         )
     if answer.status in {404, 410}:
-        raise NotFound(f"{url} answers {answer.status}: there is no such page.")
+        hint = "Check the address, or try another source."
+        raise NotFound(f"{url} answers {answer.status}: there is no such page.", hint=hint)
     if answer.status >= 300 or answer.status < 200:
-        raise Unreachable(f"{url} answers {answer.status}.", hint="Try another source.")
+        raise Unreachable(f"{url} answers {answer.status}.", hint=_ELSEWHERE)

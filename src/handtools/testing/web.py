@@ -41,7 +41,8 @@ class MemoryWeb:
         self.visited.append(url)
         site = self.sites.get(url)
         if site is None:
-            raise Unreachable(f"{request.url.host} can't be found: there is no such name.")
+            hint = "Check the name, or try another source."
+            raise Unreachable(f"{request.url.host} can't be found: there is no such name.", hint=hint)
         return Answer(
             url=request.url,
             status=site.status,

@@ -98,7 +98,8 @@ async def _body(ctx: Context, page: Page) -> tuple[str, tuple[Image, ...]]:
         shown = await ctx.media.preview(name, page.data, wish)
         if shown is None:
             kind = ctx.media.describe(page.data) or page.media_type or "no known kind"
-            raise WrongKind(f"{page.url} is not text: {kind}, {len(page.data):,} bytes.")
+            message = f"{page.url} is not text: {kind}, {len(page.data):,} bytes."
+            raise WrongKind(message, hint="A command may download it; or fetch another page.")
         text, images = f"{text or f'({shown.title}.)'}\n{shown.text}", (*images, *shown.images)
         if shown.next_page is None:
             break
@@ -131,7 +132,7 @@ def _start(body: str, params: FetchParams) -> tuple[int, bool]:
     try:
         return resumed(body, params.cursor)
     except ValueError as problem:
-        raise InvalidInput(f"`cursor`: {problem}.") from None
+        raise InvalidInput(f"`cursor`: {problem}.", hint="Leave it out to begin anew.") from None
 
 
 def _marked(ctx: Context, details: FetchDetails, text: str, listing: str) -> str:

@@ -83,6 +83,7 @@ def test_each_is_handled_as_it_should_be(told, number):
     visit = told[0]["visits"][number]
     assert (visit["path"], visit["code"]) == (path, code), visit["text"]
     assert said in visit["text"]
+    assert bool(visit["hint"]) == (code != "ok")
     assert visit["seconds"] < 10
 
 

@@ -32,6 +32,7 @@ async def visits(state: str, port: str, paths: list[str]) -> list[dict]:
             "path": path,
             "code": result.fault.code if result.fault else "ok",
             "text": result.text[:2_000],
+            "hint": result.fault.hint if result.fault else "",
             "seconds": result.usage.seconds,
             "kept": bool(result.details and result.details.kept),
         })  # fmt: skip

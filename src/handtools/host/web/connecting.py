@@ -13,6 +13,7 @@ from handtools.host.web.limits import Limits
 from handtools.text.urls import Url
 
 Headers = Mapping[str, str]
+_AGAIN = "Try again, or another page."
 
 
 class PinnedBackend(httpcore2.AsyncNetworkBackend):
@@ -93,17 +94,20 @@ async def exchange(
             ):
                 return await _taken(response, url, limits)
     except TimeoutError as error:
-        raise TimedOut(f"{url.host} is too slow: it was given {limits.total:g} s in all.") from error
+        message = f"{url.host} is too slow: it was given {limits.total:g} s in all."
+        raise TimedOut(message, hint=_AGAIN) from error
     except httpcore2.ConnectTimeout as error:
-        raise TimedOut(f"{url.host} did not answer within {limits.connect:g} s.") from error
+        raise TimedOut(f"{url.host} did not answer within {limits.connect:g} s.", hint=_AGAIN) from error
     except httpcore2.TimeoutException as error:
-        raise TimedOut(f"{url.host} said nothing for {limits.silence:g} s.") from error
+        raise TimedOut(f"{url.host} said nothing for {limits.silence:g} s.", hint=_AGAIN) from error
     except httpcore2.LocalProtocolError:
         # Its words quote what was to be sent, and there may be a key in it.
-        raise Unreachable(f"{url.host} can't be asked: the request can't be sent as it is.") from None
+        message = f"{url.host} can't be asked: the request can't be sent as it is."
+        raise Unreachable(message, hint="Write the address in another way, or tell the person.") from None
     except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as error:
         reason = str(error).strip().rstrip(".") or "the connection broke"
-        raise Unreachable(f"{url.host} can't be reached: {reason}.") from error
+        hint = "Check the address, or try another source."
+        raise Unreachable(f"{url.host} can't be reached: {reason}.", hint=hint) from error
 
 
 async def _taken(response: httpcore2.Response, url: Url, limits: Limits) -> Received:
@@ -129,6 +133,6 @@ async def _taken(response: httpcore2.Response, url: Url, limits: Limits) -> Rece
         of = f" of {int(announced):,}" if announced.isdecimal() else ""
         raise Unreachable(
             f"{url.host} broke off in the middle of its answer: {len(received.body):,}{of} bytes arrived.",
-            hint="Try again, or another page.",
+            hint=_AGAIN,
         ) from error
     return received

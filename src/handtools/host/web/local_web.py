@@ -10,7 +10,7 @@ import anyio
 from anyio import to_thread
 
 from handtools.core.errors import Denied, HostError, NotFound, TimedOut
-from handtools.core.web import Answer, Engine, Findings, Form, Opens, Query, Rendered, Request
+from handtools.core.web import NO_ENGINE, Answer, Engine, Findings, Form, Opens, Query, Rendered, Request
 from handtools.host.web.keeping import Kept, Pages
 from handtools.host.web.limits import Limits
 from handtools.host.web.looking_up import LookUp, looked_up, vetted
@@ -82,7 +82,7 @@ class LocalWeb:
         """Ask the engine that is set up."""
         found = self._set_up
         if found is None:
-            raise NotFound("No search engine is set up here.")
+            raise NotFound("No search engine is set up here.", hint=NO_ENGINE)
         from handtools.host.web.visiting import Visiting
 
         visiting = Visiting(self.limits, self._trusted, self.pace)
@@ -94,7 +94,8 @@ class LocalWeb:
             with anyio.fail_after(self.limits.connect):
                 return await vetted(url, self.look_up, opens)
         except TimeoutError as error:
-            raise TimedOut(f"Nobody said within {self.limits.connect:g} s where {url.host} is.") from error
+            message = f"Nobody said within {self.limits.connect:g} s where {url.host} is."
+            raise TimedOut(message, hint="Try again, or another source.") from error
 
     @property
     def _set_up(self) -> "SetUp | None":
@@ -147,12 +148,12 @@ class NoWeb:
 
     async def visit(self, request: Request, *, opens: Opens) -> Answer:  # noqa: ARG002
         """Nobody goes anywhere."""
-        raise Denied(self.missing)
+        raise Denied(self.missing, hint="Go on without it, or ask the person.")
 
     async def render(self, answer: Answer, form: Form) -> Rendered:  # noqa: ARG002
         """There is nothing to show."""
-        raise Denied(self.missing)
+        raise Denied(self.missing, hint="Go on without it, or ask the person.")
 
     async def search(self, query: Query, *, opens: Opens) -> Findings:  # noqa: ARG002
         """Nothing is looked for."""
-        raise Denied(self.missing)
+        raise Denied(self.missing, hint="Go on without it, or ask the person.")

@@ -30,7 +30,8 @@ async def vetted(url: Url, look_up: LookUp, opens: Opens) -> tuple[str, ...]:
             addresses = await to_thread.run_sync(look_up, url.host, url.port, abandon_on_cancel=True)
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or "there is no such name"
-            raise Unreachable(f"{url.host} can't be found: {reason}.") from error
+            hint = "Check the name, or try another source."
+            raise Unreachable(f"{url.host} can't be found: {reason}.", hint=hint) from error
     reasons = {each: _reason(each, url, opens) for each in addresses}
     fit = tuple(each for each, reason in reasons.items() if not reason)
     if not fit:
