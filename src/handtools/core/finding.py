@@ -1,17 +1,19 @@
 """Finding: hits together with what parsers know about them."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Generic, TypeVar
 
 from handtools.core.errors import InvalidInput
 from handtools.core.ports import Search, Syntax
-from handtools.core.searching import Gaps, Hit, Hits, Patterns, Scope, Tally
+from handtools.core.searching import Hit, Hits, Patterns, Scope, Tallies, Tally
 from handtools.core.syntax import Role, Spot, Symbol
 from handtools.text import cursors
 from handtools.text.citing import Citation, cite
-from handtools.text.counting import agreeing
+from handtools.text.counting import agreeing, counted
 from handtools.text.cursors import Cursor
 from handtools.text.encoding import decode
 from handtools.text.lines import bare, split
@@ -26,6 +28,8 @@ SHOWN_LINES = 6
 """How much of a long structural match is shown."""
 BLOCK = 100
 """Hits are ranked within blocks of so many, in the order of paths: no search has to find all to show the first."""
+COUNTED_FILES = 10_000
+"""How many files are counted at the most."""
 PROBE_SECONDS = 5.0
 """How long each look for what was missed may take."""
 _HOLE = re.compile(r"\$+\w*")
@@ -41,47 +45,112 @@ class Sight:
     citation: Citation
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Some hits out of ranked blocks, and where they are."""
+T = TypeVar("T", Hit, Tally)
 
-    hits: list[Hit]
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Some of what was found, out of ranked blocks, and where it is."""
+
+    found: list[T]
     start: int
     """How many come before them."""
     moved: bool
     """Whether what is found is no longer what the page before was taken from."""
     keys: list[str]
     block: int
-    """Where the block begins that they are out of."""
+    """Where the block begins that the first is out of."""
     size: int
 
     def after(self, shown: int) -> str:
-        """The cursor for the page that follows the first `shown` hits of this one."""
+        """The cursor for the page that follows the first `shown` of this one."""
         return str(cursors.cursor(self.keys, self.block, self.size, self.start - self.block + shown))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is looked for, where, and what it has to be to the parser."""
+
+    patterns: Patterns
+    scope: Scope
+    shape: bool = False
+    """Whether the patterns are structural."""
+    kind: Role | None = None
+
+    async def hits(self, search: Search, syntax: Syntax, *, most: int) -> Hits:
+        """Hits in the order of paths; where a parser decides, all that it was shown."""
+        if self.shape:
+            return await structural(search, syntax, self.patterns.patterns, self.scope)
+        if self.kind is not None:
+            return await of_kind(search, syntax, self.patterns, self.scope, self.kind)
+        return await search.hits(self.patterns, self.scope, most=most)
+
+    async def tallies(self, search: Search, syntax: Syntax) -> Tallies:
+        """The files that hold it, and how often."""
+        if not self.shape and self.kind is None:
+            return await search.tallies(self.patterns, self.scope, most=COUNTED_FILES)
+        found = await self.hits(search, syntax, most=PARSED_HITS)
+        counts = Counter(hit.path for hit in found.hits)
+        return Tallies(tuple(Tally(path, count) for path, count in counts.items()), found.gaps)
 
 
 def reach(offset: int, cursor: Cursor | None, limit: int) -> int:
     """How many hits must be found to have a page; after a cursor a block more, should hits have been added."""
-    size = max(BLOCK, limit)
-    return (cursor.block + 2 if cursor else offset // size + 1) * size
+    if cursor is None:
+        return -(-(offset + limit) // BLOCK) * BLOCK
+    return (cursor.block + 1 - (-(cursor.shown + limit) // BLOCK)) * BLOCK
 
 
-def page(found: Hits, root: str, *, offset: int, cursor: Cursor | None, limit: int) -> Page:
-    """A page of what was found."""
-    size = max(BLOCK, limit)
-    # Without line numbers: lines that were added above a hit do not make it another one.
-    keys = [f"{hit.path}\0{hit.text}" for hit in found.hits]
-    place = cursors.Place(offset // size * size, offset % size, moved=False)
+def page(found: Hits, root: str, *, offset: int, cursor: Cursor | None, limit: int) -> Page[Hit]:
+    """A page of what was found; blocks are of one size, however large the pages are that are asked for."""
+    keys = _keys(found.hits)
+    place = cursors.Place(offset // BLOCK * BLOCK, offset % BLOCK, moved=False)
     if cursor:
-        place = cursors.place(cursor, keys, size)
-    block = ranked(found.hits[place.start : place.start + size], root)
-    return Page(
-        block[place.shown :][:limit], place.start + place.shown, place.moved, keys, place.start, size
-    )
+        place = cursors.place(cursor, keys, BLOCK)
+    ahead: list[Hit] = []
+    for start in range(place.start, place.start + place.shown + limit, BLOCK):
+        ahead += ranked(found.hits[start : start + BLOCK], root)
+    shown = ahead[place.shown :][:limit]
+    _check(shown, f"{agreeing(len(keys), 'is')} only {counted(len(keys), 'match')}")
+    return Page(shown, place.start + place.shown, place.moved, keys, place.start, BLOCK)
 
 
-async def missed(search: Search, patterns: Patterns, scope: Scope) -> list[str]:
+def files(found: Tallies, *, by_count: bool, offset: int, cursor: Cursor | None, limit: int) -> Page[Tally]:
+    """A page of files: all of them are one block, as they are known before any is shown."""
+    ranking = ordered(found.tallies, by_count=by_count)
+    keys = [f"{tally.path}\0{tally.matches * by_count}" for tally in ranking]
+    place = cursors.place(cursor, keys, COUNTED_FILES) if cursor else cursors.Place(0, offset, moved=False)
+    shown = ranking[place.shown :][:limit]
+    _check(shown, f"{agreeing(len(keys), 'is')} only {counted(len(keys), 'file')}")
+    return Page(shown, place.shown, place.moved, keys, 0, COUNTED_FILES)
+
+
+def _check(shown: Sequence[Hit | Tally], there: str) -> None:
+    if not shown:
+        raise InvalidInput(f"There {there}.", hint="Use a smaller offset.")
+
+
+def _keys(hits: Sequence[Hit]) -> list[str]:
+    """What names each hit: no line number, as lines that were added above it do not make it another one."""
+    keys = [f"{hit.path}\0{hit.text}" for hit in hits]
+    if len(set(keys)) == len(keys):
+        return keys
+    before: Counter[str] = Counter()
+    for index, key in enumerate(keys):
+        before[key] += 1
+        keys[index] = f"{key}\0{before[key]}"
+    return keys
+
+
+async def missed(search: Search, asked: Asked) -> list[str]:
     """Why nothing was found, as sentences: what there would be if less was left out."""
+    patterns, scope, kind = asked.patterns, asked.scope, asked.kind
+    if asked.shape:
+        return []
+    if kind is not None:
+        others = await _there(search, patterns, scope, f"that the parser does not take for a {kind} (kind)")
+        if others:
+            return others
     wider = {
         "in hidden or ignored files (include_ignored)": (
             patterns,
@@ -91,14 +160,16 @@ async def missed(search: Search, patterns: Patterns, scope: Scope) -> list[str]:
         "outside of `include`": (patterns, replace(scope, include=())),
     }
     notes = []
-    for where, asked in wider.items():
-        if asked == (patterns, scope):
-            continue
-        found = await search.hits(asked[0], replace(asked[1], timeout=PROBE_SECONDS), most=BLOCK)
-        if found.hits:
-            count = f"more than {BLOCK}" if found.gaps.capped else f"{len(found.hits)}"
-            notes.append(f"There {agreeing(len(found.hits), 'is')} {count} {where}.")
+    for where, (other, there) in wider.items():
+        if (other, there) != (patterns, scope):
+            notes += await _there(search, other, there, where)
     return notes
+
+
+async def _there(search: Search, patterns: Patterns, scope: Scope, where: str) -> list[str]:
+    found = await search.hits(patterns, replace(scope, timeout=PROBE_SECONDS), most=BLOCK)
+    count = f"more than {BLOCK}" if found.gaps.capped else f"{len(found.hits)}"
+    return [f"There {agreeing(len(found.hits), 'is')} {count} {where}."] if found.hits else []
 
 
 async def of_kind(search: Search, syntax: Syntax, patterns: Patterns, scope: Scope, kind: Role) -> Hits:
@@ -112,7 +183,9 @@ async def of_kind(search: Search, syntax: Syntax, patterns: Patterns, scope: Sco
         spots = {Spot(hit.line, start): hit for hit in group for start, _ in hit.spans}
         roles = await syntax.classify(path, sources[path], list(spots)) or {}
         kept += dict.fromkeys(hit for spot, hit in spots.items() if kind in roles.get(spot, ()))
-    return Hits(tuple(kept), found.gaps)
+    unparsed = len({hit.path for hit in found.hits} - sources.keys())
+    unseen = f"Only the first {PARSED_HITS:,} matches were parsed." if found.gaps.capped else ""
+    return Hits(tuple(kept), replace(found.gaps, capped=False, unparsed=unparsed, unseen=unseen))
 
 
 async def structural(search: Search, syntax: Syntax, patterns: Sequence[str], scope: Scope) -> Hits:
@@ -145,7 +218,12 @@ async def structural(search: Search, syntax: Syntax, patterns: Sequence[str], sc
     if unread:
         raise unread[0]
     ordered = sorted(found, key=lambda hit: (components(hit.path), hit.line, hit.spans))
-    return Hits(tuple(ordered), Gaps(files.gaps.capped, files.gaps.timed_out))
+    unparsed = len({tally.path for tally in files.tallies} - sources.keys())
+    words_there = " or ".join(f"`{word}`" for word in dict.fromkeys(words))
+    unseen = (
+        f"Only the first {PARSED_FILES} files with {words_there} were parsed." if files.gaps.capped else ""
+    )
+    return Hits(tuple(ordered), replace(files.gaps, capped=False, unparsed=unparsed, unseen=unseen))
 
 
 def ranked(hits: Sequence[Hit], root: str) -> list[Hit]:

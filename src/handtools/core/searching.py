@@ -60,6 +60,10 @@ class Gaps:
     """Files whose search ended where they turn out to be binary."""
     withheld: int = 0
     """Paths that rules keep back until a person allows them."""
+    unparsed: int = 0
+    """Files that hold it and could not be had for the parser."""
+    unseen: str = ""
+    """How far a search for kinds or shapes came, when there is more to look at."""
 
     @property
     def complete(self) -> bool:
@@ -81,6 +85,11 @@ class Gaps:
         if self.withheld:
             paths, need = counted(self.withheld, "path"), agreeing(self.withheld, "needs")
             notes.append(f"{paths} {need} a person's approval: left out.")
+        if self.unparsed:
+            files, were = counted(self.unparsed, "file"), agreeing(self.unparsed, "was")
+            notes.append(f"{files} that may hold it {were} not parsed: too large, or gone by now.")
+        if self.unseen:
+            notes.append(f"{self.unseen} Narrow it with `path` or `include`.")
         return notes
 
 

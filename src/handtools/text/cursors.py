@@ -54,11 +54,12 @@ def parse(text: str) -> Cursor:
 
 
 def cursor(keys: Sequence[str], start: int, size: int, shown: int) -> Cursor:
-    """Give the cursor after `shown` entries of the block that starts at `start`; after all of it, the next."""
-    if shown >= size:
-        return Cursor(start // size + 1, 0, _name(keys[start + size - 1 : start + size]), _NONE)
+    """Give the cursor after `shown` entries from the block on that starts at `start`."""
+    passed, shown = divmod(shown, size)
+    start += passed * size
     before = _name(keys[start - 1 : start]) if start else _NONE
-    return Cursor(start // size, shown, before, _name(keys[start : start + size]))
+    content = _name(keys[start : start + size]) if shown else _NONE
+    return Cursor(start // size, shown, before, content)
 
 
 def place(given: Cursor, keys: Sequence[str], size: int) -> Place:

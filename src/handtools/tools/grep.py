@@ -9,19 +9,22 @@ from handtools.core import finding
 from handtools.core.context import Context
 from handtools.core.errors import InvalidInput
 from handtools.core.result import Result
-from handtools.core.searching import Gaps, Hits, Patterns, Scope
+from handtools.core.searching import Gaps, Hit, Patterns, Scope, Tally
 from handtools.core.syntax import Role
 from handtools.core.tool import tool
 from handtools.text.citing import LINE_CHARS, named
 from handtools.text.clipping import clip_line
-from handtools.text.counting import agreeing, counted
+from handtools.text.counting import counted
 from handtools.text.cursors import BadCursor, Cursor, parse
 from handtools.text.encoding import displayed
+from handtools.text.fitting import fitting
+from handtools.text.tokens import estimate
 
 PAGE = 20
 MAX_PAGE = 200
-COUNTED_FILES = 10_000
 MAX_TOKENS = 10_000
+FOOTER_TOKENS = 45
+"""About what the last line costs without the notes in it."""
 GROWN = {1: 20, 2: 8, 3: 8}  # lines of context by the number of hits, when there are very few
 
 
@@ -86,19 +89,18 @@ async def grep(ctx: Context, params: GrepParams) -> Result[GrepDetails]:
     """Search the text of files."""
     if params.mode != "content":
         return await _files(ctx, params)
-    found = await _found(ctx, params)
+    most = finding.reach(params.offset, _cursor(params), params.limit)
+    found = await _asked(params).hits(ctx.search, ctx.syntax, most=most)
     if not found.hits:
         return await _nothing(ctx, params, found.gaps)
 
     total = None if found.gaps.capped or found.gaps.timed_out else len(found.hits)
-    cursor = _cursor(params)
-    page = finding.page(found, params.path, offset=params.offset, cursor=cursor, limit=params.limit)
-    if not page.hits:
-        there = f"{agreeing(len(page.keys), 'is')} only {counted(len(page.keys), 'match')}"
-        raise InvalidInput(f"There {there}.", hint="Use a smaller offset.")
+    page = finding.page(
+        found, params.path, offset=params.offset, cursor=_cursor(params), limit=params.limit
+    )
     context = params.context if params.context is not None else GROWN.get(total or 0, 0)
-    seen = await finding.sights(ctx.search, ctx.syntax, page.hits, context)
-    text, shown = finding.fitted(seen, params.max_tokens or MAX_TOKENS)
+    seen = await finding.sights(ctx.search, ctx.syntax, page.found, context)
+    text, shown = finding.fitted(seen, _room(params, found.gaps))
 
     end = page.start + shown
     more = total is None or end < total
@@ -110,37 +112,27 @@ async def grep(ctx: Context, params: GrepParams) -> Result[GrepDetails]:
         complete=found.gaps.complete and shown == total,
         left_out=found.gaps.notes,
     )
-    return Result(f"{text}\n{_footer(details, page)}", details)
+    of = f"more than {counted(len(page.keys), 'match')}" if total is None else counted(total, "match")
+    return Result(f"{text}\n{_footer(details, page, of)}", details)
 
 
-async def _found(ctx: Context, params: GrepParams) -> Hits:
-    """Hits in the order of paths, as many as the page may be taken from."""
-    patterns, scope = _patterns(params), _scope(params)
-    if params.syntax == "structure":
-        return await finding.structural(ctx.search, ctx.syntax, patterns.patterns, scope)
-    if params.kind is not None:
-        return await finding.of_kind(ctx.search, ctx.syntax, patterns, scope, params.kind)
-    most = finding.reach(params.offset, _cursor(params), params.limit)
-    return await ctx.search.hits(patterns, scope, most=most)
-
-
-def _patterns(params: GrepParams) -> Patterns:
+def _asked(params: GrepParams) -> finding.Asked:
     given = [params.pattern] if isinstance(params.pattern, str) else params.pattern
     ends = any("\n" in one or (params.syntax == "regex" and r"\n" in one) for one in given)
-    return Patterns(
+    patterns = Patterns(
         patterns=tuple(given),
         literal=params.syntax == "literal",
         case_sensitive=params.case_sensitive,
         multiline=params.multiline or ends,
     )
-
-
-def _scope(params: GrepParams) -> Scope:
     include = (params.include,) if params.include else ()
     # Who names a hidden file wants it.
     named = any(part.startswith(".") for glob in include for part in glob.split("/"))
     every = params.include_ignored
-    return Scope(root=params.path or ".", include=include, hidden=every or named, ignored=every)
+    scope = Scope(root=params.path or ".", include=include, hidden=every or named, ignored=every)
+    return finding.Asked(
+        patterns=patterns, scope=scope, shape=params.syntax == "structure", kind=params.kind
+    )
 
 
 def _cursor(params: GrepParams) -> Cursor | None:
@@ -157,11 +149,15 @@ def _detail(sight: finding.Sight) -> GrepHit:
     return GrepHit(path=displayed(hit.path), line=hit.line, text=displayed(text), symbols=names)
 
 
-def _footer(details: GrepDetails, page: finding.Page) -> str:
-    end = page.start + len(details.hits)
+def _room(params: GrepParams, gaps: Gaps) -> int:
+    """The tokens that are left for hits."""
+    return (params.max_tokens or MAX_TOKENS) - FOOTER_TOKENS - estimate(" ".join(gaps.notes))
+
+
+def _footer(details: GrepDetails, page: finding.Page[Hit] | finding.Page[Tally], of: str) -> str:
+    end = page.start + len(details.hits or details.files)
     shown = f"{page.start + 1}-{end}" if page.start else f"{end}"
-    more = "more than " if details.total is None else ""
-    notes = [f"Showing {shown} of {more}{counted(details.total or len(page.keys), 'match')}."]
+    notes = [f"Showing {shown} of {of}."]
     if details.cursor:
         notes.append(f"Next page: cursor={details.cursor}.")
     if page.moved:
@@ -170,31 +166,35 @@ def _footer(details: GrepDetails, page: finding.Page) -> str:
 
 
 async def _nothing(ctx: Context, params: GrepParams, gaps: Gaps) -> Result[GrepDetails]:
-    notes = ["No matches.", *gaps.notes]
-    if params.syntax != "structure" and not gaps.timed_out:
-        notes += await finding.missed(ctx.search, _patterns(params), _scope(params))
+    reasons = [] if gaps.timed_out else await finding.missed(ctx.search, _asked(params))
+    notes = ["No matches.", *gaps.notes, *reasons]
     return Result(" ".join(notes), GrepDetails(total=0, complete=gaps.complete, left_out=gaps.notes))
 
 
 async def _files(ctx: Context, params: GrepParams) -> Result[GrepDetails]:
     """Paths, the best first; or numbers, the largest first."""
-    found = await ctx.search.tallies(_patterns(params), _scope(params), most=COUNTED_FILES)
+    found = await _asked(params).tallies(ctx.search, ctx.syntax)
     if not found.tallies:
         return await _nothing(ctx, params, found.gaps)
     total, matches = len(found.tallies), sum(tally.matches for tally in found.tallies)
+    unknown = found.gaps.capped or found.gaps.timed_out
     by_count = params.mode == "counts"
-    page = finding.ordered(found.tallies, by_count=by_count)[params.offset : params.offset + params.limit]
-    end = params.offset + len(page)
-    rows = [named(tally.path) + f":{tally.matches}" * by_count for tally in page]
-    more = "more than " if found.gaps.capped else ""
-    files, hits = more + counted(total, "file"), more + counted(matches, "match")
-    notes = [f"Showing {len(page)} of {files} with {hits}."]
-    notes += [f"Next page: offset={end}."] * (end < total) + found.gaps.notes
+    page = finding.files(
+        found, by_count=by_count, offset=params.offset, cursor=_cursor(params), limit=params.limit
+    )
+    rows = [named(tally.path) + f":{tally.matches}" * by_count for tally in page.found]
+    rows = rows[: fitting(rows, _room(params, found.gaps))]
+    end = page.start + len(rows)
     details = GrepDetails(
-        files=[GrepFile(path=displayed(tally.path), matches=tally.matches) for tally in page],
-        total=None if found.gaps.capped else matches,
+        files=[
+            GrepFile(path=displayed(tally.path), matches=tally.matches) for tally in page.found[: len(rows)]
+        ],
+        total=None if unknown else matches,
         next_offset=end if end < total else None,
-        complete=found.gaps.complete and len(page) == total,
+        cursor=page.after(len(rows)) if end < total else None,
+        complete=found.gaps.complete and len(rows) == total,
         left_out=found.gaps.notes,
     )
-    return Result("\n".join([*rows, f"({' '.join(notes)})"]), details)
+    more = "more than " if unknown else ""
+    of = f"{more}{counted(total, 'file')} with {more}{counted(matches, 'match')}"
+    return Result("\n".join([*rows, _footer(details, page, of)]), details)

@@ -163,14 +163,14 @@ async def _placed(ctx: Context, params: LspParams, answer: Answer) -> Result[Lsp
         raise InvalidInput(f"`cursor`: {problem}.", hint="Leave it out to start again.") from None
     hits = await hits_of(ctx.search, answer.places)
     page = finding.page(Hits(tuple(hits), Gaps()), ".", offset=0, cursor=cursor, limit=params.limit)
-    seen = await finding.sights(ctx.search, ctx.syntax, page.hits, 0)
+    seen = await finding.sights(ctx.search, ctx.syntax, page.found, 0)
     text, shown = finding.fitted(seen, MAX_TOKENS)
     more = page.start + shown < len(hits)
     # A line may hold several, a function and its parameters, say: the first is what the line is about.
     known = {(place.path, place.line): place for place in reversed(answer.places)}
     details = LspDetails(
         server=answer.server,
-        places=[_place(known.get((hit.path, hit.line)), hit) for hit in page.hits[:shown]],
+        places=[_place(known.get((hit.path, hit.line)), hit) for hit in page.found[:shown]],
         total=len(hits),
         cursor=page.after(shown) if more else None,
     )

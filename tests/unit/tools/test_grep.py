@@ -318,3 +318,96 @@ async def test_lines_are_numbered_as_read_numbers_them():
     assert places(await grep(files, pattern="needle")) == [("mac.txt", 2)]
     shown = await memory_toolbox(files).call("read", {"path": "mac.txt", "start_line": 2, "limit": 1})
     assert "     2\tneedle" in shown.text
+
+
+@pytest.mark.parametrize(
+    "args", [{"syntax": "structure", "pattern": "open($$$)"}, {"kind": "call", "pattern": "open"}]
+)
+@pytest.mark.parametrize("mode", ["files", "counts"])
+async def test_files_are_counted_by_what_the_parser_says_too(args, mode):
+    files = {"a.py": b"open(1)\nopen(2)\n# open\n", "b.py": b"# open(3)\n"}
+    result = await grep(files, mode=mode, **args)
+    assert [(file.path, file.matches) for file in result.details.files] == [("a.py", 2)]
+    assert "Showing 1 of 1 file with 2 matches." in result.text
+
+
+@pytest.mark.parametrize("mode", ["files", "counts"])
+async def test_pages_of_files_keep_to_a_budget_and_go_on_where_they_ended(mode):
+    files = {f"some/folder/file{n:03}.py": b"x\n" * (n % 7 + 1) for n in range(150)}
+    box = memory_toolbox(files)
+    seen, cursor = [], None
+    for _ in range(60):
+        args = {"pattern": "x", "mode": mode, "limit": 200, "max_tokens": 150, "cursor": cursor}
+        page = await box.call("grep", args)
+        assert estimate(page.text) <= 150
+        seen += [file.path for file in page.details.files]
+        cursor = page.details.cursor
+        if cursor is None:
+            break
+    assert sorted(seen) == sorted(files)
+
+
+async def test_a_page_of_files_says_when_files_changed_and_when_there_are_no_more():
+    box = memory_toolbox({f"f{n}": b"x\n" for n in range(9)})
+    first = await box.call("grep", {"pattern": "x", "mode": "files", "limit": 3})
+    await box.call("write", {"path": "a", "content": "x\n"})
+    args = {"pattern": "x", "mode": "files"}
+    second = await box.call("grep", args | {"cursor": first.details.cursor})
+    assert "Files changed since the last page" in second.text
+    assert "There are only 10 files." in (await box.call("grep", args | {"offset": 10})).text
+
+
+async def test_pages_of_any_size_follow_each_other_without_gap_or_repetition():
+    files = {f"{'tests/' * (n % 2)}f{n:03}.py": b"x = 1\nx = 1\ndef x(): 2\n" for n in range(150)}
+    box = memory_toolbox(files)
+    seen, cursor = [], None
+    for limit in (7, 162, 20, 200, 1, 120):
+        page = await box.call("grep", {"pattern": "x", "limit": limit, "cursor": cursor})
+        assert len(page.details.hits) == min(limit, 450 - len(seen))
+        assert "changed" not in page.text
+        seen += places(page)
+        cursor = page.details.cursor
+    assert cursor is None
+    assert sorted(seen) == sorted((path, line) for path in files for line in (1, 2, 3))
+
+
+async def test_a_page_goes_on_in_lines_that_are_all_alike_though_hits_were_added_before_them():
+    box = memory_toolbox({"log.txt": b"x\n" * 250})
+    first = await box.call("grep", {"pattern": "x", "limit": 100})
+    await box.call("write", {"path": "a.txt", "content": "x\n" * 5})
+    second = await box.call("grep", {"pattern": "x", "limit": 100, "cursor": first.details.cursor})
+    assert places(second) == [("log.txt", line) for line in range(101, 201)]
+
+
+async def test_matches_of_another_kind_explain_an_empty_answer():
+    result = await grep({"a.py": b"text = 'open sesame'\n"}, pattern="sesame", kind="definition")
+    assert result.text == "No matches. There is 1 that the parser does not take for a definition (kind)."
+
+
+async def test_what_was_not_parsed_is_said(monkeypatch):
+    monkeypatch.setattr("handtools.core.finding.PARSED_HITS", 3)
+    monkeypatch.setattr("handtools.core.finding.PARSED_FILES", 2)
+    files = {f"{n}.py": b"open(1)\n" for n in range(5)}
+    by_kind = await grep(files, pattern="open", kind="call")
+    assert "Showing 3 of 3 matches. Only the first 3 matches were parsed." in by_kind.text
+    by_shape = await grep(files, pattern="open($A)", syntax="structure")
+    assert "Only the first 2 files with `open` were parsed." in by_shape.text
+    for result in (by_kind, by_shape):
+        assert result.details.cursor is None
+        assert not result.details.complete
+
+
+async def test_a_file_that_is_too_large_for_the_parser_is_counted():
+    files = {"a.py": b"open(1)\n", "big.py": b"open(2)\n" + b"#\n" * (3 << 20)}
+    for args in ({"pattern": "open", "kind": "call"}, {"pattern": "open($A)", "syntax": "structure"}):
+        result = await grep(files, **args)
+        assert places(result) == [("a.py", 1)]
+        assert "1 file that may hold it was not parsed" in result.text
+        assert not result.details.complete
+
+
+@pytest.mark.parametrize("tokens", [100, 140, 300])
+async def test_the_last_line_counts_against_the_budget(tokens):
+    files = {f"folder/file{n}.py": b"class A:\n    def f(self):\n        hit = 1\n" for n in range(40)}
+    result = await grep(files, pattern="hit", max_tokens=tokens, limit=40)
+    assert estimate(result.text) <= tokens
