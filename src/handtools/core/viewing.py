@@ -85,10 +85,13 @@ class Viewing:
             return await self._map()
         data = await self._bytes()
         binary = is_binary(data)
-        if len(data) > WHOLE_BYTES:
-            return await (self._large_media() if binary else self._large())
         kind = self.ctx.media.kind(path, data)
-        if binary or (kind == "notebook" and self.view == "auto"):
+        shown_as_such = (kind == "notebook" and self.view == "auto") or (
+            kind == "pdf" and self.view != "text"
+        )
+        if len(data) > WHOLE_BYTES:
+            return await (self._large_media(binary=binary) if binary or shown_as_such else self._large())
+        if binary or shown_as_such:
             return await self._media(data)
         source = decode(data)
         lines = split(source.body)
@@ -209,8 +212,10 @@ class Viewing:
         note = f"\n(Left out: {more}; read the lines around them.)" if more else ""
         return Piece(shown.text + note, _but(shown.part, left_out=left_out), images[:MOST_IMAGES])
 
-    async def _large_media(self) -> Piece:
+    async def _large_media(self, *, binary: bool) -> Piece:
         data = await self.ctx.files.read(self.target.path, size=MEDIA_BYTES + 1)
+        if len(data) > MEDIA_BYTES and not binary:
+            return await self._large()
         if len(data) > MEDIA_BYTES:
             raise TooLarge(f"`{self.target.path}` is a binary file over {MEDIA_BYTES >> 20} MB.")
         return await self._media(data)

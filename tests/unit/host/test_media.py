@@ -5,8 +5,10 @@ import gzip
 import io
 import json
 import sqlite3
+import struct
 import tarfile
 import zipfile
+import zlib
 
 import pytest
 from PIL import Image as Pictures
@@ -83,6 +85,16 @@ async def test_an_image_of_too_many_pixels_is_refused_before_it_is_unpacked(monk
     assert result.fault.code == "too_large"
 
 
+async def test_an_image_that_even_its_reader_fears_is_refused_as_too_large():
+    size = struct.pack(">II", 20_000, 20_000)
+    data = bytearray(picture())
+    data[16:24] = size
+    data[29:33] = struct.pack(">I", zlib.crc32(bytes(data[12:29])))
+    result = await read("a.png", bytes(data))
+    assert result.fault.code == "too_large"
+    assert "pixels" in result.text
+
+
 @pytest.mark.parametrize(
     "data", [b"\x89PNG\r\n\x1a\n" + b"\0" * 50, picture()[:40], b"%PDF-1.7\n\0\1\2" * 9, b"PK\3\4\0" * 9]
 )
@@ -92,7 +104,7 @@ async def test_a_damaged_file_is_an_error_that_says_so(data):
     assert "can't be read" in result.text
 
 
-def pdf(pages):
+def pdf(pages, head=b"%\xe2\xe3\xcf\xd3\n\0", size=b"300 200"):
     """A small PDF, written by hand: a page per text."""
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b""]
     kids = []
@@ -100,11 +112,11 @@ def pdf(pages):
         stream = b"BT /F1 24 Tf 20 100 Td (%s) Tj ET" % text.encode()
         objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream))
         font = b"<< /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >>"
-        page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 200] /Contents %d 0 R /Resources %s >>"
-        objects.append(page % (len(objects), font))
+        page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 %s] /Contents %d 0 R /Resources %s >>"
+        objects.append(page % (size, len(objects), font))
         kids.append(b"%d 0 R" % len(objects))
     objects[1] = b"<< /Type /Pages /Count %d /Kids [%s] >>" % (len(pages), b" ".join(kids))
-    made = b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n\0"
+    made = b"%PDF-1.4\n" + head
     places = []
     for number, body in enumerate(objects, 1):
         places.append(len(made))
@@ -134,6 +146,20 @@ async def test_pages_of_a_pdf_can_be_seen():
     result = await read("a.pdf", pdf(["one", "two"]), view="image", pages="2")
     [image] = shown(result)
     assert opened(image).size == (600, 400)
+
+
+async def test_a_pdf_without_a_nul_is_still_a_pdf():
+    data = pdf(["one", "two"], head=b"")
+    assert "--- page 2 ---" in (await read("a.pdf", data)).text
+    assert len(shown(await read("a.pdf", data, view="image"))) == 2
+    assert "     1\t%PDF-1.4" in (await read("a.pdf", data, view="text")).text
+    large = data + b"% filled up\n" * 400_000
+    assert "PDF, 2 pages" in (await read("a.pdf", large)).text
+
+
+async def test_a_poster_is_rendered_no_larger_than_it_is_shown():
+    [image] = shown(await read("a.pdf", pdf(["one"], size=b"14400 7200"), view="image"))
+    assert opened(image).size == (1568, 784)
 
 
 async def test_a_page_past_the_end_names_the_length():
@@ -182,6 +208,30 @@ async def test_a_range_of_a_notebook_comes_with_its_own_pictures_only():
     assert len(shown(part)) == 1
 
 
+def plotted(encoded, filler=""):
+    output = {"output_type": "display_data", "data": {"image/png": encoded, "text/html": filler}}
+    cell = {"cell_type": "code", "source": "plot()", "outputs": [output]}
+    return json.dumps({"cells": [cell], "metadata": {}}).encode()
+
+
+async def test_a_picture_in_a_notebook_is_made_smaller_like_any_other():
+    data = plotted(base64.b64encode(picture(3000, 2000)).decode())
+    [image] = shown(await read("a.ipynb", data))
+    assert max(opened(image).size) <= 1568
+
+
+async def test_a_picture_in_a_notebook_that_is_none_is_not_sent():
+    result = await read("a.ipynb", plotted(base64.b64encode(b"no picture").decode()))
+    assert result.ok
+    assert not shown(result)
+
+
+async def test_a_notebook_of_many_megabytes_is_still_its_cells():
+    result = await read("a.ipynb", plotted("", filler="x" * (5 << 20)))
+    assert "--- cell 1: code ---" in result.text
+    assert result.details.view == "notebook"
+
+
 async def test_a_notebook_as_text_is_its_json():
     assert '"cell_type"' in (await read("a.ipynb", notebook(), view="text")).text
 
@@ -227,6 +277,19 @@ async def test_an_archive_is_a_listing(path, data):
     assert result.details.view == "archive"
 
 
+async def test_a_name_in_an_archive_can_not_look_like_another_entry():
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("a\n           1  b", "")
+    assert (await read("a.zip", made.getvalue())).details.total_lines == 1
+
+
+async def test_one_packed_file_that_is_no_archive_says_what_to_do():
+    result = await read("a.log.gz", gzip.compress(b"one line\n"))
+    assert result.fault.code == "wrong_kind"
+    assert "unpack it with a command" in result.text
+
+
 async def test_an_archive_that_would_unpack_to_too_much_is_left_alone(monkeypatch):
     monkeypatch.setattr(archives, "UNPACKED_BYTES", 1000)
     result = await read("a.tgz", gzip.compress(tarred("w")))
@@ -247,6 +310,7 @@ async def test_a_database_is_its_schema_and_first_rows(tmp_path):
     assert "100 rows" in result.text
     assert "9 | part 9 | (2 bytes)" in result.text
     assert "part 10" not in result.text
+    assert result.details.left_out == "rows after the first 10 of each"
 
 
 async def test_a_short_csv_is_text_and_a_long_one_is_columns_and_first_rows():

@@ -10,6 +10,7 @@ import zlib
 
 from handtools.core.errors import TooLarge, WrongKind
 from handtools.core.media import Preview
+from handtools.text.citing import named
 
 MOST_ENTRIES = 2_000
 UNPACKED_BYTES = 256 << 20
@@ -30,9 +31,11 @@ def preview(path: str, data: bytes) -> Preview:
     try:
         shape, entries = ("zip", _zipped(data)) if data.startswith(b"PK") else _tarred(data)
     except _FAILURES as error:
-        raise WrongKind(f"`{path}` looks like an archive but can't be read: {error}.") from error
+        packed = isinstance(error, tarfile.TarError)
+        hint = "If it is one packed file and no archive, unpack it with a command." if packed else ""
+        raise WrongKind(f"`{path}` looks like an archive but can't be read: {error}.", hint=hint) from error
     total = sum(size for _, size in entries)
-    rows = [f"{size:>12,}  {name}" for name, size in entries[:MOST_ENTRIES]]
+    rows = [f"{size:>12,}  {named(name)}" for name, size in entries[:MOST_ENTRIES]]
     more = len(entries) > MOST_ENTRIES
     return Preview(
         kind="archive",

@@ -3,9 +3,10 @@
 import threading
 from typing import TYPE_CHECKING
 
+from handtools.core.content import Image
 from handtools.core.errors import InvalidInput, WrongKind
 from handtools.core.media import Preview, Wish
-from handtools.host.media.images import encoded
+from handtools.host.media.images import LONG_EDGE, encoded
 from handtools.text.counting import counted
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 TEXT_PAGES = 40
 PICTURE_PAGES = 5
 SCALE = 2
-"""Times 72 dots per inch."""
+"""Times 72 dots per inch; less for a page that is a poster."""
 _LOCK = threading.Lock()
 """PDFium keeps global state: one document at a time."""
 
@@ -27,7 +28,8 @@ def preview(path: str, data: bytes, wish: Wish) -> Preview:
         try:
             document = pypdfium2.PdfDocument(data)
         except pypdfium2.PdfiumError as error:
-            raise WrongKind(f"`{path}` looks like a PDF but can't be read: {error}.") from error
+            reason = str(error).rstrip(".")
+            raise WrongKind(f"`{path}` looks like a PDF but can't be read: {reason}.") from error
         try:
             return _shown(document, wish)
         finally:
@@ -44,7 +46,7 @@ def _shown(document: "PdfDocument", wish: Wish) -> Preview:
     left_out = rest if last < total else f"pages before {first}" if first > 1 else ""
     following = last + 1 if last < total else None
     if wish.rendered:
-        pictures = tuple(encoded(document[n - 1].render(scale=SCALE).to_pil())[0] for n in numbers)
+        pictures = tuple(_picture(document, n) for n in numbers)
         return Preview(kind="pdf", title=title, images=pictures, left_out=left_out, next_page=following)
     pages = [f"--- page {n} ---\n{_text(document, n)}" for n in numbers]
     return Preview(kind="pdf", title=title, text="\n".join(pages), left_out=left_out, next_page=following)
@@ -57,6 +59,12 @@ def _range(wish: Wish, total: int, most: int) -> tuple[int, int]:
         raise InvalidInput(f"The PDF has {counted(total, 'page')}; page {first} is past its end.")
     last = total if wish.last is None else min(wish.last, total)
     return first, min(last, first + most - 1)
+
+
+def _picture(document: "PdfDocument", number: int) -> Image:
+    page = document[number - 1]
+    scale = min(SCALE, SCALE * LONG_EDGE / max(*page.get_size(), 1))
+    return encoded(page.render(scale=scale).to_pil())[0]
 
 
 def _text(document: "PdfDocument", number: int) -> str:

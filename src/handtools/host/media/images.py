@@ -35,6 +35,8 @@ def preview(path: str, data: bytes) -> Preview:
             if shape in _AS_IT_IS and small and not turned:
                 return Preview(kind="image", title=title, images=(Image(data, _AS_IT_IS[shape]),))
             image, shown = encoded(picture)
+    except Pictures.DecompressionBombError as error:
+        raise TooLarge(f"`{path}` has too many pixels; the limit is {MOST_PIXELS:,}.") from error
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
         raise WrongKind(f"`{path}` looks like an image but can't be read: {error}.") from error
     note = "" if shown == (width, height) else f", shown at {shown[0]} x {shown[1]}"

@@ -2,14 +2,17 @@
 
 import base64
 import binascii
+import contextlib
 import json
 from collections.abc import Iterator
+from importlib.util import find_spec
 from itertools import accumulate, chain
 from typing import Any
 
 from handtools.core.content import Image
-from handtools.core.errors import WrongKind
+from handtools.core.errors import TooLarge, WrongKind
 from handtools.core.media import Preview
+from handtools.host.media import images
 from handtools.text.clipping import clip
 from handtools.text.counting import counted
 from handtools.text.lines import count
@@ -26,7 +29,7 @@ def preview(path: str, data: bytes) -> Preview:
         cells = book["cells"] if "cells" in book else book["worksheets"][0]["cells"]
         language = book.get("metadata", {}).get("kernelspec", {}).get("language", "")
         parts = [_cell(number, cell, language) for number, cell in enumerate(cells, 1)]
-        images = [list(_images(cell)) for cell in cells]
+        pictures = [list(_images(cell)) for cell in cells]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         why = (
             f"it is no JSON ({error})"
@@ -40,8 +43,8 @@ def preview(path: str, data: bytes) -> Preview:
         kind="notebook",
         title=f"notebook, {counted(len(cells), 'cell')}",
         text="\n".join(parts),
-        images=tuple(chain(*images)),
-        image_lines=tuple(end for end, shown in zip(ends, images, strict=True) for _ in shown),
+        images=tuple(chain(*pictures)),
+        image_lines=tuple(end for end, shown in zip(ends, pictures, strict=True) for _ in shown),
     )
 
 
@@ -74,10 +77,15 @@ def _images(cell: dict[str, Any]) -> Iterator[Image]:
     for output in cell.get("outputs", ()):
         for kind in _PICTURES:
             if encoded := output.get("data", {}).get(kind):
-                try:
-                    yield Image(base64.b64decode(_joined(encoded)), kind)
-                except (binascii.Error, ValueError):
-                    continue
+                # A picture that models refuse would cost the whole answer.
+                with contextlib.suppress(binascii.Error, ValueError, WrongKind, TooLarge):
+                    yield from _pictures(base64.b64decode(_joined(encoded)), kind)
+
+
+def _pictures(data: bytes, kind: str) -> tuple[Image, ...]:
+    if find_spec("PIL") is None:
+        return (Image(data, kind),)
+    return images.preview(kind, data).images
 
 
 def _joined(text: str | list[str]) -> str:

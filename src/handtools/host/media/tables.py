@@ -63,27 +63,30 @@ def _database(path: str, data: bytes) -> Preview:
             connection.set_progress_handler(lambda: 1, _STEPS)
             query = "SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
             tables = connection.execute(query).fetchall()
-            parts = [_table(connection, name, sql) for name, sql in tables[:MOST_TABLES]]
+            shown = [_table(connection, name, sql) for name, sql in tables[:MOST_TABLES]]
         except sqlite3.Error as error:
             raise WrongKind(f"`{path}` can't be read as a SQLite database: {error}.") from error
     more = len(tables) - MOST_TABLES
+    left_out = [f"{more} more tables"] * (more > 0)
+    left_out += [f"rows after the first {ROWS} of each"] * any(count > ROWS for _, count in shown)
     return Preview(
         kind="table",
         title=f"SQLite database, {len(tables)} tables and views",
-        text="\n\n".join(parts),
-        left_out=f"{more} more tables; rows after the first {ROWS} of each" if more > 0 else "",
+        text="\n\n".join(text for text, _ in shown),
+        left_out="; ".join(left_out),
     )
 
 
-def _table(connection: sqlite3.Connection, name: str, sql: str | None) -> str:
+def _table(connection: sqlite3.Connection, name: str, sql: str | None) -> tuple[str, int]:
+    """The schema and first rows of a table, and how many rows it has."""
     quoted = '"' + name.replace('"', '""') + '"'
     try:
         rows = connection.execute(f"SELECT * FROM {quoted} LIMIT {ROWS}")
         head, body = [column[0] for column in rows.description], rows.fetchall()
         count = connection.execute(f"SELECT count(*) FROM {quoted}").fetchone()[0]
     except sqlite3.Error as error:
-        return f"{sql or name}\n({error})"
-    return f"{sql or name}\n-- {counted(count, 'row')}\n{_rendered(head, body)}"
+        return f"{sql or name}\n({error})", 0
+    return f"{sql or name}\n-- {counted(count, 'row')}\n{_rendered(head, body)}", count
 
 
 def _parquet(path: str, data: bytes) -> Preview:
