@@ -42,6 +42,19 @@ def test_changes_inside_a_long_text_apply(head: str, before: str, after: str, ta
     assert patched(head + before + tail, diff) == head + after + tail
 
 
+@given(texts, texts, st.integers(0, 4))
+def test_a_diff_shows_the_lines_that_an_alignment_of_the_whole_texts_names(
+    before: str, after: str, context: int
+):
+    old, new = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (before, after))
+    named = []
+    for edit in diffing.opcodes(old, new):
+        named += [f"-{row}".removesuffix("\n") for row in old[edit.start_a : edit.end_a]]
+        named += [f"+{row}".removesuffix("\n") for row in new[edit.start_b : edit.end_b]]
+    body = diffing.unified("f", before, after, context=context).split("\n")[2:]
+    assert [row for row in body if row.startswith(("-", "+"))] == named
+
+
 @given(texts, texts)
 def test_the_counts_are_those_of_the_diff(before: str, after: str):
     body = diffing.unified("f", before, after).split("\n")[2:]

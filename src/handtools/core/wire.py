@@ -1,9 +1,11 @@
 """Calls, results and approvals as plain JSON values: for the journal, for other processes, for logs."""
 
+import json
 from dataclasses import asdict
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError, to_json
 
 from handtools.core.approval import Approval
 from handtools.core.call import Call
@@ -29,18 +31,30 @@ def approval_to_json(approval: Approval) -> dict[str, Any]:
 
 def result_to_json(result: Result[Any]) -> dict[str, Any]:
     """A result as JSON values; what is empty is left out."""
+    return _said(result) | {name: asdict(fact) for name, fact in _facts(result).items()}
+
+
+def result_to_bytes(result: Result[Any]) -> bytes:
+    """The same as one line of JSON, written straight from the values."""
+    try:
+        return to_json(_said(result) | _facts(result))
+    except PydanticSerializationError:
+        # Details may quote bytes that are no character; only the slower encoder can write those down.
+        return json.dumps(result_to_json(result)).encode()
+
+
+def _said(result: Result[Any]) -> dict[str, Any]:
     details = result.details
-    value: dict[str, Any] = {
+    return {
         "status": result.status,
         "content": [block_to_json(block) for block in result.content],
         "details": details.model_dump(mode="json") if isinstance(details, BaseModel) else details,
-        "usage": asdict(result.usage),
     }
-    for name in ("fault", "changes", "spill", "request"):
-        part = getattr(result, name)
-        if part is not None:
-            value[name] = asdict(part)
-    return value
+
+
+def _facts(result: Result[Any]) -> dict[str, Any]:
+    every = ("usage", "fault", "changes", "spill", "request")
+    return {name: fact for name in every if (fact := getattr(result, name)) is not None}
 
 
 def result_from_json(value: dict[str, Any], details: type[BaseModel] | None = None) -> Result[Any]:

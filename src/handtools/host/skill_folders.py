@@ -149,12 +149,12 @@ class SkillFolders:
         if not _FOREIGN.isdisjoint(folder.split("/")):
             return _Folder(stamp, guide=False, shelves=())
         prefix = f"{folder}/" if folder else ""
-        guide = _kind(self.files, f"{prefix}{GUIDE}") == "file"
+        guide = self._kind(f"{prefix}{GUIDE}") == "file"
         # A shelf may be put into a `.claude` that is there for another reason, and that changes no time here.
         shelves = tuple(
             f"{prefix}{shelf}"
             for shelf in SHELVES
-            if _kind(self.files, f"{prefix}{shelf.partition('/')[0]}") == "folder"
+            if self._kind(f"{prefix}{shelf.partition('/')[0]}") == "folder"
         )
         looked = _Folder(stamp, guide, shelves)
         if _is_settled(stamp):
@@ -162,6 +162,13 @@ class SkillFolders:
                 self._folders.clear()
             self._folders[folder] = looked
         return looked
+
+    def _kind(self, path: str) -> str:
+        """What is at a path. That nothing is there is the usual answer, and can be had without care for links."""
+        if self.local and not os.path.lexists(f"{self.root}/{path}"):
+            return ""
+        facts = facts_of(self.files, path)
+        return facts.kind if facts else ""
 
     def _stamp(self, path: str) -> float:
         """When a folder last changed: only to tell whether what is known of it still holds."""
@@ -186,11 +193,6 @@ def _time_of(path: str) -> float:
         return os.stat(path).st_mtime
     except OSError:
         return _MISSING
-
-
-def _kind(files: HostFiles, path: str) -> str:
-    facts = facts_of(files, path)
-    return facts.kind if facts else ""
 
 
 def _distinct(skills: Iterable[Skill]) -> list[Skill]:

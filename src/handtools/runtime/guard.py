@@ -96,7 +96,10 @@ class GuardedFiles:
 
     def named(self, path: str) -> str:
         """The path as answers and diffs show it: relative to the workspace, links resolved."""
-        return path if path.startswith(ELSEWHERE) else self.workspace.files.locate(path)
+        # What is held was located when the call began, and is its own name.
+        return (
+            path if path in self.held or path.startswith(ELSEWHERE) else self.workspace.files.locate(path)
+        )
 
     async def moved(self, path: str) -> str | None:
         """Where a file that is gone went, if the repository's history tells and it is there."""
@@ -136,7 +139,7 @@ class GuardedFiles:
             missing = [key for key in lock_keys(changes.paths) if key not in self.held]
             if missing:
                 await stack.enter_async_context(self.workspace.locks.hold(missing, timeout=LOCK_SECONDS))
-            if self.workspace.journal.entries.open():
+            if not self.workspace.journal.entries.is_settled:
                 await recover(self.workspace, held={*self.held, *changes.paths}, only_held=True)
             # A thread that has begun is never abandoned: a cancelled call still ends with the entry closed.
             landing = partial(self._land, changes, kind, reverts, coverage, omitted)
@@ -158,7 +161,7 @@ class GuardedFiles:
         plain = (
             self.held.issuperset(full.paths)
             and self.gate.policy.decide(full, self.call.tool).verdict == "allow"
-            and not self.workspace.journal.entries.open()
+            and self.workspace.journal.entries.is_settled
         )
         return self._land(full, "change", ()) if plain else full
 

@@ -15,6 +15,7 @@ _NO_NEWLINE = "\n\\ No newline at end of file\n"
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _QUOTED = {"\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f"}
 _QUOTED |= {"\r": "\\r", '"': '\\"', "\\": "\\\\"}
+_ODD = re.compile(r'[\x00-\x1f"\\\x7f]')
 # How far around a change its lines may be moved to a more readable place.
 _MARGIN_LINES = 100
 # Pieces of this size stay in the processor's cache; comparing whole texts at once does not.
@@ -142,17 +143,28 @@ def _header(path: str, before: str | None, after: str | Spliced | None, before_p
 
 def _quoted(path: str, *, tab: bool = False) -> str:
     """Write a path as git does: odd characters escaped, a tab after one with spaces."""
-    if any(character < " " or character in '"\\\x7f' for character in path):
-        inner = "".join(
-            _QUOTED.get(character)
-            or (f"\\{ord(character):03o}" if character < " " or character == "\x7f" else character)
-            for character in path
-        )
+    if _ODD.search(path):
+        inner = _ODD.sub(lambda odd: _QUOTED.get(odd[0]) or f"\\{ord(odd[0]):03o}", path)
         return f'"{inner}"'
     return f"{path}\t" if tab and " " in path else path
 
 
 def _hunks(before: str, after: str | Spliced, context: int, same: Same) -> Iterator[str]:
+    window = _window(before, after, context, same)
+    edits = align(window.old, window.new)
+    if not all(map(_replaces, edits)):
+        window, edits = _slid(before, after, context, same)
+    for group in _grouped(edits, context):
+        yield _render(group, window, context)
+
+
+def _replaces(edit: Edit) -> bool:
+    """Whether lines took the place of lines: such a change can stand nowhere else."""
+    return edit.start_a < edit.end_a and edit.start_b < edit.end_b
+
+
+def _slid(before: str, after: str | Spliced, context: int, same: Same) -> tuple[_Window, list[Edit]]:
+    """Look around for where lines that were only added, or only removed, read best."""
     margin = context + _MARGIN_LINES
     window = _window(before, after, margin, same)
     edits = opcodes(window.old, window.new)
@@ -161,8 +173,7 @@ def _hunks(before: str, after: str | Spliced, context: int, same: Same) -> Itera
         margin *= 8
         window = _window(before, after, margin, same)
         edits = opcodes(window.old, window.new)
-    for group in _grouped(edits, context):
-        yield _render(group, window, context)
+    return window, edits
 
 
 def _has_context(window: _Window, edits: list[Edit], context: int) -> bool:

@@ -6,6 +6,7 @@ A `..` is refused wherever it stands. Above the root it would leave the workspac
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 MOST_PATH_BYTES = 4096
 MOST_NAME_BYTES = 255
@@ -27,6 +28,7 @@ class BadPath(ValueError):
         self.hint = hint
 
 
+@lru_cache(maxsize=512)
 def relative(path: str, root: str) -> str:
     """Give the normal form of `path` below `root`, an absolute POSIX path."""
     plain = _from_url(path)

@@ -6,12 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pydantic_core import PydanticSerializationError, to_json
-
 from handtools.core.approval import Approval
 from handtools.core.call import Call
 from handtools.core.result import Result
-from handtools.core.wire import approval_to_json, call_from_json, call_to_json, result_to_json
+from handtools.core.wire import (
+    approval_to_json,
+    call_from_json,
+    call_to_json,
+    result_to_bytes,
+    result_to_json,
+)
 from handtools.runtime.journal.blobs import pack, unpack
 from handtools.runtime.journal.database import Database
 
@@ -61,7 +65,7 @@ class Calls:
 
     def record(self, call: Call, result: Result[Any], started: float, ended: float | None = None) -> None:
         """Keep how a call ended; the first ending of an id stays, except that pending gives way."""
-        packed = _packed(result)
+        packed = result_to_bytes(result)
         row = (
             call.id, call.session, call.turn, call.agent, call.parent, call.tool,
             json.dumps(dict(call.args)), started, ended or time.time(), result.status,
@@ -203,15 +207,6 @@ class Calls:
                 (session, remembered),
             ).fetchone()
         return row is not None
-
-
-def _packed(result: Result[Any]) -> bytes:
-    value = result_to_json(result)
-    try:
-        return to_json(value)
-    except PydanticSerializationError:
-        # Details may quote bytes that are no character; only the slower encoder can write those down.
-        return json.dumps(value).encode()
 
 
 def _logged(row: tuple[Any, ...]) -> LoggedCall:

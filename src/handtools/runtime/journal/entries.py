@@ -20,6 +20,10 @@ TOUCH = (
     "t.after_kind, t.after_digest, t.after_mode, t.after_ref, t.after_bytes, t.reverted_by, e.kind"
 )
 
+_CONSEQUENCES = (
+    "SELECT EXISTS (SELECT 1 FROM touches WHERE entry = ?1 AND coalesce(before_ref, after_ref) IS NOT NULL), "
+    "EXISTS (SELECT 1 FROM reversals WHERE entry = ?1)"
+)
 _UNKEPT = "~"
 """Before the digest of bytes that only the vault has: it uses nothing of the record's."""
 SEEN_BYTES = 1 << 20
@@ -95,7 +99,8 @@ class Entries:
                 return None
             nodes = [node for step in steps for node in (step.change.before, step.change.after) if node]
             self._blobs.put(connection, nodes)
-            self._refs.put(connection, [node.held for node in nodes if node.held])
+            if held := [node.held for node in nodes if node.held]:
+                self._refs.put(connection, held)
             facts = (call.id, ordinal, call.session, call.turn, kind)
             row = (*facts, "intent", coverage, fingerprint, note)
             entry = connection.execute(
@@ -112,17 +117,18 @@ class Entries:
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [_touch_row(entry, step) for step in steps],
             )
-            connection.executemany(
-                "INSERT INTO reversals VALUES (?, ?)", [(entry, touch) for touch in reverts]
-            )
+            if taken := [(entry, touch) for touch in reverts]:
+                connection.executemany("INSERT INTO reversals VALUES (?, ?)", taken)
         return entry
 
     def finish(self, entry: int) -> None:
         """Mark an entry done. What it took back is reverted; what those had taken back stands again."""
         with self._database.writing() as connection:
             connection.execute("UPDATE entries SET state = 'done' WHERE id = ?", (entry,))
-            self._refs.landed(connection, entry)
-            if not connection.execute("SELECT 1 FROM reversals WHERE entry = ?", (entry,)).fetchone():
+            moved, reverts = connection.execute(_CONSEQUENCES, (entry,)).fetchone()
+            if moved:
+                self._refs.landed(connection, entry)
+            if not reverts:
                 return
             taken = "SELECT touch FROM reversals WHERE entry = ?1"
             connection.execute(f"UPDATE touches SET reverted_by = ?1 WHERE id IN ({taken})", (entry,))
@@ -154,6 +160,11 @@ class Entries:
                 "SELECT id, call_id, kind, state, fingerprint FROM entries WHERE state = 'intent' ORDER BY id"
             ).fetchall()
         return [Entry(*row) for row in rows]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no intent is open."""
+        return self._database.peek("SELECT 1 FROM entries WHERE state = 'intent' LIMIT 1", ()) is None
 
     def touches(self, entry: int) -> list[Touch]:
         """The paths of an entry, in the order they were written."""
