@@ -1,7 +1,8 @@
 """ASGI: the words of a web server, for what answers behind it."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -20,6 +21,22 @@ class Refused(Exception):
         super().__init__(reason)
         self.status, self.reason = status, reason
         self.headers = written(headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What methods can know of the request that brought a message."""
+
+    lines: tuple[tuple[str, str], ...]
+    """Its headers as they came, names in lower case."""
+    headers: Mapping[str, str]
+    """Each once: of two that are alike, the first."""
+
+    @classmethod
+    def of(cls, scope: Scope) -> Self:
+        """The request that a scope tells of."""
+        lines = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
+        return cls(lines, dict(reversed(lines)))
 
 
 def written(headers: Mapping[str, str]) -> Headers:
@@ -56,3 +73,9 @@ async def start_events(send: Send, headers: Headers = ()) -> None:
 async def say(send: Send, body: bytes, *, more: bool) -> None:
     """A piece of an answer."""
     await send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+async def until_gone(receive: Receive) -> None:
+    """Return when the client has left."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

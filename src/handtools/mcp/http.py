@@ -106,26 +106,35 @@ class Site:
 
 
 async def _answering(registry: Registry, stack: AsyncExitStack, *, stateless: bool) -> App:
-    """What answers a token's requests: our sessions in the older protocols, the SDK in the current one."""
-    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+    """What answers a token's requests: exchanges in the current protocol, sessions in the older ones."""
     from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+    from handtools.mcp.exchanges import Exchanges
+
+    current = await stack.enter_async_context(Exchanges(registry).run())
+    older = await stack.enter_async_context(
+        _without_sessions(registry) if stateless else Sessions(registry).run()
+    )
+    handshakes = {version.encode() for version in HANDSHAKE_PROTOCOL_VERSIONS}
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        version = next((value for name, value in scope["headers"] if name == VERSION), None)
+        chosen = older if version is None or version in handshakes else current
+        await chosen(scope, receive, send)
+
+    return answer
+
+
+@asynccontextmanager
+async def _without_sessions(registry: Registry) -> AsyncIterator[App]:
+    """The older protocols as the SDK serves them where no session is kept."""
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     single = StreamableHTTPSessionManager(
         cast("Any", registry), stateless=True, max_request_body_size=BODY_BYTES
     )
-    await stack.enter_async_context(single.run())
-    current = cast("App", single.handle_request)
-    if stateless:
-        return current
-    sessions = await stack.enter_async_context(Sessions(registry).run())
-    older = {version.encode() for version in HANDSHAKE_PROTOCOL_VERSIONS}
-
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        version = next((value for name, value in scope["headers"] if name == VERSION), None)
-        chosen = sessions if version is None or version in older else current
-        await chosen(scope, receive, send)
-
-    return answer
+    async with single.run():
+        yield cast("App", single.handle_request)
 
 
 def serve_http(grants: Grants, place: Place) -> None:

@@ -17,7 +17,9 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from handtools.mcp.asgi import Receive, Refused, Scope, Send, say, say_json, start_events
+from handtools.mcp import answering
+from handtools.mcp.answering import EVENTS, Answer, check_post, in_json
+from handtools.mcp.asgi import Receive, Refused, Request, Scope, Send, say_json, until_gone
 from handtools.mcp.registry import Registry
 
 SESSION = "mcp-session-id"
@@ -25,8 +27,6 @@ SESSIONS = 10_000
 """How many one token may hold open."""
 IDLE_SECONDS = 1800.0
 SWEEP_SECONDS = 60.0
-PING_SECONDS = 15.0
-"""How long a connection stays silent: proxies close those that say nothing for long."""
 WAITING = 16
 OWN = ""
 """The line of what belongs to no request."""
@@ -161,15 +161,13 @@ class Sessions:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, whose body is in one piece."""
-        from starlette.requests import Request
-
-        request = Request(scope)
+        request = Request.of(scope)
         match scope["method"]:
             case "POST":
-                _check(request.headers)
+                check_post(request.headers)
                 await self._post((await receive()).get("body", b""), request, send)
             case "GET":
-                if "text/event-stream" not in request.headers.get("accept", ""):
+                if EVENTS not in request.headers.get("accept", ""):
                     raise Refused(406, "A stream of events is all there is to GET.")
                 await self._listen(self._session(request.headers), receive, send)
             case "DELETE":
@@ -178,7 +176,7 @@ class Sessions:
                 session.end()
                 await say_json(send, 200, b"")
 
-    async def _post(self, body: bytes, request: Any, send: Send) -> None:
+    async def _post(self, body: bytes, request: Request, send: Send) -> None:
         from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
 
         try:
@@ -195,15 +193,15 @@ class Sessions:
             await say_json(send, 202, b"")
             await self._tell(session, message, request)
 
-    async def _ask(self, session: Session, message: Any, request: Any, send: Send) -> None:
+    async def _ask(self, session: Session, message: Any, request: Request, send: Send) -> None:
         hearing = session.line(str(message.id))
         try:
             await self._tell(session, message, request)
-            await _answer(hearing, session, send)
+            await _answer(hearing, Answer(send, _headers(session)))
         finally:
             session.hang_up(str(message.id), hearing)
 
-    async def _tell(self, session: Session, message: Any, request: Any) -> None:
+    async def _tell(self, session: Session, message: Any, request: Request) -> None:
         from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
         unanswered = partial(session.give_up, message.id) if hasattr(message, "id") else None
@@ -217,14 +215,14 @@ class Sessions:
         """Stream what belongs to no request, until the client leaves."""
         if OWN in session.lines:
             raise Refused(409, "This session is listened to already.")
-        hearing = session.line(OWN)
+        hearing, answer = session.line(OWN), Answer(send, _headers(session))
         try:
             async with anyio.create_task_group() as group:
-                group.start_soon(_until_gone, receive, group)
-                await start_events(send, _headers(session))
+                group.start_soon(_cancel_when_gone, receive, group)
+                await answer.open()
                 while (message := await _next(hearing)) is not None:
-                    await say(send, _event(message), more=True)
-                await say(send, b"", more=False)
+                    await _tell(message, answer)
+                await answer.close()
                 group.cancel_scope.cancel()
         finally:
             session.hang_up(OWN, hearing)
@@ -280,27 +278,22 @@ def _addressee(item: Any) -> str:
     return OWN if related is None else str(related)
 
 
-def _check(headers: Mapping[str, str]) -> None:
-    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise Refused(400, "The body must be application/json.")
-    accepted = headers.get("accept", "")
-    if "*/*" not in accepted and not ("application/json" in accepted and "text/event-stream" in accepted):
-        raise Refused(406, "Accept both application/json and text/event-stream.")
-
-
-async def _answer(hearing: MemoryObjectReceiveStream[Any], session: Session, send: Send) -> None:
-    """JSON when the first message is the answer; else events, and the answer is the last of them."""
+async def _answer(hearing: MemoryObjectReceiveStream[Any], answer: Answer) -> None:
+    """Pass on what comes for a request, up to the answer."""
     message = await _next(hearing)
     if message is None:
         raise Refused(404, "The session has ended, or the request was sent again.")
-    if _is_answer(message):
-        await say_json(send, 200, _json(message), _headers(session))
-        return
-    await start_events(send, _headers(session))
-    while message is not None and not _is_answer(message):
-        await say(send, _event(message), more=True)
+    while message is not None:
+        if _is_answer(message):
+            await answer.end(in_json(message))
+            return
+        await _tell(message, answer)
         message = await _next(hearing)
-    await say(send, b"" if message is None else _event(message), more=False)
+    await answer.close()
+
+
+async def _tell(message: Any, answer: Answer) -> None:
+    await (answer.ping() if message is SILENCE else answer.tell(in_json(message)))
 
 
 class _Silence:
@@ -318,7 +311,7 @@ async def _next(hearing: MemoryObjectReceiveStream[Any]) -> Any:
         pass
     except anyio.EndOfStream:
         return None
-    with anyio.move_on_after(PING_SECONDS):
+    with anyio.move_on_after(answering.PING_SECONDS):
         try:
             return await hearing.receive()
         except anyio.EndOfStream:
@@ -326,9 +319,8 @@ async def _next(hearing: MemoryObjectReceiveStream[Any]) -> Any:
     return SILENCE
 
 
-async def _until_gone(receive: Receive, group: TaskGroup) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+async def _cancel_when_gone(receive: Receive, group: TaskGroup) -> None:
+    await until_gone(receive)
     group.cancel_scope.cancel()
 
 
@@ -336,23 +328,10 @@ def _is_answer(message: Any) -> bool:
     return message is not SILENCE and not hasattr(message, "method")
 
 
-def _event(message: Any) -> bytes:
-    return (
-        b": ping\r\n\r\n"
-        if message is SILENCE
-        else b"event: message\r\ndata: " + _json(message) + b"\r\n\r\n"
-    )
-
-
-def _json(message: Any) -> bytes:
-    text: str = message.model_dump_json(by_alias=True, exclude_unset=True)
-    return text.encode()
-
-
 def _problem(code: int, message: str) -> bytes:
     from mcp_types import ErrorData, JSONRPCError
 
-    return _json(JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=message)))
+    return in_json(JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=message)))
 
 
 def _headers(session: Session) -> tuple[tuple[bytes, bytes], ...]:

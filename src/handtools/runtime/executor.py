@@ -212,7 +212,7 @@ class Executor:
             )
         except (
             Exception
-        ) as bug:  # one of two, listed in tests/shape: one bad call must not take the process down
+        ) as bug:  # one of three, listed in tests/shape: one bad call must not take the process down
             log.exception("The tool %s failed on call %s", call.tool, call.id)
             return _fault(
                 "internal", f"`{call.tool}` failed: {type(bug).__name__}: {bug}", "Try another way."

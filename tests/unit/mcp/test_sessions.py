@@ -8,60 +8,15 @@ import anyio
 import pytest
 from mcp_types import CallToolRequestParams
 
-from handtools.mcp import sessions as module
+from handtools.mcp import answering
 from handtools.mcp.asgi import Refused
 from handtools.mcp.registry import Method, Registry
 from handtools.mcp.sessions import Sessions
+from tests.unit.mcp.web import Exchange, notice, request
 
 pytestmark = pytest.mark.anyio
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-ACCEPT = "application/json, text/event-stream"
-
-
-class Exchange:
-    """One HTTP request: what was sent back, and a way to leave."""
-
-    def __init__(self, method, body=b"", session="", **headers):
-        given = {"accept": ACCEPT, "content-type": "application/json"} | headers
-        given |= {"mcp-session-id": session} if session else {}
-        self.scope = {
-            "type": "http",
-            "method": method,
-            "path": "/mcp",
-            "headers": [(name.encode(), value.encode()) for name, value in given.items()],
-        }
-        self.body, self.gone = [body], anyio.Event()
-        self.status, self.headers, self.said, self.ended = 0, {}, b"", False
-
-    async def receive(self):
-        if self.body:
-            return {"type": "http.request", "body": self.body.pop(), "more_body": False}
-        await self.gone.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(self, message):
-        if message["type"] == "http.response.start":
-            self.status, self.headers = message["status"], dict(message["headers"])
-        else:
-            self.said += message["body"]
-            self.ended = not message["more_body"]
-
-    async def made(self, application):
-        await application(self.scope, self.receive, self.send)
-        return self
-
-    @property
-    def kind(self):
-        return self.headers[b"content-type"].decode()
-
-
-def request(method, params, name=1):
-    return json.dumps({"jsonrpc": "2.0", "id": name, "method": method, "params": params}).encode()
-
-
-def notice(method, params=None):
-    return json.dumps({"jsonrpc": "2.0", "method": method, "params": params or {}}).encode()
 
 
 def call(name="plain", number=7):
@@ -107,7 +62,7 @@ async def test_what_is_told_before_the_answer_makes_it_a_stream():
 
 
 async def test_a_long_silence_becomes_a_stream_with_pings(monkeypatch):
-    monkeypatch.setattr(module, "PING_SECONDS", 0.01)
+    monkeypatch.setattr(answering, "PING_SECONDS", 0.01)
     async with serving() as (application, session, _), anyio.create_task_group() as group:
         answer = Exchange("POST", call("endless"), session)
         pinged, inner = anyio.Event(), answer.send
