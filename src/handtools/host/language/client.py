@@ -132,17 +132,24 @@ class Client:
         """Ask, and wait for the answer; a question that is given up is taken back."""
         if not self.alive:
             raise Lost(self.fault or "it has ended")
-        identity = next(self._ids)
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        identity, loop = next(self._ids), asyncio.get_running_loop()
+        answer: asyncio.Future[Any] = loop.create_future()
         self._waiting[identity] = answer
         self._send({"id": identity, "method": method, "params": params})
+        # Not `wait_for`: with it every answer goes round the loop once more.
+        timer = loop.call_later(max(seconds, 0.0), _fail, answer, Silent(method))
         try:
-            return await asyncio.wait_for(answer, max(seconds, 0.0))
-        except TimeoutError:
-            raise Silent(method) from None
-        finally:
-            if self._waiting.pop(identity, None) is not None and not _answered(answer):
+            return await answer
+        except Silent:
+            self.notify("$/cancelRequest", {"id": identity})
+            raise
+        except asyncio.CancelledError:
+            if answer.cancelled():
                 self.notify("$/cancelRequest", {"id": identity})
+            raise
+        finally:
+            timer.cancel()
+            self._waiting.pop(identity, None)
 
     def notify(self, method: str, params: Any) -> None:
         """Tell it something."""
@@ -238,8 +245,7 @@ class Client:
     def _fail(self, why: str) -> None:
         self.fault = self.fault or why
         for answer in self._waiting.values():
-            if not answer.done():
-                answer.set_exception(Lost(self.fault))
+            _fail(answer, Lost(self.fault))
         self._wake()
 
     def _wake(self) -> None:
@@ -317,8 +323,9 @@ class Client:
             self.progress.ended[token] = self.number
 
 
-def _answered(answer: asyncio.Future[Any]) -> bool:
-    return answer.done() and not answer.cancelled()
+def _fail(answer: "asyncio.Future[Any]", failure: Silent | Lost) -> None:
+    if not answer.done():
+        answer.set_exception(failure)
 
 
 def _release(waiter: "asyncio.Future[bool]", came: bool) -> None:  # noqa: FBT001

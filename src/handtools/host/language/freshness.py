@@ -6,7 +6,7 @@ what was found, or with no verdict and why. There is no third way: nothing old i
 
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from handtools.core.language import Diagnostic, Severity, Standing, Verdict
@@ -45,9 +45,9 @@ async def prove(client: Client, document: Document, path: str, deadline: float) 
     return Verdict(path, client.server.name, standing, found, why, time.monotonic() - began)
 
 
-def read_items(items: Iterable[Message], path: str, text: str) -> tuple[Diagnostic, ...]:
+def read_items(items: Sequence[Message], path: str, text: str) -> tuple[Diagnostic, ...]:
     """A server's complaints as values, each once."""
-    rows = split(text)
+    rows = split(text) if items else []
     found = []
     for item in items:
         start = (item.get("range") or {}).get("start") or {}

@@ -43,6 +43,10 @@ class Edited:
     """What `after` is the text of."""
 
 
+Proved = tuple[Delta | None, Verdict]
+"""What changed among the errors of a file, where that is known, and how well it is."""
+
+
 @dataclass(slots=True)
 class Reviewer:
     """One change before one server."""
@@ -89,11 +93,7 @@ class Reviewer:
         if client.server.proof in {"flycheck", "push"} and _saves(client):
             for each in edited:
                 client.saved(each.uri)
-        # While the server looks, find out who else may be concerned: a linter knows one file at a time.
-        proofs = [asyncio.ensure_future(self._verdict(client, each)) for each in edited]
-        await asyncio.sleep(0)
-        names = set() if client.server.role == "linter" else await self._touched(edited)
-        found = await asyncio.gather(*proofs)
+        found, names = await self._proved(client, edited)
         self.findings.deltas = [difference for difference, _ in found if difference is not None]
         self.findings.verdicts = [verdict for _, verdict in found]
         more = len(self.edited) - CHECKED
@@ -103,6 +103,16 @@ class Reviewer:
         self.ready.set()
         if all(verdict.standing != "unknown" for verdict in self.findings.verdicts):
             await self._look_elsewhere(client, edited, names)
+
+    async def _proved(self, client: Client, edited: Sequence[Edited]) -> tuple[list[Proved], set[str]]:
+        """The verdicts; and, found out while the server looks, what others may be concerned with."""
+        if client.server.role == "linter" and len(edited) == 1:
+            # It knows one file at a time; and to wait for one thing takes no task.
+            return [await self._verdict(client, edited[0])], set()
+        proofs = [asyncio.ensure_future(self._verdict(client, each)) for each in edited]
+        await asyncio.sleep(0)
+        names = set() if client.server.role == "linter" else await self._touched(edited)
+        return await asyncio.gather(*proofs), names
 
     def _refresh(self, client: Client) -> None:
         """Open files that somebody else has written are told as they are now."""
@@ -149,7 +159,7 @@ class Reviewer:
         if stamp is not None:
             self.seat.stamps[each.uri] = stamp
 
-    async def _verdict(self, client: Client, each: Edited) -> tuple[Delta | None, Verdict]:
+    async def _verdict(self, client: Client, each: Edited) -> Proved:
         verdict = await prove(client, client.documents[each.uri], each.path, self.deadline)
         if not client.alive:
             raise Lost(client.fault)

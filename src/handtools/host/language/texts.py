@@ -3,6 +3,7 @@
 import os
 import stat
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -22,7 +23,7 @@ class Texts:
 
     def uri(self, path: str) -> str:
         """The address of a file."""
-        return Path(self.workspace, path).as_uri()
+        return _uri(self.workspace, path)
 
     def path(self, uri: str) -> str | None:
         """The path of an address; None when it is outside."""
@@ -52,6 +53,11 @@ class Texts:
         except OSError:
             return None
         return status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=1024)
+def _uri(workspace: str, path: str) -> str:
+    return Path(workspace, path).as_uri()
 
 
 def text_of(data: bytes | None) -> str | None:

@@ -4,6 +4,8 @@ import asyncio
 import json
 from typing import Any
 
+from pydantic_core import PydanticSerializationError, to_json
+
 HEADER_BYTES = 4 << 10
 BODY_BYTES = 64 << 20
 """A larger message is no answer that anybody could use."""
@@ -17,8 +19,12 @@ class Garbage(Exception):
 
 def encode(message: Message) -> bytes:
     """A message as it is sent."""
-    body = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False, separators=(",", ":"))
-    data = body.encode("utf-8", "replace")
+    whole = {"jsonrpc": "2.0", **message}
+    try:
+        data = to_json(whole)
+    except PydanticSerializationError:
+        # A text may quote bytes that are no character: only the slower encoder gets around them.
+        data = json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     return b"Content-Length: %d\r\n\r\n" % len(data) + data
 
 

@@ -58,3 +58,8 @@ def test_any_bytes_are_a_message_the_end_or_garbage(data):
 def test_nonsense_is_called_so(data):
     with pytest.raises(Garbage):
         read(data)
+
+
+def test_a_text_that_quotes_bytes_that_are_no_character_is_sent_all_the_same():
+    [came] = read(encode({"method": "x", "params": {"text": "é caf\udce9", "more": [1, None]}}))
+    assert came["params"] == {"text": "é caf?", "more": [1, None]}
