@@ -17,10 +17,10 @@ from handtools.core.windowing import index, lines_at
 from handtools.text.counting import counted
 from handtools.text.diffing import unified
 from handtools.text.encoding import Source, decode, is_binary
-from handtools.text.lines import dominant_ending, number, split
+from handtools.text.lines import bare, dominant_ending, number, split
 from handtools.text.mapping import fitted, ranked
 from handtools.text.outlining import Head, folded, outlined
-from handtools.text.paging import Budget, Span, fitting, page
+from handtools.text.paging import NOTE_TOKENS, Budget, Span, fitting, page
 from handtools.text.paths import near
 from handtools.text.targets import Target
 
@@ -31,6 +31,8 @@ MAX_BYTES = 50_000
 MAX_LINE_CHARS = 2_000
 WHOLE_BYTES = 4 << 20
 """A larger text is read in windows."""
+LARGE_BYTES = 2 * MAX_BYTES
+"""How much of such a text is looked at to show a page of it."""
 MEDIA_BYTES = 64 << 20
 MAP_TOKENS = 4_000
 NEAR_SECONDS = 2.0
@@ -137,10 +139,11 @@ class Viewing:
             close = near(self.target.symbol, names)
             hint = f"Near it: {', '.join(close)}." if close else "Use view=outline to see what it defines."
             raise NotFound(f"`{facts.path}` defines no `{self.target.symbol}`.", hint=hint)
-        shown, room = [], self.budget
+        shown, room, whole = [], self.budget.keeping(NOTE_TOKENS), True
         for way in ways:
             rows = lines[way[-1].start_line - 1 : way[-1].end_line]
-            kept = fitting(rows, room)
+            kept = fitting(rows, room, max_chars=MAX_LINE_CHARS)
+            whole = whole and len(kept) == len(rows)
             end = way[-1].start_line + len(kept) - 1
             cut = f", shown to {end}; use start_line={end + 1}" if len(kept) < len(rows) else ""
             note = (
@@ -150,13 +153,16 @@ class Viewing:
             room = room.less(shown[-1])
             if room.spent:
                 break
+        if len(shown) < len(ways):
+            shown.append(f"({counted(len(ways) - len(shown), 'more symbol')} of this name left out.)")
+            whole = False
         first = ways[0][-1]
         part = _but(facts, view="symbol", start_line=first.start_line, end_line=first.end_line)
-        part = _but(part, left_out="everything but the symbol", clipped=room.spent)
+        part = _but(part, left_out="everything but the symbol", clipped=not whole)
         return Piece("\n".join(shown), part)
 
     def _outline(self, facts: Part, lines: list[str], outline: Outline) -> Piece:
-        shown = outlined(lines, heads(outline), self.budget)
+        shown = outlined(lines, heads(outline), self.budget.keeping(2 * NOTE_TOKENS))
         note = f"(Outline of {len(lines)} lines of {outline.language}, each with its line range"
         note += f"; {shown.left_out} deeper or later symbols left out" if shown.left_out else ""
         note += f'. Read a part with start_line and end_line, or a symbol as "{facts.path}::Name".'
@@ -167,12 +173,13 @@ class Viewing:
 
     def _fold(self, facts: Part, lines: list[str], outline: Outline) -> Piece:
         rows = folded(lines, heads(outline))
-        kept = fitting([f"{row}\n" for row in rows], self.budget)
+        room = self.budget.keeping(NOTE_TOKENS)
+        kept = fitting([f"{row}\n" for row in rows], room, max_chars=MAX_LINE_CHARS)
         clipped = len(kept) < len(rows)
         note = f"(Folded: {len(lines)} lines in {len(rows)} rows"
         note += f", of which the first {len(kept)} fit; view=outline is shorter.)" if clipped else ".)"
         part = _but(facts, view="fold", left_out="folded bodies", clipped=clipped)
-        return Piece(f"{''.join(kept)}{note}", part)
+        return Piece("\n".join([*map(bare, kept), note]), part)
 
     async def _changes(self, facts: Part, lines: list[str], source: Source) -> Piece:
         """Only what is different from what this agent last saw, because it asked for that."""
@@ -185,11 +192,11 @@ class Viewing:
             part = _but(facts, left_out="everything: it is unchanged")
             return Piece(f"(Unchanged since you last saw it: {len(lines)} lines.)", part)
         rows = split(unified(self.target.path, before, source.body))
-        kept = fitting(rows, self.budget)
+        kept = fitting(rows, self.budget.keeping(NOTE_TOKENS), max_chars=MAX_LINE_CHARS)
         clipped = len(kept) < len(rows)
         note = f"\n({len(rows) - len(kept)} more rows of the diff left out.)" if clipped else ""
         part = _but(facts, left_out="lines that did not change", clipped=clipped)
-        return Piece("".join(kept).rstrip("\n") + note, part)
+        return Piece("\n".join(map(bare, kept)) + note, part)
 
     async def _media(self, data: bytes) -> Piece:
         path = self.target.path
@@ -227,10 +234,16 @@ class Viewing:
             raise TooLarge(f"`{path}` is over {WHOLE_BYTES >> 20} MB.", hint="Read a range of lines.")
         found = await index(self.ctx.files, path)
         first, last = self._within(found.total)
-        lines = await lines_at(self.ctx.files, path, found, first, max_bytes=2 * MAX_BYTES)
+        stretch = await lines_at(self.ctx.files, path, found, first, max_bytes=LARGE_BYTES)
+        lines = stretch.lines
+        if stretch.cut:
+            lines = [f"{lines[0][: MAX_LINE_CHARS - 40]} … [of more than {LARGE_BYTES:,} bytes]"]
         shown = page(lines, (first, last), found.total, self.budget, max_chars=MAX_LINE_CHARS)
         part = Part(
             path=path,
+            encoding=stretch.encoding,
+            line_end=_ENDS[dominant_ending("".join(lines))],
+            bytes=found.bytes,
             start_line=first,
             end_line=shown.end,
             total_lines=found.total,
@@ -243,7 +256,7 @@ class Viewing:
         seen = await survey(self.ctx.search, self.ctx.syntax, self.target.path)
         tokens = MAP_TOKENS if self.budget.tokens is None else self.budget.tokens
         order = ranked(seen.definitions, seen.mentions)
-        text, count = fitted(order, tokens)
+        text, count = fitted(order, tokens - NOTE_TOKENS)
         left = f"{len(order) - count:,} less-referenced definitions" if count < len(order) else ""
         if seen.files > MOST_FILES:
             left += f"{', and ' if left else ''}files beyond the newest {MOST_FILES:,}"

@@ -1,7 +1,7 @@
 """Paging: which lines of a text are shown, how many fit, and what is said about the rest."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from handtools.text.clipping import clip_line
 from handtools.text.lines import bare, number
@@ -9,6 +9,8 @@ from handtools.text.tokens import estimate
 
 NUMBER_TOKENS = 4
 """About what a line's number costs."""
+NOTE_TOKENS = 35
+"""About what it costs to say what is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +23,18 @@ class Budget:
 
     @property
     def spent(self) -> bool:
-        """Whether nothing is left."""
-        return not self.lines or not self.bytes or self.tokens == 0
+        """Whether nothing is left, or too little to say something."""
+        scarce = self.tokens is not None and self.tokens < NOTE_TOKENS
+        return scarce or not self.lines or not self.bytes
 
     def less(self, text: str) -> "Budget":
         """What is left after some text."""
         tokens = None if self.tokens is None else max(self.tokens - estimate(text), 0)
         return Budget(max(self.lines - text.count("\n") - 1, 0), max(self.bytes - _size(text), 0), tokens)
+
+    def keeping(self, tokens: int) -> "Budget":
+        """What is left when some tokens are kept for a note."""
+        return self if self.tokens is None else replace(self, tokens=max(self.tokens - tokens, 1))
 
     def holds(self, text: str) -> bool:
         """Whether a text fits."""
@@ -77,7 +84,8 @@ class Page:
 def page(lines: list[str], span: tuple[int, int], total: int, budget: Budget, *, max_chars: int) -> Page:
     """Number the lines that fit; `lines` begin with the first of the span."""
     first, last = span
-    shown = fitting(shortened(lines[: max(last - first + 1, 0)], max_chars), budget)
+    room = budget.keeping(NOTE_TOKENS)
+    shown = fitting(lines[: max(last - first + 1, 0)], room, max_chars=max_chars)
     end = first + len(shown) - 1
     text = number(shown, first) if shown else "(The file is empty.)"
     if end < total or first > 1:
@@ -93,8 +101,15 @@ def shortened(lines: list[str], max_chars: int) -> list[str]:
     return [clip_line(bare(line), max_chars) if len(line) > max_chars else line for line in lines]
 
 
-def fitting(lines: list[str], budget: Budget) -> list[str]:
-    """As many whole lines from the start as fit, one at least."""
+def fitting(lines: list[str], budget: Budget, *, max_chars: int) -> list[str]:
+    """As many lines from the start as fit, overlong ones clipped; one at least, or as much of it as fits."""
+    kept = _whole(shortened(lines, max_chars), budget)
+    if len(kept) == 1 and budget.tokens is not None and estimate(kept[0]) > budget.tokens:
+        return shortened(lines[:1], min(max_chars, max(budget.tokens, 1)))
+    return kept
+
+
+def _whole(lines: list[str], budget: Budget) -> list[str]:
     count = min(len(lines), max(budget.lines, 1))
     if _size("".join(lines[:count])) > budget.bytes:
         used = 0

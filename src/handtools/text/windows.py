@@ -3,14 +3,42 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from handtools.text.encoding import decode
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the bytes of a large file are read: one kind of line end, and what its characters are."""
+
+    end: bytes = b"\n"
+    """`\\n`, also where a search counts; `\\r` in a file that has no other."""
+    wide: str = ""
+    """The encoding of characters of two or four bytes, else empty."""
+
+    @classmethod
+    def of(cls, head: bytes) -> "Reading":
+        """Tell it from the beginning of a file."""
+        encoding = decode(head).encoding
+        wide = encoding if encoding.startswith(("utf-16", "utf-32")) else ""
+        known = cls(wide=wide).plain(head)
+        return cls(b"\r" if b"\r" in known and b"\n" not in known else b"\n", wide)
+
+    def plain(self, window: bytes) -> bytes:
+        """The bytes of a window with wide characters turned into UTF-8."""
+        if not self.wide:
+            return window
+        return window.decode(self.wide, "replace").removeprefix("\ufeff").encode("utf-8", "replace")
+
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """How many line ends each window of a file holds; in a file of this size only `\\n` counts."""
+    """How many line ends each window of a file holds."""
 
     counts: Sequence[int]
     ended: bool
     """Whether the last line has an end."""
+    reading: Reading = Reading()
+    bytes: int = 0
 
     @property
     def total(self) -> int:
@@ -27,11 +55,11 @@ class Index:
         return len(self.counts), 0
 
 
-def after(data: bytes, ends: int) -> bytes:
+def after(data: bytes, ends: int, end: bytes = b"\n") -> bytes:
     """The bytes after so many line ends."""
     start = 0
     for _ in range(ends):
-        start = data.find(b"\n", start) + 1
+        start = data.find(end, start) + 1
     return data[start:]
 
 

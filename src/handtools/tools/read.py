@@ -18,6 +18,8 @@ MAX_BYTES = viewing.MAX_BYTES
 MAX_LINE_CHARS = viewing.MAX_LINE_CHARS
 MAP_TOKENS = viewing.MAP_TOKENS
 MAX_PARTS = 20
+HEAD_TOKENS = 20
+"""About what it costs to name one of several parts and say that it was left out."""
 
 
 class ReadParams(BaseModel):
@@ -50,10 +52,12 @@ async def read(ctx: Context, params: ReadParams) -> Result[ReadDetails]:
         return Result((Text(piece.text), *piece.images), ReadDetails(**dict(piece.part)))
 
     pieces: list[Piece] = []
+    shown: list[str] = []
     for path in (params.path, *params.also):
-        pieces.append(await _one_of_several(ctx, params, path, budget))
-        budget = budget.less(pieces[-1].text)
-    shown = [f"== {piece.part.path} ==\n{piece.text}" for piece in pieces]
+        left = len(params.also) - len(pieces)
+        pieces.append(await _one_of_several(ctx, params, path, budget.keeping(HEAD_TOKENS * left)))
+        shown.append(f"== {pieces[-1].part.path} ==\n{pieces[-1].text}")
+        budget = budget.less(shown[-1])
     details = ReadDetails(**dict(pieces[0].part), also=[piece.part for piece in pieces[1:]])
     images = (image for piece in pieces for image in piece.images)
     return Result((Text("\n\n".join(shown)), *images), details)

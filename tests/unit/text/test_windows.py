@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.windows import Index, after, uncut
+from handtools.text.windows import Index, Reading, after, uncut
 
 BYTES = st.lists(st.sampled_from([b"a", b"bb", b"\n", b"\n\n", "é".encode()]), max_size=60).map(b"".join)
 
@@ -26,3 +26,18 @@ def test_a_cut_is_never_in_the_middle_of_a_character(text, size):
     assert text.startswith(kept.decode())
     assert len(kept) <= size
     assert len(kept) > size - 4 or len(kept) == len(text.encode())
+
+
+@given(
+    st.text(st.sampled_from("ab\n\u0a0a\u010a"), max_size=40),
+    st.sampled_from(["utf-16", "utf-16-be", "utf-32"]),
+)
+def test_line_ends_of_wide_characters_are_counted_as_characters(text, encoding):
+    head = ("plain text to begin with\n" * 20 + text).encode(encoding)
+    reading = Reading.of(head)
+    assert reading.plain(head).count(reading.end) == text.count("\n") + 20
+
+
+def test_a_carriage_return_ends_lines_only_where_nothing_else_does():
+    assert Reading.of(b"a\rb\r").end == b"\r"
+    assert Reading.of(b"10%\r20%\ndone\r\n").end == b"\n"

@@ -350,3 +350,76 @@ async def test_what_is_neither_file_nor_folder_is_left_alone_and_a_link_to_nowhe
     assert outside.fault.code == "outside_workspace"
     assert f"The root is `{tmp_path}`." in outside.fault.hint
     await box.aclose()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "end", "known"),
+    [("utf-16", "\r\n", "utf-16-le"), ("utf-8", "\r", "utf-8"), ("cp1252", "\n", "cp1252")],
+)
+async def test_a_text_of_many_megabytes_is_read_in_its_encoding_and_with_its_line_ends(
+    encoding, end, known
+):
+    text = "".join(f"línea {n} of a very long log{end}" for n in range(200_000))
+    files = {"big.log": text.encode(encoding)}
+    tail = await read(files, path="big.log", start_line=-2)
+    rows = [f"{n + 1:6}\tlínea {n} of a very long log" for n in (199_998, 199_999)]
+    assert tail.text.splitlines()[:2] == rows
+    assert "(Showing lines 199999-200000 of 200000 total.)" in tail.text
+    middle = await read(files, path="big.log", start_line=123_457, limit=1)
+    assert "123457\tlínea 123456 of" in middle.text
+    details = middle.details
+    assert (details.encoding, details.bytes) == (known, len(files["big.log"]))
+    assert details.line_end == {"\r\n": "crlf", "\r": "cr", "\n": "lf"}[end]
+
+
+async def test_the_lines_of_a_large_log_are_numbered_as_a_search_numbers_them():
+    files = {"big.log": b"10%\r20%\r100% done\n" * 300_000 + b"the end\n"}
+    tail = await read(files, path="big.log", start_line=-1)
+    assert "300001\tthe end" in tail.text
+    assert tail.details.total_lines == 300_001
+
+
+async def test_a_line_that_is_too_long_to_hold_says_so_and_a_shorter_one_says_its_length():
+    files = {"one": b"x" * (5 << 20), "many": (b"y" * 60_000 + b"\n") * 100}
+    assert "[of more than 100,000 bytes]" in (await read(files, path="one")).text
+    many = await read(files, path="many", limit=3)
+    assert "[58000 chars]" in many.text
+    assert "Use start_line=2 to continue" in many.text
+
+
+@pytest.mark.parametrize(
+    "args", [{"path": "a.py::f"}, {"path": "a.py", "view": "fold"}, {"path": "a.py", "view": "changes"}]
+)
+async def test_overlong_lines_are_clipped_in_every_view(args):
+    box = memory_toolbox({"a.py": b"def f():\n    return 1\n"})
+    await box.call("read", {"path": "a.py"})
+    long = b"def f(): return '" + b"y" * 50_000 + b"'\n"
+    box.workspace.files._put("a.py", Node("file", long))
+    result = await box.call("read", args)
+    assert len(result.text) < 2 * MAX_LINE_CHARS
+    assert "chars]" in result.text
+    box.workspace.files._put("a.py", Node("file", long + b"# more\n"))
+    assert estimate((await box.call("read", args | {"max_tokens": 100})).text) <= 100
+
+
+@pytest.mark.parametrize("view", ["text", "outline", "fold", "auto"])
+@pytest.mark.parametrize("tokens", [100, 150, 400])
+async def test_what_is_said_about_the_answer_counts_against_its_budget(view, tokens):
+    row = b"def function_%d(argument, other):\n    # Words in a row.\n    return argument + %d\n\n"
+    source = b"".join(row % (n, n) for n in range(900))
+    result = await read({"a.py": source}, path="a.py", view=view, max_tokens=tokens)
+    assert estimate(result.text) <= tokens
+
+
+async def test_several_parts_together_keep_to_the_budget():
+    files = {f"f{n}": b"some words on a line, with signs: {}()\n" * 300 for n in range(6)}
+    result = await read(files, path="f0", also=[f"f{n}" for n in range(1, 6)], max_tokens=400)
+    assert estimate(result.text) <= 400
+    assert [part.path for part in result.details.also] == [f"f{n}" for n in range(1, 6)]
+
+
+async def test_a_symbol_that_is_cut_short_is_clipped_and_those_left_out_are_counted():
+    source = b"".join(b"def f():\n    x = %d\n    return x + 1\n" % n for n in range(40))
+    result = await read({"a.py": source}, path="a.py::f", max_tokens=150)
+    assert result.details.clipped
+    assert "more symbols of this name left out" in result.text
