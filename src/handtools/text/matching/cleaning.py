@@ -121,12 +121,12 @@ def without_numbers(body: str, old: str, new: str) -> Reading | None:
     if theirs is None:
         return None
     if theirs == new.split("\n"):
-        # The new text shows whether a blank after the sign belongs to the line.
-        with_blank, without = (
-            sum((Counter(theirs) & Counter(text[cut:] for text in mine)).values()) for cut in (0, 1)
-        )
+        # The file, or else the new text, shows whether a blank after the sign belongs to the line.
+        with_blank, without = (int("\n".join(text[cut:] for text in mine) in body) for cut in (0, 1))
         if with_blank == without:
-            with_blank, without = ("\n".join(text[cut:] for text in mine) in body for cut in (0, 1))
+            with_blank, without = (
+                sum((Counter(theirs) & Counter(text[cut:] for text in mine)).values()) for cut in (0, 1)
+            )
         if with_blank == without:
             return None
         blank = without > with_blank

@@ -28,6 +28,13 @@ def test_copied_line_numbers_are_removed(form, numbered):
     assert outcome.notes == ("line numbers removed",)
 
 
+def test_the_blank_after_a_number_is_told_by_the_file_before_the_new_text():
+    body = 'top = {\n  "settings": {\n   "format": 1,\n'
+    new = ' wrap: [\n   "settings": {\n    "format": 1,'
+    outcome = applied('2.   "settings": {\n3.    "format": 1,', new, body)
+    assert outcome.text == f"top = {{\n{new}\n"
+
+
 def test_numbers_that_do_not_count_on_are_content():
     assert isinstance(replace("x = 1\ny = 2\n", "3: x = 1\n7: y = 2", "3: x = 1\n7: y = 3"), Refused)
 
