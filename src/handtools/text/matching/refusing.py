@@ -1,6 +1,7 @@
 """Refusing: what is so, where, and the `old_string` to send instead."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from itertools import pairwise
 
 from rapidfuzz import fuzz, process
 
@@ -8,13 +9,15 @@ from handtools.text import lines
 from handtools.text.diffing import opcodes
 from handtools.text.matching import cleaning
 from handtools.text.matching.folding import indent, is_blank, squashed
-from handtools.text.matching.indenting import NEAR_LINES, TAB, step
+from handtools.text.matching.indenting import TAB, step
 from handtools.text.matching.outcomes import Code, Hint, Place, Refused, Unclear, Window
 from handtools.text.matching.pages import Page
 
 _MOST_SHOWN = 5
 _MOST_AROUND = 8
 _ALIKE = 55
+_MISSPELT = 85
+_MOST_MISSPELT = 4
 _LEAST_WEIGHT = 4
 _MOST_COMPARED_STARTS = 8
 _MOST_VOTERS = 400
@@ -48,10 +51,15 @@ def not_found(page: Page, olds: list[str], new: str) -> Refused:
 
 
 def _best_known(page: Page, olds: list[str]) -> str:
-    """The reading of which the file has most."""
+    """The reading of which the file has most, and of which it lacks least."""
     known = set(page.squash.split("\n"))
     readings = dict.fromkeys([*olds, cleaning.undressed(olds[0])])
-    return max(readings, key=lambda old: sum(len(key) for key in squashed(old).split("\n") if key in known))
+
+    def worth(old: str) -> tuple[int, int]:
+        keys = squashed(old).split("\n")
+        return sum(len(key) for key in keys if key in known), -sum(key not in known for key in keys)
+
+    return max(readings, key=worth)
 
 
 def unclear(page: Page, why: Unclear, first: int, last: int, old: str) -> Refused:
@@ -69,17 +77,25 @@ def unclear(page: Page, why: Unclear, first: int, last: int, old: str) -> Refuse
 
 
 def _form(page: Page, first: int, last: int) -> str:
-    """What one level of indentation is around here."""
-    depths = [indent(row) for row in page.bare[first:last] if not is_blank(row)]
-    if any(TAB in depth for depth in depths):
+    """What one level of indentation is here."""
+    depths = {indent(row) for row in page.bare[first:last] if not is_blank(row)} - {""}
+    signs = set("".join(depths)) or set(step(page.bare) or "")
+    if signs == {TAB}:
         return " One level here is a tab."
-    above = [row for row in page.bare[max(0, first - NEAR_LINES) : first] if not is_blank(row)]
-    own = min(map(len, depths), default=0)
-    # How much deeper these lines are than what holds them; at the margin, what is usual nearby.
-    holder = next((len(indent(row)) for row in reversed(above) if len(indent(row)) < own), None)
-    near = page.bare[max(0, first - NEAR_LINES) : last + NEAR_LINES]
-    unit = own - holder if holder is not None else len(step(near) or "")
-    return f" One level here is {unit} spaces." if 1 < unit <= _WIDEST_LEVEL else ""
+    # Where tabs and blanks are mixed no width is right for every line.
+    unit = 0 if TAB in signs else _usual_width(page)
+    return f" One level here is {unit} space{'s' * (unit > 1)}." if unit else ""
+
+
+def _usual_width(page: Page) -> int:
+    """By how much a line is most often deeper than the one above it, in blanks; 0 where none is."""
+    depths = [indent(row) for row in page.bare if not is_blank(row)]
+    widths = Counter(
+        len(deep) - len(shallow)
+        for shallow, deep in pairwise(depths)
+        if deep.startswith(shallow) and TAB not in deep
+    )
+    return max(range(1, _WIDEST_LEVEL + 1), key=lambda width: widths[width]) if any(widths) else 0
 
 
 def ambiguous(page: Page, found: list[int], old: str) -> Refused:
@@ -106,14 +122,17 @@ def _times(line: int, count: int) -> str:
 
 
 def elided(page: Page, spans: list[tuple[int, int]]) -> Refused:
-    """Lines were left out and what is left fits several places; offer each in full."""
+    """Lines were left out and what is left fits several places; offer each in full, the shortest first."""
+    likely = sorted(spans, key=lambda span: (span[1] - span[0], span))[:_MOST_SHOWN]
     places = tuple(
-        Place(first + 1, page.bare[first].strip(), _unique(page, first, last))
-        for first, last in spans[:_MOST_SHOWN]
+        Place(first + 1, page.bare[first].strip(), _unique(page, first, last)) for first, last in likely
+    )
+    fits = (
+        f"fits {len(spans)} places" if len(spans) > 1 else "has lines to change that occur more than once"
     )
     return Refused(
         code="ambiguous",
-        message=f"With lines left out, old_string fits {len(spans)} places.",
+        message=f"With lines left out, old_string {fits}.",
         hint="Send every line of the place you mean, as above.",
         places=places,
     )
@@ -192,18 +211,33 @@ def nearest(page: Page, old: str) -> Window | None:
 def _by_votes(keys: list[str], rows: list[str]) -> int | None:
     """Each line found in the file votes for the start it implies, rare and long ones more."""
     places: dict[str, list[int]] = defaultdict(list)
-    wanted = set(keys)
+    twins = _twins(keys, rows)
+    wanted = {*keys, *twins.values()}
     for index, row in enumerate(rows):
         if row in wanted:
             places[row].append(index)
     votes: dict[int, float] = defaultdict(float)
     for offset, key in enumerate(keys[:_MOST_VOTERS]):
-        found = places.get(key, ())
+        found = places.get(twins.get(key, key), ())
         for index in found[:50]:
             votes[index - offset] += min(len(key), 80) / len(found)
     ranked = sorted(votes, key=lambda start: (-votes[start], start))[:_MOST_COMPARED_STARTS]
     best = [start for start in ranked if votes[start] >= _LEAST_WEIGHT]
     return max(best, key=lambda start: _likeness(keys, rows, start), default=None)
+
+
+def _twins(keys: list[str], rows: list[str]) -> dict[str, str]:
+    """For the longest lines that the file does not have, the one each may be a misspelling of."""
+    known = dict.fromkeys(row[:_LONGEST_COMPARED] for row in rows[:_MOST_COMPARED])
+    unknown = sorted({key for key in keys if key not in known}, key=lambda key: (-len(key), key))
+    twins: dict[str, str] = {}
+    for key in unknown[:_MOST_MISSPELT]:
+        best = process.extractOne(
+            key[:_LONGEST_COMPARED], list(known), scorer=fuzz.ratio, score_cutoff=_MISSPELT
+        )
+        if best is not None:
+            twins[key] = best[0]
+    return twins
 
 
 def _likeness(keys: list[str], rows: list[str], start: int) -> float:
@@ -221,10 +255,15 @@ def _by_likeness(keys: list[str], rows: list[str]) -> int | None:
 def _fitted(keys: list[str], rows: list[str], start: int) -> tuple[int, int]:
     """Grow or shrink the window so that it begins and ends where the old text does."""
     there = rows[max(start, 0) : max(start, 0) + len(keys)]
-    if start >= 0 and len(there) == len(keys) and (there[0], there[-1]) == (keys[0], keys[-1]):
-        return start, start + len(keys)
     low = max(0, start - 4)
     near = rows[low : max(start, 0) + len(keys) + 4]
+    if start >= 0 and len(there) == len(keys):
+        # A line that is not where it should be, and nowhere near, says nothing about the window.
+        known = set(near)
+        if (there[0], there[-1]) == (keys[0], keys[-1]) or all(
+            key == row or key not in known for key, row in zip(keys, there, strict=True)
+        ):
+            return start, start + len(keys)
     at = shift = 0
     pairs: list[tuple[int, int]] = []
     for edit in [*opcodes(keys, near), None]:

@@ -33,6 +33,15 @@ def test_an_edited_piece_that_is_not_unique_is_refused_with_every_place_in_full(
     ]
 
 
+def test_of_many_places_those_with_least_left_out_are_offered_first():
+    body = "".join("begin()\n" + "    work()\n" * n for n in range(9, 0, -1)) + "    the_end()\n"
+    outcome = replace(body, "begin()\n...\n    the_end()", "begin(now)\n...\n    the_end()")
+    assert isinstance(outcome, Refused)
+    offered = [place.old.count("\n") for place in outcome.places if place.old]
+    assert offered == sorted(offered)
+    assert outcome.places[0].old == "begin()\n    work()\n    the_end()"
+
+
 def test_pieces_in_the_wrong_order_are_refused():
     assert isinstance(
         replace(BODY, "def stop():\n...\n    finish(job)", "def stop():\n...\n    finish(None)"), Refused

@@ -89,3 +89,31 @@ def test_two_hits_on_one_line_are_one_place_to_name():
     outcome = refused("word", "x", "a word and a word\nplain\nand another word\n")
     assert [place.line for place in outcome.places] == [1, 3]
     assert "3 places: lines 1 (2 times), 3." in outcome.message
+
+
+def test_of_many_blocks_alike_the_nearest_has_the_word_that_was_misspelt():
+    names = ["OracleSettings", "IbmLuwSettings", "MongoDbSettings", "SybaseSettings"]
+    body = "".join(f'  {{\n   "required": [\n    "{name}"\n   ]\n  }},\n' for name in names)
+    old = '   ]\n  },\n  {\n   "required": [\n    "MongoDbStings"'
+    assert refused(old, "x", body).suggestion == old.replace("Stings", "Settings")
+
+
+def test_a_fence_that_came_along_is_no_part_of_the_nearest_lines():
+    old = "def step_14(job):\n    run(job, 99)\n    return job"
+    assert refused(f"```\n{old}\n```", "```\nx\n```").suggestion == old.replace("99", "14")
+
+
+def test_a_level_is_told_by_the_whole_file_and_not_by_a_hanging_line():
+    steps = "".join(f"if a{n}:\n  call(b{n})\n" for n in range(4))
+    body = f"{steps}execute(one,\n        alpha,\n        beta)\n"
+    deep = " " * 16
+    old = f"{deep}alpha,\n{deep}beta)"
+    new = f"{deep}alpha,\n{deep}if x(\n{deep}    y\n{deep})\n{deep}beta)"
+    assert "One level here is 2 spaces." in render(refused(old, new, body))
+
+
+def test_where_tabs_and_blanks_are_mixed_no_width_is_told():
+    body = "start\n    let a = 1\n\tlet b = 2\n    let c = 3\n"
+    old = "        let a = 1\n    \tlet b = 2\n        let c = 3"
+    new = f"{old}\n    \t\tdeep()"
+    assert "One level" not in render(refused(old, new, body))
