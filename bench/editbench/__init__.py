@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bench.editbench import cases as files
-from bench.editbench.cases import Case
+from bench.editbench.cases import Case, Kind
 from bench.editbench.generating import generate
 from bench.editbench.judging import judge, recovers
 from bench.editbench.matchers import MATCHERS, Answer
@@ -54,8 +54,8 @@ class _Tally:
         self.results = options.results.open("w", encoding="utf-8") if options.results else None
         self.verdicts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self.seconds: list[float] = []
-        self.retried: Counter[str] = Counter()
-        self.recovered: Counter[str] = Counter()
+        self.retried: dict[Kind, Counter[str]] = {"apply": Counter(), "refuse": Counter()}
+        self.recovered: dict[Kind, Counter[str]] = {"apply": Counter(), "refuse": Counter()}
 
     def take(self, case: Case) -> None:
         start = time.perf_counter()
@@ -67,10 +67,11 @@ class _Tally:
             self.results.write(_result(case, answer) + "\n")
         if self.show and self.show in (verdict, f"{case.family}/{verdict}"):
             print(case.as_json(), "\n   ", answer.how, answer.message[:400])
-        if self.recovery and verdict == "refused" and case.kind == "apply":
-            self.retried[case.family] += 1
+        # Of what must be refused some was still meant for one place: then a retry may be right by a guess.
+        if self.recovery and verdict == "refused" and case.accept:
+            self.retried[case.kind][case.family] += 1
             success = recovers(case, answer, self.matcher)
-            self.recovered[case.family] += success
+            self.recovered[case.kind][case.family] += success
             if not success and self.show == "unrecovered":
                 print(case.as_json(), "\n   ", answer.how, answer.message[:800])
 
@@ -102,7 +103,7 @@ class _Tally:
         if refuse:
             yield Figure(name="refuse cases", value=sum(refuse.values()), unit="")
             yield Figure(name="must-refuse applied", value=refuse["wrong"], unit="", goal=0)
-        if self.retried:
+        if self.recovery:
             yield from self._recovery(goal=95 if goal else None)
         if len(self.seconds) > 1:
             tail = statistics.quantiles(self.seconds, n=100)[98]
@@ -111,14 +112,16 @@ class _Tally:
             yield Figure(name="p99", value=round(tail * 1000, 3), unit="ms", goal=25 if goal else None)
 
     def _recovery(self, goal: float | None) -> Iterator[Figure]:
-        for family, count in sorted(self.retried.items()):
-            good = self.recovered[family]
-            yield Figure(
-                name=f"recovery {family}, of {count} refused", value=good, unit="", better="higher"
-            )
-        share = 100 * self.recovered.total() / self.retried.total()
-        name = f"recovery of all {self.retried.total()}"
-        yield Figure(name=name, value=round(share, 1), unit="%", goal=goal, better="higher")
+        for kind, families in self.retried.items():
+            rightly = " rightly" if kind == "refuse" else ""
+            for family, count in sorted(families.items()):
+                good = self.recovered[kind][family]
+                name = f"recovery {family}, of {count}{rightly} refused"
+                yield Figure(name=name, value=good, unit="", better="higher")
+        if total := self.retried["apply"].total():
+            share = 100 * self.recovered["apply"].total() / total
+            name = f"recovery of all {total}"
+            yield Figure(name=name, value=round(share, 1), unit="%", goal=goal, better="higher")
 
     def _sum(self, kind: str) -> Counter[str]:
         return sum((count for (of, _), count in self.verdicts.items() if of == kind), Counter[str]())

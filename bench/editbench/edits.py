@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -17,6 +18,7 @@ WORDS = (
     "channel",
     "marker",
 )
+LEVELS = ("\t", " ", "  ", "   ", "    ", "        ")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]{2,}")
 _NAME = re.compile(r"(?<!\w)[A-Za-z_]\w{3,}(?!\w)")
 _LOOSE = str.maketrans(
@@ -113,7 +115,7 @@ def scene(
             "move",
         )
     )
-    script = SHAPES[shape](rng, old)
+    script = SHAPES[shape](rng, old) if shape in SHAPES else DEEPER[shape](rng, old, lines)
     if script is None or tuple(s.text for s in script) == old:
         return None
     return Scene(lang, lines, start, old, tuple(script), shape)
@@ -190,15 +192,21 @@ def _insert(rng: random.Random, old: tuple[str, ...]) -> list[Step] | None:
     return script
 
 
-def _unit(old: tuple[str, ...]) -> str:
-    if any(line.startswith("\t") for line in old):
-        return "\t"
-    widths = sorted({len(indent_of(line)) for line in old if line.strip()})
-    steps = [b - a for a, b in pairwise(widths)] or widths
-    return " " * (2 if min(steps, default=4) == 2 else 4)
+def unit_of(lines: tuple[str, ...], indent: str) -> str:
+    """What one level deeper adds in a file, in the signs of `indent`: its most frequent step."""
+    depths = [indent_of(line) for line in lines if line.strip()]
+    steps = Counter(
+        deep[len(shallow) :]
+        for shallow, deep in pairwise(depths)
+        if deep.startswith(shallow) and deep != shallow
+    )
+    usual = [
+        step for step, _ in steps.most_common() if step in LEVELS and not set(step) - set(indent or step)
+    ]
+    return usual[0] if usual else indent[:1] if indent.startswith("\t") else "    "
 
 
-def _nest(rng: random.Random, old: tuple[str, ...]) -> list[Step] | None:
+def _nest(rng: random.Random, old: tuple[str, ...], lines: tuple[str, ...]) -> list[Step] | None:
     script = _keep(old)
     at = rng.randrange(1, len(old) + 1)
     if not old[at - 1].strip():
@@ -206,7 +214,7 @@ def _nest(rng: random.Random, old: tuple[str, ...]) -> list[Step] | None:
     indent = indent_of(old[at - 1])
     if indent.strip("\t") and indent.strip(" "):
         return None
-    inner = indent + _unit(old)
+    inner = indent + unit_of(lines, indent)
     one = rng.choice(WORDS)
     script[at:at] = [
         Step(f"{indent}if {one}(", None),
@@ -250,7 +258,7 @@ def _rewrite(rng: random.Random, old: tuple[str, ...]) -> list[Step] | None:
     return script
 
 
-def _wrap(rng: random.Random, old: tuple[str, ...]) -> list[Step] | None:
+def _wrap(rng: random.Random, old: tuple[str, ...], lines: tuple[str, ...]) -> list[Step] | None:
     """Some lines moved one level deeper, under a new head."""
     if any(indent_of(line).strip("\t") and indent_of(line).strip(" ") for line in old):
         return None
@@ -261,7 +269,8 @@ def _wrap(rng: random.Random, old: tuple[str, ...]) -> list[Step] | None:
     if any(not line.strip() or not line.startswith(base) for line in inside):
         return None
     script = _keep(old)
-    moved = [Step(base + _unit(old) + line[len(base) :], first + i) for i, line in enumerate(inside)]
+    deeper = base + unit_of(lines, base)
+    moved = [Step(deeper + line[len(base) :], first + i) for i, line in enumerate(inside)]
     script[first:last] = [Step(f"{base}if {rng.choice(WORDS)}:", None), *moved]
     return script
 
@@ -281,10 +290,10 @@ def _move(rng: random.Random, old: tuple[str, ...]) -> list[Step] | None:
 SHAPES = {
     "move": _move,
     "rewrite": _rewrite,
-    "wrap": _wrap,
     "modify": _modify,
     "insert": _insert,
-    "nest": _nest,
     "delete": _delete,
     "both": _both,
 }
+# These add a level, and its width is the file's.
+DEEPER = {"nest": _nest, "wrap": _wrap}

@@ -1,6 +1,6 @@
 """Every family by name: what must apply and what must be refused, and how many of each."""
 
-from bench.editbench import combining, harmless, hazards, lettering, spacing, transport
+from bench.editbench import combining, eliding, harmless, hazards, lettering, spacing, transport
 from bench.editbench.drafting import Family
 
 APPLY: dict[str, Family] = {
@@ -39,7 +39,7 @@ APPLY: dict[str, Family] = {
         transport.entities,
         transport.line_numbers,
         transport.fence,
-        transport.elision,
+        eliding.elision,
         transport.diff_markers,
         spacing.blank_missing,
         spacing.blank_extra,
@@ -83,6 +83,7 @@ REFUSE: dict[str, Family] = {
         hazards.omission,
         hazards.same,
         hazards.elision_one_sided,
+        eliding.elision_twin,
         hazards.stale_conflict,
         hazards.nesting_changed,
     )

@@ -4,7 +4,7 @@ import random
 import re
 from dataclasses import replace
 
-from bench.editbench import harmless, lettering, transport
+from bench.editbench import eliding, harmless, lettering
 from bench.editbench.drafting import Draft
 from bench.editbench.edits import WORDS, Scene, indent_of, loose, one_word, renamed
 
@@ -263,7 +263,7 @@ def elision_one_sided(rng: random.Random, scene: Scene) -> Draft | None:
     """Old leaves lines out, new does not say where they go."""
     if len(scene.old) < 4:
         return None
-    mark = indent_of(scene.old[1]) + rng.choice(transport.ELISIONS)
+    mark = indent_of(scene.old[1]) + rng.choice(eliding.ELISIONS)
     old = "\n".join((scene.old[0], mark, scene.old[-1]))
     new = "\n".join((scene.old[0], f"{indent_of(scene.old[1])}{rng.choice(WORDS)}()", scene.old[-1]))
     return Draft(scene.content(), old, new, ()) if old not in scene.content() else None

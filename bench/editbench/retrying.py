@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from math import gcd
 
 _OFFER = re.compile(r"^old_string(?: for line \d+)?:\n(`{3,})\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
-_LEVEL = re.compile(r"One level here is (?:a (tab)|(\d+) spaces)\.")
+_LEVEL = re.compile(r"One level here is (?:a (tab)|(\d+) spaces?)\.")
 _NUMBER = re.compile(r"[ ]*\d+[ ]*[\t→|:]")
 _ELISION = re.compile(r"\W*(?:\.{3}|…).*")
 _WORD = re.compile(r"\w+")
@@ -104,13 +104,15 @@ class _Retold:
 
     def _told(self, start: int, stop: int, first: int, last: int) -> Iterator[str]:
         # A line that the edit moves stays the file's; one that is only like another is the model's own.
-        places = range(start, stop) if start < stop else self._gone()
+        places = [*range(start, stop), *self._gone()]
         known = {_key(self.mine[line]): line for line in reversed(places) if line in self.at}
         for index in range(first, last):
             wanted = self.theirs[index]
             twin = known.get(_key(wanted))
             paired = start + index - first
-            if not wanted.strip():
+            if twin is not None and (not wanted.strip() or _is_elision(wanted)):
+                yield from self.offer[slice(*self.at[twin])]
+            elif not wanted.strip():
                 yield wanted
             elif twin is not None:
                 text = self.offer[self.at[twin][0]]
@@ -143,18 +145,25 @@ class _Retold:
     def _near(self, index: int) -> int | None:
         """The nearest line that is known in both, above first."""
         lines = [*range(min(index, len(self.mine) - 1), -1, -1), *range(index + 1, len(self.mine))]
-        return next((line for line in lines if line in self.at and self.mine[line].strip()), None)
+        return next((line for line in lines if line in self.at and self._has_depth(line)), None)
+
+    def _has_depth(self, line: int) -> bool:
+        return bool(self.mine[line].strip()) and not _is_elision(self.mine[line])
 
     def _depth(self, wanted: str, near: int) -> str:
         """The indentation of a line, from that of another which is known on both sides."""
         mine, there = _indent(self.mine[near]), _indent(self.offer[self.at[near][0]])
         depth = _indent(wanted)
         for line, (place, _) in self.at.items():
-            if self.mine[line].strip() and _indent(self.mine[line]) == depth:
+            if self._has_depth(line) and _indent(self.mine[line]) == depth:
                 return _indent(self.offer[place])
         if mine == there and not (self.unit == "\t" and depth and not mine and "\t" not in depth):
             return depth
         more = len(depth) - len(mine)
+        extra = mine.removesuffix(there)
+        if len(set(mine)) > 1 and mine.endswith(there) and depth.startswith(extra):
+            # Tabs and blanks mixed: no width to count in, only what stands before all of them.
+            return depth.removeprefix(extra)
         if mine and there and set(mine) != set(there):
             # Tabs against blanks: so many of the one are so many of the other.
             return there + there[0] * round(more * len(there) / len(mine)) if more >= 0 else there[:more]
@@ -166,6 +175,24 @@ class _Retold:
 
 def _aligned(mine: list[str], offer: list[str]) -> dict[int, tuple[int, int]]:
     """For each line that was sent, the lines of the offer that stand for it."""
+    marks = [line for line, text in enumerate(mine) if _is_elision(text)]
+    if not marks:
+        return _paired(mine, offer)
+    # What stands before the first gap begins the offer, what stands after the last one ends it.
+    first, last = marks[0], marks[-1]
+    below = len(offer) - (len(mine) - last - 1)
+    if [*map(_key, mine[:first])] != [*map(_key, offer[:first])]:
+        return _paired(mine, offer)
+    places = {line: (line, line + 1) for line in range(first)}
+    places |= {line: (below + line - last - 1, below + line - last) for line in range(last + 1, len(mine))}
+    if first == last:
+        return places | {first: (first, below)}
+    inside = _paired(mine[first : last + 1], offer[first:below])
+    return places | {first + line: (first + low, first + high) for line, (low, high) in inside.items()}
+
+
+def _paired(mine: list[str], offer: list[str]) -> dict[int, tuple[int, int]]:
+    """The same by what the lines say."""
     places: dict[int, tuple[int, int]] = {}
     ours, theirs = [_key(line) for line in mine], [_key(line) for line in offer]
     for tag, start, stop, low, high in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
@@ -195,7 +222,7 @@ def _indent(line: str) -> str:
 
 def _step(lines: list[str]) -> int:
     """How wide one level is in the arguments: the widest step that all depths are made of."""
-    widths = sorted({len(_indent(line)) for line in lines if line.strip()})
+    widths = sorted({len(_indent(line)) for line in lines if line.strip() and not _is_elision(line)})
     return gcd(*(width - widths[0] for width in widths)) or 4
 
 

@@ -4,7 +4,7 @@ import json
 import random
 
 from bench.editbench.drafting import Draft, draft, spoiled
-from bench.editbench.edits import Scene, indent_of, loose
+from bench.editbench.edits import Scene
 
 
 def escaped_json(_: random.Random, scene: Scene) -> Draft | None:
@@ -63,36 +63,6 @@ def fence(rng: random.Random, scene: Scene) -> Draft | None:
     opening = rng.choice(("```", f"```{scene.lang}"))
     new = (opening, *scene.new, "```") if rng.random() < 0.8 else scene.new
     return draft(scene, (opening, *scene.old, "```"), new, (scene.result(),))
-
-
-ELISIONS = (
-    "...",
-    "// ...",
-    "# ...",
-    "// ... existing code ...",
-    "# ... rest of the code ...",
-    "/* ... */",
-    "…",
-)
-
-
-def elision(rng: random.Random, scene: Scene) -> Draft | None:
-    """Lines in the middle left out, in both; the edit lies wholly outside the gap."""
-    size = len(scene.old)
-    if size < 5:
-        return None
-    first = rng.randrange(1, size - 3)
-    last = rng.randrange(first + 2, size)
-    gap = set(range(first, last))
-    touched = [i for i, step in enumerate(scene.script) if step.kept and step.of in gap]
-    if [scene.script[i].of for i in touched] != sorted(gap) or touched[-1] - touched[0] + 1 != len(gap):
-        return None
-    mark = indent_of(scene.old[first]) + rng.choice(ELISIONS)
-    old = (*scene.old[:first], mark, *scene.old[last:])
-    new = (*scene.new[: touched[0]], mark, *scene.new[touched[-1] + 1 :])
-    if loose(old[:first]).strip() == "" or any(e in scene.content() for e in (mark + "\n",)):
-        return None
-    return draft(scene, old, new, (scene.result(),))
 
 
 def diff_markers(_: random.Random, scene: Scene) -> Draft | None:
