@@ -157,7 +157,10 @@ def _numbered_new(new: str, signs: set[str]) -> list[str] | None:
 
 # --- escaping -------------------------------------------------------------------------------------
 
-_ESCAPE = re.compile(r"\\(?:[nrt\"'\\/bf]|u[0-9a-fA-F]{4})")
+_OTHER_ESCAPE = re.compile(r"\\([^nt\"])")
+_LONG_QUOTE = re.compile("\"{3}|'{3}")
+_APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)|\\.")
+_OPEN_PATTERN = re.compile(r"(?<![*/])/$|\[\^?$")
 _JSON_INSIDE = re.compile(r'(?:[^"\\]|\\.)*', re.DOTALL)
 
 
@@ -170,21 +173,24 @@ def unescaped(_: str, old: str, new: str) -> Reading | None:
         return None
     if "\n" not in old and "\n" in new:
         return None
-    decoded = [_from_json(text) for text in (old, new)]
-    if decoded[0] is None or decoded[1] is None:
+    mine, theirs = (_from_json(text) for text in (old, new))
+    if mine is None or theirs is None:
         return None
-    return Reading(decoded[0], decoded[1], ("escaping undone",))
+    # An escaped backslash shows that the program's own escapes were escaped as well.
+    if "\\\\" not in old and (_has_more_escapes(old, new) or _cuts_strings(mine, theirs)):
+        return None
+    return Reading(mine, theirs, ("escaping undone",))
 
 
 def with_newlines(_: str, old: str, new: str) -> Reading | None:
     """`\\n` and `\\t` written out, all else plain."""
-    if "\\n" not in old or "\n" in old or "\n" in new:
+    if "\\n" not in old or "\n" in old or "\n" in new or "\\\\" in old + new:
         return None
-    texts = [re.sub(r"\\(?:r\\n|n)", "\n", text).replace("\\t", "\t") for text in (old, new)]
-    known = set(texts[0].split("\n"))
-    if any(_opens_quote(line) for line in texts[1].split("\n") if line not in known):
+    # Where it could be the inside of a JSON string too, both readings must write the same.
+    if _has_more_escapes(old, new) and _from_json(new) is not None:
         return None
-    return Reading(texts[0], texts[1], ("escaped line ends undone",))
+    mine, theirs = (re.sub(r"\\(?:r\\n|n)", "\n", text).replace("\\t", "\t") for text in (old, new))
+    return None if _cuts_strings(mine, theirs) else Reading(mine, theirs, ("escaped line ends undone",))
 
 
 def with_quotes(_: str, old: str, new: str) -> Reading | None:
@@ -193,7 +199,7 @@ def with_quotes(_: str, old: str, new: str) -> Reading | None:
         escaped = "\\" + quote
         if escaped not in old or old.count(quote) != old.count(escaped):
             continue
-        if new.count(quote) != new.count(escaped):
+        if new.count(quote) != new.count(escaped) or ("\\n" in new and "\\n" not in old):
             return None
         return Reading(old.replace(escaped, quote), new.replace(escaped, quote), ("escaped quotes undone",))
     return None
@@ -207,9 +213,29 @@ def _from_json(text: str) -> str | None:
     return decoded if isinstance(decoded, str) else None
 
 
-def _opens_quote(line: str) -> bool:
-    """Whether a quote stays open at the end of the line, where a `\\n` may have been the program's own."""
-    return bool(line.count('"') % 2)
+def _has_more_escapes(old: str, new: str) -> bool:
+    """Whether the new text has escapes, other than of quotes and blanks, that nothing in the old one explains."""
+    return not set(_OTHER_ESCAPE.findall(new)) <= set(_OTHER_ESCAPE.findall(old))
+
+
+def _cuts_strings(old: str, new: str) -> bool:
+    """Whether a `\\n` or `\\t` that was undone in the new text may have been the program's own."""
+    known = set(old.split("\n"))
+    rows = [row for row in new.split("\n") if row not in known]
+    # A string that was cut leaves a quote open, and one more where it ends.
+    if any(map(_open_quotes, rows)) and sum(map(bool, map(_open_quotes, new.split("\n")))) > 1:
+        return True
+    return any(_OPEN_PATTERN.search(row) or any(map(_open_quotes, _before_tabs(row))) for row in rows)
+
+
+def _before_tabs(row: str) -> Iterator[str]:
+    return (row[: tab.start()] for tab in re.finditer("\t", row))
+
+
+def _open_quotes(row: str) -> str:
+    """The quotes that are still open at the end of the row."""
+    bare = _APOSTROPHE.sub("", _LONG_QUOTE.sub("", row))
+    return "".join(quote for quote in "\"'`" if bare.count(quote) % 2)
 
 
 _ANY_NUMBER = re.compile(r"[ \t]*\[?L?\d{1,9}(?:\t|→|\]? ?[|│] ?|[:)\]-] ?|\. | {1,2}|$)")
@@ -229,6 +255,7 @@ def undressed(old: str) -> str:
 
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#39|#x27|#34);")
 _RAW = {"<": "&lt;", ">": "&gt;"}
+_RAW_AND = re.compile(rf"(?!{_ENTITY.pattern})&")
 
 
 def without_entities(_: str, old: str, new: str) -> Reading | None:
@@ -238,7 +265,11 @@ def without_entities(_: str, old: str, new: str) -> Reading | None:
     # A sign that stands raw beside its entity shows that the entity was meant.
     if any(raw in text and entity in text for raw, entity in _RAW.items() for text in (old, new)):
         return None
-    return Reading(html.unescape(old), html.unescape(new), ("entities undone",))
+    # Raw signs for "and" show that those were not escaped; then `&amp;` would be the text's own.
+    if _RAW_AND.search(old + new) and "&amp;" in old + new:
+        return None
+    mine, theirs = (_ENTITY.sub(lambda entity: html.unescape(entity[0]), text) for text in (old, new))
+    return Reading(mine, theirs, ("entities undone",))
 
 
 # --- diff signs -----------------------------------------------------------------------------------

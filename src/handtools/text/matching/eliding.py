@@ -2,9 +2,14 @@
 
 from dataclasses import dataclass
 
+from handtools.text.matching.folding import OPENERS, indent, is_blank
 from handtools.text.matching.guarding import is_elision
+from handtools.text.matching.pages import Page
+from handtools.text.matching.tiers import Match
 
 MOST_PIECES = 12
+MOST_INNER_LINES = 2000
+_TAB_STOP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,38 @@ def pieces(old: str, new: str) -> list[Piece] | None:
 def is_elided(text: str) -> bool:
     """Whether any line says that lines were left out."""
     return any(map(is_elision, text.split("\n")))
+
+
+def in_order(page: Page, found: list[list[Match]]) -> list[list[Match]]:
+    """The places of each piece that stand behind one of the piece before, in the same block."""
+    ordered = found[:1]
+    for places in found[1:]:
+        ordered.append([match for match in places if _follows(page, ordered[-1], match)])
+    return ordered
+
+
+def _follows(page: Page, above: list[Match], match: Match) -> bool:
+    """Whether no line between the two leaves the block that is open above and still is below."""
+    # An elision stands for a line at least.
+    nearest = next((before for before in reversed(above) if before.last < match.first), None)
+    if nearest is None:
+        return False
+    last = page.bare[nearest.last - 1]
+    head, foot = _depth(last), _depth(page.bare[match.first])
+    least = min(head + last.rstrip().endswith(OPENERS), foot)
+    left_out = range(nearest.last, match.first)
+    return not least or (
+        len(left_out) <= MOST_INNER_LINES and all(_is_inner(page.bare[row], least) for row in left_out)
+    )
+
+
+def _is_inner(line: str, least: int) -> bool:
+    """Whether the line is as deep as that; what begins with `#` may stand at the margin anywhere."""
+    return _depth(line) >= least or is_blank(line) or line.lstrip().startswith("#")
+
+
+def _depth(line: str) -> int:
+    return len(indent(line).expandtabs(_TAB_STOP))
 
 
 def _cut(text: str) -> tuple[list[str], list[str]]:

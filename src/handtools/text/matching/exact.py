@@ -1,10 +1,11 @@
 """Exact: the old text letter for letter, once and only once."""
 
 import re
+import unicodedata
 
 from handtools.text import lines
 from handtools.text.matching import refusing
-from handtools.text.matching.folding import Loss, indent
+from handtools.text.matching.folding import OPENERS, Loss, indent
 from handtools.text.matching.hinting import narrowed
 from handtools.text.matching.outcomes import Applied, Hint, Refused, Span
 from handtools.text.matching.pages import Page, offsets
@@ -13,9 +14,13 @@ from handtools.text.matching.tiers import Match
 from handtools.text.splicing import Spliced
 
 MOST_PLACES = 20
-_HEAD = re.compile(r"[A-Za-z0-9_]+")
-_TAIL = re.compile(r"[A-Za-z0-9_]+\Z")
-_OPENERS = (":", "{", "(", "[", "do", "then", "=>")
+_HEAD = re.compile(r"\.?\w+|.", re.DOTALL)
+_TAIL = re.compile(r"\w+\.?\Z|.\Z", re.DOTALL)
+_POINT = re.compile(r"(?<=\d)\.(?=\d)")
+_JOINER = "\u200d"
+_SKIN_COLOURS = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
+# From Thai on most scripts set no blanks between words; Latin and Greek go on between these two.
+_FIRST_UNSPACED, _LATIN_AGAIN, _SIGNS = "\u0e00", "\u1e00", "\u2000"
 
 
 def replace_exact(page: Page, old: str, new: str, hint: Hint | None) -> Applied | Refused | None:
@@ -86,9 +91,26 @@ def _inside_words(body: str, spans: list[Span]) -> list[str]:
 
 
 def _joins(text: str, at: int) -> bool:
-    """Whether a word goes on across this offset."""
-    return 0 < at < len(text) and all(
-        c.isascii() and (c.isalnum() or c == "_") for c in text[at - 1 : at + 1]
+    """Whether a word, a number or a character goes on across this offset."""
+    if not 0 < at < len(text):
+        return False
+    return (
+        all(map(_is_letter, text[at - 1 : at + 1]))
+        or any(point.start() in (at, at - 1) for point in _POINT.finditer(text, max(0, at - 2), at + 2))
+        or _continues(text[at])
+        or text[at - 1] == _JOINER
+    )
+
+
+def _is_letter(char: str) -> bool:
+    """Whether words are made of it; scripts that set no blank between words have no such bounds."""
+    return char == "_" or (char.isalnum() and (char < _FIRST_UNSPACED or _LATIN_AGAIN <= char < _SIGNS))
+
+
+def _continues(char: str) -> bool:
+    """Whether it is a part of the character before: an accent, a skin colour, a joiner."""
+    return not char.isascii() and (
+        char == _JOINER or char in _SKIN_COLOURS or unicodedata.category(char)[0] == "M"
     )
 
 
@@ -111,7 +133,7 @@ def _lost_depth(page: Page, text: str, at: int, old: str, new: str) -> Refused |
     if not lost or lost.strip(" \t") or not added or len(lines.split(old)) > 1:
         return None
     shallowest, depth = min(map(len, added)), len(lost) + len(indent(old))
-    opens = old.rstrip().endswith(_OPENERS)
+    opens = old.rstrip().endswith(OPENERS)
     if not indent(old) and (shallowest > depth or (shallowest == depth and not opens)):
         return None
     return refusing.lost_depth(page, lines.line_at(text, at), old)
@@ -139,7 +161,7 @@ def _frayed_at_start(text: str, at: int, mine: list[str], theirs: list[str]) -> 
         return True
     # Only the depths that the other old lines show are sure to be counted as the file counts them.
     sure = {indent(line) for line in mine[1:] if line.strip()}
-    added = [indent(line) for line in theirs[1:] if line.strip() and line not in mine]
+    added = [indent(line) for line in theirs[1:] if line.strip() and line not in mine[1:]]
     deep = lost + indent(mine[0])
     return len(mine) > 1 and any(depth not in sure and not depth.startswith(deep) for depth in added)
 

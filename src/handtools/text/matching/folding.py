@@ -3,8 +3,10 @@
 import re
 import unicodedata
 from enum import IntEnum
+from itertools import combinations
 
 BLANKS = " \t\f\v"
+OPENERS = (":", "{", "(", "[", "do", "then", "=>")
 _SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad"
 _SINGLE_QUOTES = "\u2018\u2019\u201a\u201b\u2032\u00b4\uff07"
@@ -29,10 +31,11 @@ _SQUASH = str.maketrans(
         **dict.fromkeys(map(ord, "'`\uff40" + _SINGLE_QUOTES), '"'),
     }
 )
-# Between words one blank stays; elsewhere blanks carry no meaning that a language would keep.
+# One blank stays between words, and before a sign that holds to the next word alone: `rm -f`, `.menu .item`.
 _BLANK_RUN = re.compile(r"[ \t\f\v]+")
-_NEEDLESS_BLANK = re.compile(r"(?<!\w) | (?!\w)")
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|(?<!\w)\'(?:[^\'\\]|\\.)*\'')
+_NEEDLESS_BLANK = re.compile(r"(?<!\w) | (?!\w|[-.:#@]{1,2}\w)")
+_STRING = r"(?<!\w)(?:[bfruBFRU]{1,2}|L)?'(?:[^'\\]|\\.)*'"
+_QUOTED = re.compile(rf'"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`|{_STRING}')
 
 
 class Loss(IntEnum):
@@ -44,6 +47,10 @@ class Loss(IntEnum):
     INNER = 3
     LOOK = 4
     QUOTES = 5
+
+
+_WITHIN = (Loss.INNER, Loss.LOOK, Loss.QUOTES)
+_SUBSETS = [frozenset(kinds) for count in range(len(_WITHIN) + 1) for kinds in combinations(_WITHIN, count)]
 
 
 def squashed(text: str) -> str:
@@ -67,6 +74,30 @@ def loss(one: str, other: str) -> Loss | None:
     if tight(one.translate(_QUOTES)) == tight(other.translate(_QUOTES)):
         return Loss.QUOTES
     return None
+
+
+def losses(one: str, other: str) -> frozenset[Loss]:
+    """All that must be forgotten for two lines to be equal that say the same."""
+    if one == other:
+        return frozenset()
+    mine, theirs = one.strip(BLANKS), other.strip(BLANKS)
+    if not mine and not theirs:
+        return frozenset({Loss.TRAILING})
+    found = {Loss.TRAILING} if _tail(one) != _tail(other) else set()
+    if indent(one) != indent(other):
+        found.add(Loss.INDENTATION)
+    least = (kinds for kinds in _SUBSETS if _folded(mine, kinds) == _folded(theirs, kinds))
+    return next(least, _SUBSETS[-1]) | found
+
+
+def _folded(text: str, kinds: frozenset[Loss]) -> str:
+    text = plain(text) if Loss.LOOK in kinds else text
+    text = text.translate(_QUOTES) if Loss.QUOTES in kinds else text
+    return tight(text) if Loss.INNER in kinds else text
+
+
+def _tail(line: str) -> str:
+    return line[len(line.rstrip(BLANKS)) :]
 
 
 def plain(text: str) -> str:

@@ -12,6 +12,7 @@ _UNITS = (TAB, "  ", "   ", "    ", "        ")
 # Steps are counted near the match: files that were pasted together have more than one width.
 NEAR_LINES = 60
 _TAB_STOP = 8
+_WIDTHS = (2, 3, 4, 8)
 _WIDTH_RATIOS = (0.25, 0.5, 2, 4)
 
 
@@ -21,7 +22,10 @@ class Indents:
     def __init__(
         self, pairs: Iterable[tuple[str, str]], argument_lines: list[str], file_lines: list[str]
     ) -> None:
-        self._known = _function(list(pairs))
+        pairs = list(pairs)
+        self._known = _function(pairs)
+        # What stands at the margin like a first line that lost its indentation may have lost it too.
+        self._loses_margin = bool(pairs) and pairs[0][0] == "" != pairs[0][1] and "" not in self._known
         self._step = step(argument_lines)
         self._unit = step(file_lines)
 
@@ -29,6 +33,10 @@ class Indents:
         """The file's indentation for `wanted`."""
         if wanted in self._known:
             return self._known[wanted]
+        if not wanted and self._loses_margin:
+            raise Unclear(
+                "indent_conflict", "New lines at the margin may be as deep as the first old line."
+            )
         if all(mine == theirs for mine, theirs in self._known.items()):
             return wanted
         found = self._from_one(wanted) if len(self._known) == 1 else self._from_many(wanted)
@@ -60,10 +68,11 @@ class Indents:
 
     def _could_be_wider(self, mine: str, theirs: str, wanted: str, moved: str) -> bool:
         """Whether the model may have counted in steps of another width, which would mean another depth."""
-        if len(mine) % 2 or len(theirs) / len(mine) not in _WIDTH_RATIOS:
-            return False
         unit = len(self._unit or " ")
         width = len(wanted) * len(theirs) / len(mine)
+        if len(mine) % 2 or len(theirs) / len(mine) not in _WIDTH_RATIOS:
+            steps = unit * len(mine) / len(theirs) in _WIDTHS
+            return width % unit == 0 and (steps or len(theirs) % unit == 0 != len(moved) % unit)
         # Only a width that the file keeps, here and in the line as moved, can speak against another.
         kept = len(theirs) % unit == len(moved) % unit == 0
         return not (kept and width % unit)

@@ -162,21 +162,18 @@ def _elided(page: Page, reading: Reading) -> Outcome | None:
     if not pieces or len(pieces) > eliding.MOST_PIECES:
         return None
     laid: list[tuple[Match, list[str], list[str]]] = []
-    below = 0
     found = [closest(candidates(page, piece.old.split("\n"))) for piece in pieces]
-    for piece, places in zip(pieces, found, strict=True):
+    ordered = eliding.in_order(page, found)
+    if not ordered[-1]:
+        return None
+    for piece, places in zip(pieces, ordered, strict=True):
         old, new = piece.old.split("\n"), piece.new.split("\n")
-        # An elision stands for a line at least.
-        after = [match for match in places if match.first > below or not below]
-        if not after:
-            return None
         if piece.is_changed:
             if len(places) > 1:
                 return refusing.elided(page, _spans(found))
             if not tells_enough(old, places[0]):
                 return None
             laid.append((places[0], old, new))
-        below = after[0].last
     outcome = _replayed(page, laid, reading)
     if isinstance(outcome, Refused):
         return outcome

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
-from handtools.text.matching.folding import Loss, is_blank, loss, squashed
+from handtools.text.matching.folding import Loss, is_blank, loss, losses, squashed
 from handtools.text.matching.outcomes import Tier
 from handtools.text.matching.pages import Page, offsets
 
@@ -32,11 +32,20 @@ class Match:
     loss: Loss
     blanks_differ: bool = False
     edges_differ: bool = False
+    losses: frozenset[Loss] = frozenset()
 
     @property
     def rank(self) -> tuple[bool, bool, Loss]:
         """Smaller is closer."""
         return self.blanks_differ, self.edges_differ, self.loss
+
+    def is_closer(self, other: "Match") -> bool:
+        """Whether this loses less than the other does, and nothing that the other keeps."""
+        return (self.rank != other.rank or self.losses != other.losses) and (
+            self.losses <= other.losses
+            and self.blanks_differ <= other.blanks_differ
+            and self.edges_differ <= other.edges_differ
+        )
 
     @property
     def tier(self) -> Tier:
@@ -62,9 +71,8 @@ def candidates(page: Page, old: list[str]) -> list[Match]:
 
 
 def closest(found: list[Match]) -> list[Match]:
-    """Those that lose least: the first tier with hits decides."""
-    least = min((match.rank for match in found), default=None)
-    return [match for match in found if match.rank == least]
+    """Those than which none loses less: one lost quotes and one lost depth can't be told apart."""
+    return [match for match in found if not any(other.is_closer(match) for other in found)]
 
 
 def tells_enough(old: list[str], match: Match) -> bool:
@@ -78,19 +86,21 @@ def tells_enough(old: list[str], match: Match) -> bool:
 def _laid(page: Page, old: list[str], filled: list[int], rows: list[int]) -> Match | None:
     worst = Loss.NOTHING
     for index, row in zip(filled, rows, strict=True):
-        lost = loss(old[index], page.bare[row])
-        if lost is None:
+        least = loss(old[index], page.bare[row])
+        if least is None:
             return None
-        worst = max(worst, lost)
+        worst = max(worst, least)
     places: list[int | None] = [None] * len(old)
     for index, row in zip(filled, rows, strict=True):
         places[index] = row
     inside = _lay_inner(filled, places)
     edges = _lay_edges(page, old, filled, places)
     known = [place for place in places if place is not None]
-    if any(p is not None and old[i] != page.bare[p] for i, p in enumerate(places)):
-        worst = max(worst, Loss.TRAILING)
-    return Match(tuple(places), min(known), max(known) + 1, worst, inside, edges)
+    lost = frozenset[Loss]().union(
+        *(losses(old[i], page.bare[p]) for i, p in enumerate(places) if p is not None)
+    )
+    worst = max(worst, max(lost, default=Loss.NOTHING))
+    return Match(tuple(places), min(known), max(known) + 1, worst, inside, edges, lost)
 
 
 def _lay_inner(filled: list[int], places: list[int | None]) -> bool:

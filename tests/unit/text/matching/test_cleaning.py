@@ -118,3 +118,44 @@ def test_the_last_fence_of_text_with_a_fence_of_its_own_is_not_a_wrapping():
     body = "```\n\n## Build artifacts\n\n```{note} since 21.3\nThe project is no longer copied.\n```\n"
     old = "```\n\n## Build artifacts\n\n```{note} since 21.3\n```"
     assert isinstance(replace(body, old, old.replace("Build", "Built")), Refused)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "out.write('done\\n')",
+        'out.write("done\\n")',
+        "x = 'a\\tb'",
+        'x = "a\\tb"',
+        "x = '\\\\d'",
+        "x.split(/\\n/)",
+        "x = '\\u00e9'",
+    ],
+)
+def test_an_escape_that_may_be_the_programs_own_is_refused(line):
+    old = "alpha = 1\\nbeta = 2"
+    assert isinstance(replace("alpha = 1\nbeta = 2\n", old, f"{old}\\n{line}"), Refused)
+
+
+def test_an_escaped_backslash_in_old_shows_that_the_programs_escapes_were_escaped():
+    body = "split(text, '\\t')\ndone()\n"
+    outcome = applied("split(text, '\\\\t')\\ndone()", "split(text, '\\\\n')\\ndone()", body)
+    assert outcome.text == "split(text, '\\n')\ndone()\n"
+
+
+def test_one_open_quote_is_no_cut_string():
+    body = '" Maintainer: me\nset hidden\n'
+    outcome = applied('\\" Maintainer: me\\nset hidden', '\\" Maintainer: you\\nset hidden', body)
+    assert outcome.text == '" Maintainer: you\nset hidden\n'
+
+
+def test_only_entities_that_a_tool_call_needs_are_undone():
+    body = "<p>hello there</p>\n"
+    old = "&lt;p&gt;hello there&lt;/p&gt;"
+    outcome = applied(old, "&lt;p&gt;hello&nbsp;&copy; <b".replace("<b", "&lt;b?x&lt=1&gt;"), body)
+    assert outcome.text == "<p>hello&nbsp;&copy; <b?x&lt=1>\n"
+
+
+def test_raw_and_escaped_signs_for_and_together_are_refused():
+    old = "if (a &lt; b) {"
+    assert isinstance(replace("if (a < b) {\n", old, "if (a &lt; b &amp;&amp; c & d) {"), Refused)

@@ -53,3 +53,23 @@ def test_spread_syntax_is_not_an_elision():
     assert isinstance(
         replace(body, "  ...opts,\n  method: 'GET',", "  ...opts,\n  method: 'PUT',"), Refused
     )
+
+
+SCOPES = (
+    "def start(job):\n    first(job)\n    return None\n\n"
+    "def stop(job):\n    second(job)\n    return result(job)\n"
+)
+
+
+@pytest.mark.parametrize("head", ["def start(job):", "def start(job):\n    first(job)"])
+def test_lines_left_out_never_reach_into_another_block(head):
+    old = f"{head}\n    ...\n    return result(job)"
+    assert isinstance(replace(SCOPES, old, old.replace("result", "outcome")), Refused)
+
+
+def test_the_block_tells_which_of_two_equal_pieces_is_meant():
+    body = SCOPES.replace("return None", "return result(job)")
+    old = "def start(job):\n    ...\n    return result(job)"
+    outcome = replace(body, old, old.replace("result", "outcome"))
+    assert isinstance(outcome, Applied)
+    assert outcome.text == body.replace("result", "outcome", 1)

@@ -51,3 +51,36 @@ def test_a_first_line_quoted_without_indentation_is_still_changed_in_place():
     outcome = replace(body, "alpha = 1\n        beta = 2", "alpha = 9\n        beta = 2")
     assert isinstance(outcome, Applied)
     assert outcome.text == "def f():\n        alpha = 9\n        beta = 2\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "old"),
+    [
+        ("значение = 1\n", "знач"),
+        ("größe = 1\n", "gr"),
+        ("cafe\u0301 = 1\n", "cafe"),
+        ("timeout = 1.5\n", "timeout = 1"),
+        ("timeout = 1.5\n", "timeout = 1."),
+        ("ratio = 0.25;\n", "25"),
+        ("liked \U0001f44d\U0001f3fd\n", "\U0001f44d"),
+        ("made by \U0001f469\u200d\U0001f4bb\n", "\U0001f4bb"),
+    ],
+)
+def test_part_of_a_word_a_number_or_a_character_of_any_script_is_not_replaced(body, old):
+    outcome = replace(body, old, "other")
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "inside_word"
+
+
+def test_part_of_a_text_without_blanks_between_words_is_replaced():
+    outcome = replace("设置超时时间\n", "超时", "重试")
+    assert isinstance(outcome, Applied)
+    assert outcome.text == "设置重试时间\n"
+
+
+def test_a_first_line_without_its_indentation_does_not_draw_itself_to_the_margin():
+    body = "def run():\n    if ready:\n        start()\n"
+    outcome = replace(body, "if ready:\n        start()", "check()\nif ready:\n        start()")
+    assert not isinstance(outcome, Applied) or outcome.text == body.replace(
+        "    if", "    check()\n    if", 1
+    )

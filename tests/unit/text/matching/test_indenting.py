@@ -72,3 +72,24 @@ def test_one_depth_that_may_be_moved_or_counted_in_wider_steps_tells_nothing_of_
     outcome = replace(body, old, new)
     assert isinstance(outcome, Refused)
     assert outcome.code == "indent_conflict"
+
+
+@pytest.mark.parametrize(
+    ("mine", "filed", "unit", "deeper"), [(3, 4, 4, 6), (3, 2, 2, 6), (6, 4, 2, 12), (12, 8, 4, 18)]
+)
+def test_steps_of_the_models_own_width_are_not_written(mine, filed, unit, deeper):
+    body = "class A:\n" + " " * unit + "pass\n" + " " * filed + "value = compute(1)\n"
+    old = " " * mine + "value = compute(1)"
+    outcome = replace(body, old, f"{old}\n{' ' * mine}if value:\n{' ' * deeper}store(value)")
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "indent_conflict"
+
+
+def test_lines_at_the_margin_like_a_first_line_that_lost_its_depth_are_refused():
+    body = "class A:\n    def run(self):\n        start()\n"
+    outcome = replace(
+        body,
+        "def run(self):\n        start()",
+        "def stop(self):\n        end()\ndef run(self):\n        start()",
+    )
+    assert isinstance(outcome, Refused)

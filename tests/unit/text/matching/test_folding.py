@@ -1,0 +1,42 @@
+"""What two lines may differ in and still say the same."""
+
+import pytest
+
+from handtools.text.matching.folding import Loss, loss, losses
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("rm -f target", "rm-f target"),
+        (".menu .item {", ".menu.item {"),
+        ("margin: 0 -1px", "margin: 0-1px"),
+        ("field :name, 1", "field:name, 1"),
+        ("total - -step", "total --step"),
+    ],
+)
+def test_a_blank_before_a_sign_that_holds_to_the_next_word_is_content(one, other):
+    assert loss(one, other) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("char *name;", "char * name;"), ("a=1", "a = 1"), ("call (x)", "call(x)")]
+)
+def test_blanks_round_other_signs_are_not(one, other):
+    assert loss(one, other) is Loss.INNER
+
+
+@pytest.mark.parametrize("form", ['"{}"', "'{}'", "`{}`", "f'{}'", "rb'{}'", "L'{}'", 'f"{}"'])
+def test_blanks_inside_a_string_of_any_kind_are_content(form):
+    assert loss(f"show({form.format('x = 1')})", f"show({form.format('x=1')})") is None
+
+
+def test_an_apostrophe_opens_no_string():
+    assert loss("# don't  stop, it's  fine", "# don't stop, it's fine") is Loss.INNER
+
+
+def test_every_kind_of_loss_is_told():
+    assert losses("  say('a')  ", '\tsay("a")') == {Loss.TRAILING, Loss.INDENTATION, Loss.QUOTES}
+    assert losses("a = “b”", 'a="b"') == {Loss.INNER, Loss.LOOK}
+    assert losses("   ", "") == {Loss.TRAILING}
+    assert losses("same", "same") == frozenset()

@@ -1,0 +1,35 @@
+"""Places that lose different things can't be told apart."""
+
+import pytest
+
+from handtools.text.matching import Applied, Refused, replace
+
+BLOCK = 'send(user, "hello")\nclose(user)'
+DEEPER = '    send(user, "hello")\n    close(user)'
+OTHER_QUOTES = "send(user, 'hello')\nclose(user)"
+TYPOGRAPHIC = "send(user, “hello”)\nclose(user)"
+TRAILING = 'send(user, "hello")  \nclose(user)'
+BLANK = 'send(user, "hello")\n\nclose(user)'
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (DEEPER, OTHER_QUOTES),
+        (TRAILING, DEEPER),
+        (TYPOGRAPHIC, OTHER_QUOTES),
+        (BLANK, DEEPER),
+        (BLANK, TRAILING),
+    ],
+)
+def test_two_places_that_each_lose_another_thing_are_ambiguous(one, other):
+    outcome = replace(f"{one}\nmiddle()\n{other}\n", BLOCK, BLOCK.replace("close", "finish"))
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "ambiguous"
+
+
+def test_a_place_that_loses_less_of_the_same_wins():
+    worse = DEEPER.replace('"', "'")
+    outcome = replace(f"{worse}\nmiddle()\n{OTHER_QUOTES}\n", BLOCK, BLOCK.replace("close", "finish"))
+    assert isinstance(outcome, Applied)
+    assert outcome.text == f"{worse}\nmiddle()\n{OTHER_QUOTES.replace('close', 'finish')}\n"
