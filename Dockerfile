@@ -1,7 +1,7 @@
 # The MCP server for a mounted folder:
 #   docker build -t handtools .
 #   docker run -i --rm --user "$(id -u):$(id -g)" -v "$PWD:/work" handtools                         (stdio)
-#   docker run --rm -p 8765:8765 -e HANDTOOLS_TOKEN -v "$PWD:/work" handtools \
+#   docker run --rm -p 127.0.0.1:8765:8765 -e HANDTOOLS_TOKEN --user "$(id -u):$(id -g)" -v "$PWD:/work" handtools \
 #     serve --http 0.0.0.0:8765 --allow-host localhost -C /work                                     (HTTP)
 ARG BASE=python:3.12-slim
 

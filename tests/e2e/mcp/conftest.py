@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,10 +75,11 @@ class Site:
     port: int
     process: subprocess.Popen
     folders: dict[str, Path]
+    name: str = "127.0.0.1"
 
     @property
     def url(self):
-        return f"http://127.0.0.1:{self.port}/mcp"
+        return f"http://{self.name}:{self.port}/mcp"
 
     @asynccontextmanager
     async def connect(self, token, era=CURRENT, **options):
@@ -124,7 +125,7 @@ def sites(where):
         command = [sys.executable, str(HERE / "workshop.py"), "http", json.dumps(plan)]
         process = subprocess.Popen(command, env=os.environ | {"HANDTOOLS_STATE": str(where / "state")})
         running.append(process)
-        return _come_up(Site(port, process, folders))
+        return come_up(Site(port, process, folders))
 
     try:
         yield start
@@ -134,14 +135,14 @@ def sites(where):
             process.wait(20)
 
 
-def _come_up(site):
+def come_up(site):
+    """Return when a server answers."""
     until = time.monotonic() + 30
     while time.monotonic() < until and site.process.poll() is None:
-        try:
+        with suppress(ConnectionRefusedError):
             if site.healthy():
                 return site
-        except ConnectionRefusedError:
-            select.select([], [], [], 0.05)
+        select.select([], [], [], 0.05)
     raise AssertionError("the server did not come up")
 
 
