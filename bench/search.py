@@ -98,13 +98,18 @@ async def _figures(folder: Path, files: int, rounds: int) -> AsyncIterator[Figur
         rounds=rounds,
         goal=1.15,
     )
-    async for figure in _listings(boxes[large], large, rounds * 3):
+    async for figure in _listings(boxes[large], large, rounds * 5):
         yield figure
 
 
 async def _listings(box: Toolbox, root: Path, rounds: int) -> AsyncIterator[Figure]:
     """The look and the whole call, over what the answer needs of the disk, and over the names alone."""
-    for name, path in (("a root of few", "."), ("a folder of 900", "wide")):
+    places = {
+        f"the root of {len(os.listdir(root))}": ".",
+        "a folder of 900": "wide",
+        "a folder of 8": "few",
+    }
+    for name, path in places.items():
         scope, folder = Scope(root=path, hidden=True), root / path
         ours: dict[str, Callable[[], object]] = {
             "look into": lambda scope=scope: box.workspace.search.tree(  # type: ignore[misc]
@@ -208,6 +213,10 @@ def grow(root: Path, files: int) -> None:
     (root / "wide").mkdir()
     for number in range(900):
         (root / "wide" / f"entry_{number}.md").write_text("x")
+    for number in range(3):
+        (root / "few" / f"folder_{number}").mkdir(parents=True)
+    for number in range(5):
+        (root / "few" / f"entry_{number}.md").write_text("x")
 
 
 def _body(chance: random.Random, words: list[str], number: int) -> str:

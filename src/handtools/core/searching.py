@@ -1,6 +1,6 @@
 """Searching: what is looked for, where, what was found, and what was left out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -10,6 +10,7 @@ from handtools.text.counting import agreeing, counted
 Admit = Callable[[Sequence[str]], Sequence[str]]
 """Gives back those paths that may be shown, in the same order; a folder's path ends in a slash."""
 Wanted = Literal["file", "folder", "any"]
+AnyKind = Kind | Literal["other"]
 
 SEARCH_SECONDS = 20.0
 """How long a search may take before it gives back what it has."""
@@ -138,7 +139,7 @@ class Entry(NamedTuple):
     """What a folder holds under one name; size and time are None where they can't be had."""
 
     path: str
-    kind: Kind | Literal["other"]
+    kind: AnyKind
     bytes: int | None = None
     modified: float | None = None
 
@@ -153,11 +154,48 @@ class Paths:
 
 
 @dataclass(frozen=True, slots=True)
+class Listing:
+    """What a folder holds, column by column: an object for each of very many would cost more than the disk."""
+
+    paths: Sequence[str] = ()
+    """A folder's path ends in a slash."""
+    kinds: Sequence[AnyKind] = ()
+    sizes: Sequence[int | None] = ()
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> "Listing":
+        """The same entries in columns."""
+        rows = [(path + "/" * (kind == "folder"), kind, size) for path, kind, size, _ in entries]
+        return cls(*zip(*rows, strict=True)) if rows else cls()
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __iter__(self) -> Iterator[Entry]:
+        for path, kind, size in zip(self.paths, self.kinds, self.sizes, strict=True):
+            yield Entry(path.removesuffix("/"), kind, size)
+
+    def first(self, most: int) -> "Listing":
+        """The beginning of it."""
+        if most >= len(self.paths):
+            return self
+        return Listing(self.paths[:most], self.kinds[:most], self.sizes[:most])
+
+    def picked(self, numbers: Sequence[int]) -> "Listing":
+        """Some of it, in an order."""
+        return Listing(
+            [self.paths[number] for number in numbers],
+            [self.kinds[number] for number in numbers],
+            [self.sizes[number] for number in numbers],
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Tree:
     """A folder and those below it, folders before files and each by name, as deep and wide as was asked for."""
 
-    entries: Sequence[Entry]
-    below: Mapping[str, Sequence[Entry]] = field(default_factory=dict)
+    entries: Listing
+    below: Mapping[str, Listing] = field(default_factory=dict)
     """What is in the folders that were looked into, by their paths; upper levels first."""
     left_out: int = 0
     """Entries beyond the limit."""
@@ -166,3 +204,15 @@ class Tree:
     ignored: int = 0
     """Entries that ignore files or the usual habits leave out."""
     gaps: Gaps = Gaps()
+
+    @property
+    def every(self) -> Listing:
+        """All that was seen, upper levels first."""
+        if not self.below:
+            return self.entries
+        seen = [self.entries, *self.below.values()]
+        return Listing(
+            [path for each in seen for path in each.paths],
+            [kind for each in seen for kind in each.kinds],
+            [size for each in seen for size in each.sizes],
+        )

@@ -11,9 +11,11 @@ from handtools.core.errors import WrongKind
 from handtools.host import syscalls
 
 _READ = os.O_RDONLY | syscalls.PLAIN
-_LISTED = _READ | syscalls.DIRECTORY
-FOLDER = (syscalls.PATH_ONLY or _READ) | syscalls.DIRECTORY | syscalls.NO_FOLLOW
-"""How a folder's handle is opened."""
+LISTED = _READ | syscalls.DIRECTORY
+"""How a folder is opened to read its names; one that may be entered only can't be."""
+ENTERED = (syscalls.PATH_ONLY or _READ) | syscalls.DIRECTORY
+"""How a folder's handle is opened, and with it what is in the folder."""
+FOLDER = ENTERED | syscalls.NO_FOLLOW
 
 
 class Folder:
@@ -26,13 +28,13 @@ class Folder:
         self.path = path
 
     @classmethod
-    def at(cls, path: str) -> Self:
+    def at(cls, path: str, *, flags: int = ENTERED) -> Self:
         """Open a folder by its absolute path, which may not end in a link."""
         if not syscalls.HANDLES:
             if not stat.S_ISDIR(os.lstat(path).st_mode):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
             return cls(None, path)
-        return cls(os.open(path, FOLDER), path)
+        return cls(os.open(path, flags | syscalls.NO_FOLLOW), path)
 
     def __enter__(self) -> Self:
         return self
@@ -50,12 +52,12 @@ class Folder:
         """A name in this folder, as the calls below take it."""
         return os.path.join(self.path, name) if self.fd is None else name
 
-    def child(self, name: str) -> "Folder":
+    def child(self, name: str, *, flags: int = ENTERED) -> "Folder":
         """Open a folder in this one."""
         path = os.path.join(self.path, name)
         if self.fd is None:
             return Folder.at(path)
-        return Folder(os.open(name, FOLDER, dir_fd=self.fd), path)
+        return Folder(os.open(name, flags | syscalls.NO_FOLLOW, dir_fd=self.fd), path)
 
     def own_stat(self) -> os.stat_result:
         """What the folder itself is."""
@@ -71,6 +73,10 @@ class Folder:
             return self.stat(name)
         except FileNotFoundError:
             return None
+
+    def has(self, name: str) -> bool:
+        """Whether there is something of this name; a link to nothing is nothing."""
+        return os.access(self.name(name), os.F_OK, dir_fd=self.fd)
 
     def writable(self, name: str) -> bool:
         """Whether this user may write to what the name stands for."""
@@ -126,7 +132,7 @@ class Folder:
         if self.fd is None:
             os.chmod(self.name(name), mode)
             return
-        fd = os.open(name, _LISTED | syscalls.NO_FOLLOW, dir_fd=self.fd)
+        fd = os.open(name, LISTED | syscalls.NO_FOLLOW, dir_fd=self.fd)
         try:
             os.fchmod(fd, mode)
         finally:
@@ -142,7 +148,7 @@ class Folder:
         """The names in this folder."""
         if self.fd is None:
             return os.listdir(self.path)
-        fd = os.open(".", _LISTED, dir_fd=self.fd)
+        fd = os.open(".", LISTED, dir_fd=self.fd)
         try:
             return os.listdir(fd)
         finally:
@@ -194,7 +200,7 @@ class Folder:
             return
         try:
             # The handle only names the folder, so that a folder we may enter but not list still works.
-            fd = os.open(".", _LISTED, dir_fd=self.fd)
+            fd = os.open(".", LISTED, dir_fd=self.fd)
         except PermissionError:
             return
         try:

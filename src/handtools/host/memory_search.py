@@ -14,6 +14,7 @@ from handtools.core.searching import (
     Gaps,
     Hit,
     Hits,
+    Listing,
     Paths,
     Patterns,
     Scope,
@@ -80,7 +81,8 @@ class MemorySearch:
             left -= len(looks[folder])
             if level < depth:
                 waiting += [(e.path, below, level + 1) for e in looks[folder] if e.kind == "folder"]
-        return Tree(looks.pop(scope.root), looks, left_out, unvisited, ignored)
+        listings = {folder: Listing.of(entries) for folder, entries in looks.items()}
+        return Tree(listings.pop(scope.root), listings, left_out, unvisited, ignored)
 
     def _texts(self, scope: Scope, admit: Admit) -> Iterator[tuple[str, str]]:
         asked = _selection(scope)

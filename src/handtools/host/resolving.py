@@ -9,7 +9,7 @@ from pathlib import Path
 
 from handtools.core.errors import OutsideWorkspace
 from handtools.host import syscalls
-from handtools.host.folders import FOLDER, Folder
+from handtools.host.folders import ENTERED, FOLDER, Folder
 from handtools.text.paths import BadPath, relative
 
 LINK_LIMIT = 40
@@ -63,15 +63,15 @@ class Root:
         with Folder.at(self.real) as root:
             return _beneath(root, path or ".", flags, _CONFINED)
 
-    def folder(self, path: str) -> Folder:
+    def folder(self, path: str, *, flags: int = ENTERED) -> Folder:
         """Open a folder, links followed."""
         if not path:
-            return Folder.at(self.real)
-        handle = self.enter(path, flags=syscalls.PATH_ONLY | syscalls.DIRECTORY)
+            return Folder.at(self.real, flags=flags)
+        handle = self.enter(path, flags=flags)
         if handle is None:
             spot = self.spot(path, follow=True)
             with spot.folder:
-                return spot.folder.child(spot.name)
+                return spot.folder.child(spot.name, flags=flags)
         return Folder(handle, os.path.join(self.real, path))
 
     def straight(self, path: str) -> Folder:

@@ -8,21 +8,20 @@ import stat
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
+from operator import attrgetter
 from pathlib import Path
-from typing import Literal
 
 from anyio import from_thread, to_thread
 
 from handtools.core.changes import Kind
 from handtools.core.errors import WrongKind
-from handtools.core.searching import Admit, Entry, Gaps, Paths, Scope, Tree, Wanted
-from handtools.host import syscalls
+from handtools.core.searching import Admit, AnyKind, Entry, Gaps, Listing, Paths, Scope, Tree, Wanted
 from handtools.host.faults import fault
-from handtools.host.folders import Folder, kind_of
+from handtools.host.folders import LISTED, Folder, kind_of
 from handtools.host.mounts import is_near
 from handtools.host.resolving import Root
 from handtools.host.staging import is_temporary
@@ -35,17 +34,18 @@ QUICK_NAMES = 2_000
 """Folders up to this size are looked into without a thread, where the disk is near."""
 _KINDS: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
 _KIND_BITS = stat.S_IFMT(0o177777)
-_tuple = tuple.__new__
-"""Makes an entry in half the time."""
+_NAME = attrgetter("name")
 _EXCLUDES = IGNORE_FILES[-1]
 """The weakest of them is git's own, at the top of a repository only."""
+_TRIED = (*IGNORE_FILES[:-1], ".git")
+"""What is looked for in a folder that is only passed through: it may hold very many other names."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
     """What one folder shows: folders before the rest, each by name."""
 
-    entries: list[Entry]
+    listing: Listing
     ignores: Ignores
     left_out: int
     ignored: int
@@ -96,11 +96,11 @@ class Walker:
         while waiting and not watch.is_over():
             folder, ignores = waiting.popleft()
             look = self._look(folder, ignores, scope, admit, most=None, watch=watch)
-            for entry in look.entries:
-                if entry.kind == "folder":
-                    waiting.append((entry.path, look.ignores))
-                if (wanted == "any" or entry.kind == "folder") and asked.takes(entry.path):
-                    found.append(entry.path)
+            for path in look.listing.paths:
+                if path[-1] == "/":
+                    waiting.append((path[:-1], look.ignores))
+                if (wanted == "any" or path[-1] == "/") and asked.takes(path.removesuffix("/")):
+                    found.append(path.removesuffix("/"))
         return Paths(tuple(self.newest(found, most)), len(found), watch.gaps(unfinished=bool(waiting)))
 
     def _tree(self, scope: Scope, depth: int, most: int, admit: Admit, watch: "_Watch") -> Tree:
@@ -113,17 +113,17 @@ class Walker:
                 unvisited += 1
                 continue
             look = looks[folder] = self._look(folder, ignores, scope, admit, most=left, watch=watch)
-            left -= len(look.entries)
+            left -= len(look.listing)
             if level < depth:
-                folders = [entry.path for entry in look.entries if entry.kind == "folder"]
+                folders = [path[:-1] for path in look.listing.paths if path[-1] == "/"]
                 waiting.extend((path, look.ignores, level + 1) for path in folders)
-        entries = {folder: look.entries for folder, look in looks.items()}
+        listings = {folder: look.listing for folder, look in looks.items()}
         return Tree(
-            entries.pop(scope.root, ()),
-            entries,
-            left_out=sum(look.left_out for look in looks.values()),
+            listings.pop(scope.root, Listing()),
+            listings,
+            left_out=sum([look.left_out for look in looks.values()]),
             unvisited=unvisited,
-            ignored=sum(look.ignored for look in looks.values()),
+            ignored=sum([look.ignored for look in looks.values()]),
             gaps=watch.gaps(unfinished=False),
         )
 
@@ -136,7 +136,8 @@ class Walker:
         for depth in range(len(parts)):
             path = "/".join(parts[:depth])
             with self._root.folder(path) as folder:
-                ignores = ignores.into(path, _ignore_texts(folder, set(folder.names()), path))
+                there = [name for name in _TRIED if folder.has(name)]
+                ignores = ignores.into(path, _ignore_texts(folder, there, path))
         return ignores
 
     def _look(
@@ -145,22 +146,19 @@ class Walker:
         """Look into one folder; one that can't be opened shows nothing, and is counted unless it is the root."""
         inside = "" if path == "." else path
         try:
-            with self._root.folder(inside) as folder, _scanned(folder, watch.names) as found:
+            with self._root.folder(inside, flags=LISTED) as folder, _scan(folder) as scan:
+                found = _Found(scan, watch.names, f"{inside}/" if inside else "")
                 if not scope.ignored:
-                    ignores = ignores.into(inside, _ignore_texts(folder, found.keys(), inside))
-                prefix = f"{inside}/" if inside else ""
-                folders, others, ignored = _kept(found, prefix, ignores, scope)
-                shown = admit(
-                    [prefix + name + "/" for name in folders] + [prefix + name for name in others]
-                )
-                told = _entries if most is None else _sized
-                entries = list(told(shown[:most], found, len(prefix)))
+                    ignores = ignores.into(inside, _ignore_texts(folder, found.dotted, inside))
+                ignored = found.pass_by(ignores, scope)
+                left_out = found.keep(admit, most)
+                listing = found.listing(sized=most is not None)
         except OSError as error:
             if path == scope.root:
                 raise fault(error, path) from error
             watch.skip(f"{path}: {error.strerror}")
-            return _Look([], ignores, 0, 0)
-        return _Look(entries, ignores, len(shown) - len(entries), ignored)
+            return _Look(Listing(), ignores, 0, 0)
+        return _Look(listing, ignores, left_out, ignored)
 
 
 class _TooManyNames(Exception):
@@ -195,88 +193,92 @@ class _Watch:
         return Gaps(timed_out=self._over or unfinished, unreadable=len(self._skipped), example=example)
 
 
-def _kept(
-    found: dict[str, os.DirEntry[str]], prefix: str, ignores: Ignores, scope: Scope
-) -> tuple[list[str], list[str], int]:
-    """The names of folders and of the rest that a walk looks at; and how many it passes by on purpose."""
-    folders: list[str] = []
-    others: list[str] = []
-    names = sorted(found)
-    for name in names:
-        (folders if found[name].is_dir(follow_symlinks=False) else others).append(name)
-    suspects = ignores.suspects([prefix + name for name in names] if prefix else names)
-    doubtful = {name[len(prefix) :] for name in suspects}.union(scope.skip.intersection(folders))
-    # No other names begin with a dot: the slash is the sign after it.
-    doubtful.update(names[bisect_left(names, ".") : bisect_left(names, "/")])
-    if not doubtful:
-        return folders, others, 0
-    unseen = {name for name in doubtful if name in VERSION_CONTROL or is_temporary(name)}
-    passed = set()
-    for name in doubtful - unseen:
-        folder = found[name].is_dir(follow_symlinks=False)
-        if (folder and name in scope.skip) or leaves_out(
-            ignores, prefix + name, folder=folder, hidden=scope.hidden
-        ):
-            passed.add(name)
-    gone = unseen | passed
-    return [n for n in folders if n not in gone], [n for n in others if n not in gone], len(passed)
+class _Found:
+    """The entries of one folder, fewer with each step; loops without calls of our own: there may be very many."""
+
+    __slots__ = ("_folders", "_others", "_prefix", "_shown", "dotted")
+
+    def __init__(self, scan: Iterable[os.DirEntry[str]], most: int | None, prefix: str) -> None:
+        entries = sorted(scan if most is None else islice(scan, most + 1), key=_NAME)
+        if most is not None and len(entries) > most:
+            raise _TooManyNames
+        first = bisect_left(entries, ".", key=_NAME)
+        # No other names begin with a dot: the slash is the sign after it.
+        dotted = entries[first : bisect_left(entries, "/", first, key=_NAME)]
+        self.dotted = {entry.name: entry for entry in dotted}
+        self._prefix = prefix
+        self._folders: list[os.DirEntry[str]] = []
+        self._others: list[os.DirEntry[str]] = []
+        for entry in entries:
+            (self._folders if entry.is_dir(follow_symlinks=False) else self._others).append(entry)
+        self._shown: Sequence[str] = ()
+
+    def pass_by(self, ignores: Ignores, scope: Scope) -> int:
+        """Drop what a walk does not look at; tells how much of that is on purpose."""
+        prefix = self._prefix
+        names = [entry.name for entry in self._folders]
+        doubtful = scope.skip.intersection(names).union(self.dotted)
+        if ignores:
+            names += [entry.name for entry in self._others]
+            suspects = ignores.suspects([prefix + name for name in names] if prefix else names)
+            doubtful |= {name[len(prefix) :] for name in suspects}
+        if not doubtful:
+            return 0
+        gone, passed = set(), 0
+        for entry in [entry for entry in chain(self._folders, self._others) if entry.name in doubtful]:
+            name, folder = entry.name, entry.is_dir(follow_symlinks=False)
+            if name in VERSION_CONTROL or is_temporary(name):
+                gone.add(name)
+            elif (folder and name in scope.skip) or leaves_out(
+                ignores, prefix + name, folder=folder, hidden=scope.hidden
+            ):
+                gone.add(name)
+                passed += 1
+        self._folders = [entry for entry in self._folders if entry.name not in gone]
+        self._others = [entry for entry in self._others if entry.name not in gone]
+        return passed
+
+    def keep(self, admit: Admit, most: int | None) -> int:
+        """Keep what may be shown, and of that the first; tells how many are beyond."""
+        prefix = self._prefix
+        paths = [f"{prefix}{entry.name}/" for entry in self._folders]
+        paths += [prefix + entry.name for entry in self._others]
+        shown = admit(paths)
+        if shown is not paths:
+            kept = set(shown)
+            self._folders = [entry for entry in self._folders if f"{prefix}{entry.name}/" in kept]
+            self._others = [entry for entry in self._others if prefix + entry.name in kept]
+        self._shown = shown[:most]
+        return len(shown) - len(self._shown)
+
+    def listing(self, *, sized: bool) -> Listing:
+        """What each path is, and its size."""
+        folders = min(len(self._folders), len(self._shown))
+        kinds: list[AnyKind] = ["folder"] * folders
+        sizes: list[int | None] = [None] * folders
+        for entry in self._others[: len(self._shown) - folders]:
+            try:
+                facts = entry.stat(follow_symlinks=False) if sized else None
+            except OSError:
+                facts = None
+            if facts is None:
+                kinds.append(_kind(entry))
+                sizes.append(None)
+            else:
+                kinds.append(_KINDS.get(facts.st_mode & _KIND_BITS, "other"))
+                sizes.append(facts.st_size)
+        return Listing(self._shown, kinds, sizes)
 
 
-def _entries(shown: Sequence[str], found: dict[str, os.DirEntry[str]], start: int) -> Iterator[Entry]:
-    """What each path is."""
-    for path in shown:
-        if path[-1] == "/":
-            yield Entry(path[:-1], "folder")
-        else:
-            yield Entry(path, _kind(found[path[start:]]))
-
-
-def _sized(shown: Sequence[str], found: dict[str, os.DirEntry[str]], start: int) -> list[Entry]:
-    """The same with sizes; a loop without calls of our own, as there may be very many."""
-    entries = []
-    for path in shown:
-        if path[-1] == "/":
-            entries.append(Entry(path[:-1], "folder"))
-            continue
-        entry = found[path[start:]] if start else found[path]
-        try:
-            facts = entry.stat(follow_symlinks=False)
-        except OSError:
-            entries.append(Entry(path, _kind(entry)))
-        else:
-            kind = _KINDS.get(facts.st_mode & _KIND_BITS)
-            entries.append(_tuple(Entry, (path, kind or "other", facts.st_size, None)))
-    return entries
-
-
-def _kind(entry: os.DirEntry[str]) -> Kind | Literal["other"]:
+def _kind(entry: os.DirEntry[str]) -> AnyKind:
     if entry.is_symlink():
         return "link"
     return "file" if entry.is_file(follow_symlinks=False) else "other"
 
 
-@contextlib.contextmanager
-def _scanned(folder: Folder, most: int | None) -> Iterator[dict[str, os.DirEntry[str]]]:
-    """The names in a folder; their facts can be had as long as the block lasts."""
-    if folder.fd is None:
-        with os.scandir(folder.path) as scan:
-            yield _named(scan, most)
-        return
-    fd = os.open(".", os.O_RDONLY | syscalls.DIRECTORY | syscalls.PLAIN, dir_fd=folder.fd)
-    try:
-        with os.scandir(fd) as scan:
-            yield _named(scan, most)
-    finally:
-        os.close(fd)
-
-
-def _named(scan: Iterable[os.DirEntry[str]], most: int | None) -> dict[str, os.DirEntry[str]]:
-    if most is None:
-        return {entry.name: entry for entry in scan}
-    found = {entry.name: entry for entry in islice(scan, most + 1)}
-    if len(found) > most:
-        raise _TooManyNames
-    return found
+def _scan(folder: Folder) -> "os._ScandirIterator[str]":
+    """What is in a folder; facts can be had as long as it is open."""
+    return os.scandir(folder.path) if folder.fd is None else os.scandir(folder.fd)
 
 
 def _ignore_texts(folder: Folder, names: Collection[str], path: str) -> dict[str, str]:

@@ -18,7 +18,8 @@ def bound(result: Result[Any], call: Call, outputs: Store) -> Result[Any]:
     """The result with its text cut to the limits, head and tail kept, and the whole put away."""
     result = _carried(result)
     text = result.text
-    if len(text) * 4 <= OUTPUT_BYTES and text.count("\n") < OUTPUT_LINES:
+    most_bytes = len(text) if text.isascii() else len(text) * 4
+    if most_bytes <= OUTPUT_BYTES and text.count("\n") < OUTPUT_LINES:
         return result
     whole = text.encode()
     clipped = clip(text, max_lines=OUTPUT_LINES, max_bytes=OUTPUT_BYTES, keep="both")

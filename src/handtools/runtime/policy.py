@@ -64,6 +64,8 @@ class Policy:
     def decide(self, effect: Effect, tool: str) -> Decision:
         """Judge an effect: the strongest verdict over all its targets."""
         decisions = self.decisions(effect, tool)
+        if len(decisions) == 1:
+            return decisions[0]
         return max(decisions, key=lambda d: STRENGTH[d.verdict], default=self._default(effect.kind))
 
     def decisions(self, effect: Effect, tool: str) -> list[Decision]:

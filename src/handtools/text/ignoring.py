@@ -66,6 +66,9 @@ class Ignores:
     def __init__(self, ranks: tuple[tuple[IgnoreFile, ...], ...] = ((),) * len(IGNORE_FILES)) -> None:
         self._ranks = ranks
 
+    def __bool__(self) -> bool:
+        return any(self._ranks)
+
     def into(self, folder: str, texts: dict[str, str]) -> "Ignores":
         """Give the ignores of a folder further down, which may hold ignore files of its own."""
         if not texts:

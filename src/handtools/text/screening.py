@@ -16,15 +16,15 @@ class Screen:
     """A coarse sieve: what it does not give back matches none of the globs, in whatever case."""
 
     def __init__(self, globs: Iterable[str]) -> None:
-        needles = [_needle(glob) for glob in globs]
+        needles = {_needle(glob) for glob in globs}
         self._everything = "" in needles
-        self._needles = sorted({needle for needle in needles if needle})
+        self._bundles = [] if self._everything else _bundles(needles)
 
     def suspects(self, paths: Sequence[str]) -> set[str]:
         """Give the paths that may match."""
         if self._everything:
             return set(paths)
-        if not self._needles:
+        if not self._bundles:
             return set()
         whole = _BETWEEN.join(paths)
         if not whole.isascii():
@@ -32,9 +32,10 @@ class Screen:
             odd = {path for path in paths if not path.isascii()}
             return odd | self.suspects([path for path in paths if path.isascii()])
         whole = whole.lower()
-        present = [needle for needle in self._needles if needle in whole]
-        if not present:
+        bundles = [needles for pattern, needles in self._bundles if pattern.search(whole)]
+        if not bundles:
             return set()
+        present = [needle for needles in bundles for needle in needles if needle in whole]
         return {path for path in paths if any(needle in path.lower() for needle in present)}
 
 
@@ -43,3 +44,17 @@ def _needle(glob: str) -> str:
     pieces = [piece for piece in _NO_PLAIN.sub("*", glob).split("/") if piece != "."]
     runs = [run for piece in pieces for run in _PLAIN.findall(piece)]
     return max(runs, key=len, default="").lower()
+
+
+def _bundles(needles: Iterable[str]) -> list[tuple[re.Pattern[str], list[str]]]:
+    """Put needles that begin alike into one regex: it runs from one rare beginning to the next for all of them."""
+    alike: dict[str, list[str]] = {}
+    for needle in sorted(needles):
+        # A sign is rare enough by itself, a letter is not.
+        alike.setdefault(needle[: 3 if needle[0].isalnum() else 1], []).append(needle)
+    return [(_any_of(start, bundle), bundle) for start, bundle in alike.items()]
+
+
+def _any_of(start: str, needles: Sequence[str]) -> re.Pattern[str]:
+    rests = "|".join(re.escape(needle[len(start) :]) for needle in needles)
+    return re.compile(f"{re.escape(start)}(?:{rests})")

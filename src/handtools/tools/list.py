@@ -1,14 +1,13 @@
 """List: what a folder holds, as paths or as a tree."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from pydantic import BaseModel, Field
 
 from handtools.core.context import Context
 from handtools.core.result import Result
-from handtools.core.searching import Entry, Scope, Tree
+from handtools.core.searching import Listing, Scope, Tree
 from handtools.core.tool import tool
 from handtools.text.citing import one_line
 from handtools.text.counting import agreeing, counted
@@ -19,7 +18,7 @@ MAX_ENTRIES = 1_000
 MAX_DEPTH = 10
 MAX_TOKENS = 12_000
 RESUMED_ENTRIES = 100_000
-SIGNS = {"folder": "/", "link": "@", "file": "", "other": ""}
+LINK = "@"
 BUILT = frozenset({
     "node_modules", "bower_components", "__pycache__", ".venv", "venv", ".tox", ".nox", ".eggs", ".mypy_cache",
     ".pytest_cache", ".ruff_cache", ".hypothesis", ".gradle", ".next", ".nuxt", ".turbo", ".parcel-cache",
@@ -75,59 +74,68 @@ async def list_(ctx: Context, params: ListParams) -> Result[ListDetails]:
     )
     most = RESUMED_ENTRIES if params.cursor else params.limit
     tree = await ctx.search.tree(scope, depth=params.depth, most=most)
-    deep = bool(tree.below)
-    found = _after([*tree.entries, *chain(*tree.below.values())] if deep else tree.entries, params.cursor)
-    page = found[: params.limit]
-    rows = one_line(_nested(page) if deep else [entry.path + SIGNS[entry.kind] for entry in page])
-    page = page[: fitting(rows, params.max_tokens or MAX_TOKENS)]
-    order = _order(page) if deep else range(len(page))
-    details = _details(params, tree, page, order, left=tree.left_out + len(found) - len(page))
-    return Result("\n".join([*[rows[number] for number in order], *_notes(details)]), details)
+    found = _after(tree.every, params.cursor)
+    page = found.first(params.limit)
+    rows = one_line(_nested(page) if tree.below else _flat(page))
+    page = page.first(fitting(rows, params.max_tokens or MAX_TOKENS))
+    left, cursor = tree.left_out + len(found) - len(page), page.paths[-1:]
+    if tree.below:
+        order = _order(page.paths)
+        page, rows = page.picked(order), [rows[number] for number in order]
+    details = _details(params, tree, page, left=left, cursor=cursor)
+    return Result("\n".join([*rows[: len(page)], *_notes(details)]), details)
 
 
-def _after(entries: Sequence[Entry], cursor: str | None) -> Sequence[Entry]:
+def _after(found: Listing, cursor: str | None) -> Listing:
     """The entries after one that may be gone by now: by levels, by folders, folders before files, by name."""
     if not cursor:
-        return entries
-    last = _place(cursor.removesuffix("/"), folder=cursor.endswith("/"))
-    return [entry for entry in entries if _place(entry.path, folder=entry.kind == "folder") > last]
+        return found
+    last = _place(cursor)
+    return found.picked([number for number, path in enumerate(found.paths) if _place(path) > last])
 
 
-def _place(path: str, *, folder: bool) -> tuple[int, list[str], bool, str]:
-    above, _, name = path.rpartition("/")
-    return path.count("/"), above.split("/"), not folder, name
+def _place(path: str) -> tuple[int, list[str], bool, str]:
+    above, _, name = path.removesuffix("/").rpartition("/")
+    return above.count("/") + bool(above), above.split("/"), path[-1] != "/", name
 
 
-def _nested(page: Sequence[Entry]) -> list[str]:
+def _flat(page: Listing) -> Sequence[str]:
+    """One line for each entry of a folder: its path."""
+    if "link" not in page.kinds:
+        return page.paths
+    return [path + LINK * (kind == "link") for path, kind in zip(page.paths, page.kinds, strict=True)]
+
+
+def _nested(page: Listing) -> list[str]:
     """One line for each entry: its path, or below a folder of this page its name."""
     levels: dict[str, int] = {}
     rows = []
-    for path, kind, _, _ in page:
-        above, _, name = path.rpartition("/")
-        level = levels.get(above, -1) + 1
-        if kind == "folder":
+    for path, row in zip(page.paths, _flat(page), strict=True):
+        start = path.rfind("/", 0, -1) + 1
+        level = levels.get(path[:start], -1) + 1
+        if path[-1] == "/":
             levels[path] = level
-        rows.append("  " * level + (name if level else path) + SIGNS[kind])
+        rows.append("  " * level + row[start:] if level else row)
     return rows
 
 
-def _order(page: Sequence[Entry]) -> Sequence[int]:
+def _order(paths: Sequence[str]) -> Sequence[int]:
     """The entries in the order of reading: what a folder holds comes right after it."""
-    inside: dict[str, list[int]] = {entry.path: [] for entry in page if entry.kind == "folder"}
+    inside: dict[str, list[int]] = {path: [] for path in paths if path[-1] == "/"}
     top: list[int] = []
-    for number, entry in enumerate(page):
-        inside.get(entry.path.rpartition("/")[0], top).append(number)
+    for number, path in enumerate(paths):
+        inside.get(path[: path.rfind("/", 0, -1) + 1], top).append(number)
     order: list[int] = []
     waiting = top[::-1]
     while waiting:
         number = waiting.pop()
         order.append(number)
-        waiting += reversed(inside.get(page[number].path, ()))
+        waiting += reversed(inside.get(paths[number], ()))
     return order
 
 
 def _details(
-    params: ListParams, tree: Tree, page: Sequence[Entry], order: Sequence[int], *, left: int
+    params: ListParams, tree: Tree, page: Listing, *, left: int, cursor: Sequence[str]
 ) -> ListDetails:
     notes = list(tree.gaps.notes)
     if left:
@@ -135,32 +143,33 @@ def _details(
     if tree.unvisited:
         opened = f"{counted(tree.unvisited, 'folder')} {agreeing(tree.unvisited, 'was')} not opened"
         notes.append(f"{opened}: go on, or list by itself what is of interest.")
-    last = page[-1] if page and (left or tree.unvisited) else None
-    folders = sum([entry.kind == "folder" for entry in page])
+    folders = page.kinds.count("folder")
     return ListDetails.model_construct(
         path=params.path or ".",
-        entries=_entries([page[number] for number in order], tree),
+        entries=_entries(page, tree.below),
         folders=folders,
         files=len(page) - folders,
-        bytes=sum([entry.bytes or 0 for entry in page]),
+        bytes=sum(filter(None, page.sizes)),
         ignored=tree.ignored,
-        cursor=displayed(f"{last.path}{'/' * (last.kind == 'folder')}") if last else None,
+        cursor=displayed(cursor[0]) if cursor and (left or tree.unvisited) else None,
         complete=not (notes or tree.ignored),
         left_out=notes,
     )
 
 
-def _entries(page: Sequence[Entry], tree: Tree) -> list[ListEntry]:
-    plain = "".join([entry.path for entry in page]).isascii()
-    entries = []
-    for path, kind, size, _ in page:
-        shown = path if plain else displayed(path)
-        if kind == "folder":
-            held = tree.below.get(path)
-            entries.append(ListEntry(shown, "directory", None, None if held is None else len(held)))
-        else:
-            entries.append(ListEntry(shown, kind, size, None))
-    return entries
+def _entries(page: Listing, below: Mapping[str, Listing]) -> list[ListEntry]:
+    plain = "".join(page.paths).isascii()
+    shown = page.paths if plain else [displayed(path) for path in page.paths]
+    inside: list[int | None] = [None] * len(page)
+    if below:
+        held = {f"{path}/": len(listing) for path, listing in below.items()}
+        inside = [held.get(path) for path in page.paths]
+    return [
+        ListEntry(path[:-1], "directory", None, count)
+        if kind == "folder"
+        else ListEntry(path, kind, size, None)
+        for path, kind, size, count in zip(shown, page.kinds, page.sizes, inside, strict=True)
+    ]
 
 
 def _notes(details: ListDetails) -> list[str]:

@@ -274,6 +274,50 @@ async def test_a_link_that_leads_out_is_not_followed(tmp_path):
     assert not tree.below
 
 
+@pytest.mark.parametrize("most", [1, 2, 3, 9])
+async def test_sizes_stay_with_their_paths_when_some_are_withheld_or_left_out(tmp_path, most):
+    for name in ("d1", "d2", "hidden_folder"):
+        (tmp_path / name).mkdir()
+    for size, name in enumerate(["a", "b", "hidden", "z"]):
+        (tmp_path / name).write_bytes(b"x" * size)
+    tree = await RipgrepSearch(tmp_path).tree(
+        Scope(), depth=1, most=most, admit=lambda paths: [path for path in paths if "hidden" not in path]
+    )
+    every = [
+        ("d1", "folder", None),
+        ("d2", "folder", None),
+        ("a", "file", 0),
+        ("b", "file", 1),
+        ("z", "file", 3),
+    ]
+    assert [(entry.path, entry.kind, entry.bytes) for entry in tree.entries] == every[:most]
+    assert tree.left_out == len(every[most:])
+
+
+async def test_a_file_that_goes_while_it_is_listed_has_no_size(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("12")
+
+    def admit(paths):
+        (tmp_path / "a").unlink()
+        return paths
+
+    tree = await RipgrepSearch(tmp_path).tree(Scope(), depth=1, most=9, admit=admit)
+    assert [(entry.path, entry.bytes) for entry in tree.entries] == [("a", None), ("b", 2)]
+
+
+async def test_only_the_workspace_itself_has_excludes_of_git(tmp_path):
+    for folder in (tmp_path, tmp_path / "inner"):
+        (folder / ".git" / "info").mkdir(parents=True)
+    (tmp_path / ".git" / "info" / "exclude").write_text("a\n")
+    (tmp_path / "inner" / ".git" / "info" / "exclude").write_text("b\n")
+    (tmp_path / "inner" / "deep").mkdir()
+    for name in ("a", "b", "c"):
+        (tmp_path / "inner" / "deep" / name).touch()
+    tree = await RipgrepSearch(tmp_path).tree(Scope(root="inner/deep"), depth=1, most=9, admit=everything)
+    assert list(tree.entries.paths) == ["inner/deep/b", "inner/deep/c"]
+
+
 async def test_no_character_is_cut_in_two(tmp_path):
     (tmp_path / "a").write_text("x" + "é" * RECORD_BYTES + "needle\n")
     (tmp_path / "b").write_text("é" * 100_000 + "needle" + "é" * 100_000 + "\n")
