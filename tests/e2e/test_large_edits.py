@@ -87,6 +87,73 @@ async def test_several_edits_are_undone_at_once_and_one_by_one(box, root):
     assert (root / "a.txt").read_text() == OLD
 
 
+def save_again(path, how):
+    """The same bytes, written by someone else."""
+    data = path.read_bytes()
+    if how == "replaced":
+        path.with_suffix(".new").write_bytes(data)
+        path.with_suffix(".new").replace(path)
+    else:
+        path.write_bytes(data)
+
+
+@pytest.mark.parametrize("how", ["replaced", "written in place"])
+async def test_a_file_that_was_saved_again_with_the_same_bytes_is_undone_and_redone(box, root, how):
+    call = await edit(box, "value_000500 ", "value_000500_1 ")
+    for _ in range(2):
+        save_again(root / "a.txt", how)
+        assert (await undo(box, call)).details.restored == ["a.txt"]
+        assert (root / "a.txt").read_text() == OLD
+        save_again(root / "a.txt", how)
+        assert (await undo(box, call, "redo")).details.restored == ["a.txt"]
+        assert (root / "a.txt").read_text() == changed(1)
+
+
+async def test_edits_between_which_it_was_saved_again_are_undone_together(box, root):
+    await edit(box, "value_000500 ", "value_000500_1 ", session="s")
+    save_again(root / "a.txt", "replaced")
+    await edit(box, "value_000501 ", "value_000501_1 ", session="s")
+    assert (await box.call("undo", {"scope": "session", "name": "s"})).details.restored == ["a.txt"]
+    assert (root / "a.txt").read_text() == OLD
+
+
+async def test_another_process_knows_what_was_only_saved_again(box, root, tmp_path):
+    call = await edit(box, "value_000500 ", "value_000500_1 ")
+    box.workspace.journal.close()
+    save_again(root / "a.txt", "replaced")
+    later = Toolbox(CODING, workspace=local_workspace(root, state=tmp_path / "state"))
+    assert (await undo(later, call)).details.restored == ["a.txt"]
+    assert (root / "a.txt").read_text() == OLD
+
+
+async def test_a_new_file_that_was_saved_again_is_removed_and_one_that_was_changed_is_kept(box, root):
+    calls = {}
+    for name in ("b.txt", "c.txt"):
+        calls[name] = Call(tool="write", args={"path": name, "content": OLD, "mode": "create"})
+        assert (await box.call(calls[name])).ok
+        save_again(root / name, "written in place")
+    (root / "c.txt").write_text(changed(1)[: len(OLD)])
+    assert (await undo(box, calls["b.txt"])).details.restored == ["b.txt"]
+    assert not (root / "b.txt").exists()
+    assert (await undo(box, calls["c.txt"])).details.restored == []
+    assert (root / "c.txt").exists()
+
+
+async def test_what_can_not_be_merged_is_brought_back_as_the_refusal_says(box, root):
+    call = await edit(box, "value_000500 ", "value_000500_1 ")
+    theirs = changed(1) + "more\n"
+    (root / "a.txt").write_text(theirs)
+    refused = await undo(box, call)
+    assert "action=versions" in refused.text
+    listed = await box.call("undo", {"scope": "path", "name": "a.txt", "action": "versions"})
+    assert "0: before the first recorded change" in listed.text
+    restored = Call(tool="undo", args={"scope": "path", "name": "a.txt", "version": 0})
+    assert (await box.call(restored)).ok
+    assert (root / "a.txt").read_text() == OLD
+    assert (await undo(box, restored)).ok
+    assert (root / "a.txt").read_text() == theirs
+
+
 @pytest.mark.parametrize("same_size", [True, False])
 async def test_what_a_person_changed_since_is_kept(box, root, same_size):
     call = await edit(box, "value_000500 ", "value_000500_1 ")

@@ -103,13 +103,11 @@ class Place:
     def fetch(self, node: Node) -> None:
         """Bring a held thing to the temporary name; not a file that someone wrote to where it is kept."""
         assert node.held is not None
-        if node.kind == "file" and is_seen(node.held.mark):
-            now = self.vault.mark(node.held.ref)
-            if now is not None and now != node.held.mark:
-                raise StorageFault(
-                    f"What is kept of `{self.path}` was written to by another program; nothing was changed.",
-                    hint="Write the file anew, or restore another version of it.",
-                )
+        if node.kind == "file" and is_seen(node.held.mark) and not self.vault.knows(node.held):
+            raise StorageFault(
+                f"What is kept of `{self.path}` was written to by another program; nothing was changed.",
+                hint="Write the file anew, or restore another version of it.",
+            )
         self.vault.take_out(node.held.ref, self.folder, self.temporary)
 
     def put_away(self, node: Node) -> None:

@@ -46,6 +46,11 @@ def file_mark(fd: int, found: os.stat_result, *, like: str = "") -> str:
     """The mark of an open file, made the same way as another mark was."""
     if like.startswith(_SEEN) or (not like and found.st_size > HASHED_BYTES):
         return seen_mark(found)
+    return content_mark(fd)
+
+
+def content_mark(fd: int) -> str:
+    """The digest of an open file, a piece at a time."""
     seen = hashlib.sha256()
     start = 0
     while part := os.pread(fd, _CHUNK_BYTES, start):
@@ -84,9 +89,17 @@ def _file(folder: Folder, name: str, like: Node) -> Node:
         wanted = like.held.mark if like.held and like.kind == "file" else ""
         data = os.pread(fd, KNOWN_BYTES, 0) if found.st_size <= KNOWN_BYTES else b""
         mark = digest(data) if data and not wanted.startswith(_SEEN) else file_mark(fd, found, like=wanted)
-        return Node("file", data, stat.S_IMODE(found.st_mode), Held(ref, mark, found.st_size))
+        held = Held(ref, mark, found.st_size)
+        if like.held and _may_be_alike(like.held, held):
+            held = Held(ref, mark, found.st_size, content=content_mark(fd))
+        return Node("file", data, stat.S_IMODE(found.st_mode), held)
     finally:
         os.close(fd)
+
+
+def _may_be_alike(held: Held, found: Held) -> bool:
+    """Whether only the bytes can tell: written since, and of the same size."""
+    return bool(held.content) and held.mark != found.mark and held.bytes == found.bytes
 
 
 def leaves(folder: Folder, name: str, marks: Mapping[str, str]) -> Iterator[Leaf]:

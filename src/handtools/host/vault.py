@@ -17,12 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from handtools.core.changes import Held
 from handtools.core.errors import UsageError
 from handtools.host import syscalls
 from handtools.host.copying import copy, remove
 from handtools.host.folders import Folder
 from handtools.host.locks import try_lock, unlock
-from handtools.host.marking import seen_mark
+from handtools.host.marking import content_mark, marked_time, seen_mark
 
 OLD, NEW = "before", "upper"
 """In an item: what was displaced, and what is to come in."""
@@ -83,10 +84,21 @@ class Vault:
         found = self._found(ref)
         return found and found.st_size
 
-    def mark(self, ref: str) -> str | None:
-        """What a look from outside shows of a file that is here."""
-        found = self._found(ref)
-        return found and seen_mark(found)
+    def knows(self, held: Held) -> bool:
+        """Whether a file that is here is the one that is meant, by a look from outside or else by its bytes.
+
+        One that was saved again before it came here gets its old time back: by that it is known from now on.
+        """
+        found = self._found(held.ref)
+        if found is None or seen_mark(found) == held.mark:
+            return True
+        if not held.content or found.st_size != held.bytes:
+            return False
+        with contextlib.suppress(OSError), self._path(held.ref).open("rb") as file:
+            if content_mark(file.fileno()) == held.content:
+                os.utime(file.fileno(), ns=(found.st_atime_ns, marked_time(held.mark)))
+                return True
+        return False
 
     def _found(self, ref: str) -> os.stat_result | None:
         try:

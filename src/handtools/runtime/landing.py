@@ -58,6 +58,7 @@ def land(
         entries.void(entry)
         raise
     entries.finish(entry)
+    workspace.journal.contents.work_out(steps)
     touched = tuple(Touched(c.path, action_of(c.before, c.after)) for c in changes)
     return Changes(entry, touched, coverage, omitted)
 

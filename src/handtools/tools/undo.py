@@ -77,4 +77,9 @@ def _told(undone: Undone) -> str:
     for conflict in undone.conflicts:
         more = " Call again with merge=true to merge." if conflict.merged is not None else ""
         rows.append(f"Kept {conflict.path}: {conflict.reason}{more}")
+    if any(conflict.merged is None for conflict in undone.conflicts):
+        rows.append(
+            "A file that can't be merged can be brought back whole: scope=path with action=versions lists its "
+            "versions, version=N restores one, and undo takes that back."
+        )
     return "\n".join(rows)

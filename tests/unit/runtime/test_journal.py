@@ -196,7 +196,9 @@ def test_a_journal_of_the_version_before_is_brought_up_to_date(tmp_path):
     old.calls.record(Call(tool="read", args={}, id="x"), Result("one", None), 0.0)
     old.close()
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript("DROP TABLE once; PRAGMA user_version = 1;")
+        connection.executescript(
+            "DROP TABLE once; ALTER TABLE refs DROP COLUMN content; PRAGMA user_version = 1;"
+        )
     new = Journal(path, MemoryStore())
     assert new.once.begin("scope", "name")
     assert not new.once.begin("scope", "name")

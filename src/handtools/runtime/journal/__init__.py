@@ -10,6 +10,7 @@ from handtools.core.vault import Vault
 from handtools.runtime.journal.behind import Note
 from handtools.runtime.journal.blobs import Blobs
 from handtools.runtime.journal.calls import Calls, LoggedCall
+from handtools.runtime.journal.contents import Contents
 from handtools.runtime.journal.database import Database, Occupied
 from handtools.runtime.journal.entries import Entries, Entry, Touch
 from handtools.runtime.journal.holds import Holds
@@ -32,7 +33,8 @@ class Journal:
         self.calls = Calls(self._database)
         self.holds = Holds(self._database)
         self.once = Once(self._database)
-        self.entries = Entries(self._database, blobs, self.refs)
+        self.contents = Contents(self._database)
+        self.entries = Entries(self._database, blobs, self.refs, self.contents)
         self.retention = Retention(self._database, blobs, self.refs)
 
     @property
@@ -64,4 +66,5 @@ class Journal:
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""
+        self.contents.settle()
         self._database.close()

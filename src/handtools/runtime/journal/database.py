@@ -11,7 +11,7 @@ from typing import Any
 from handtools.core.errors import HostError, JournalDamaged
 from handtools.runtime.journal.behind import Behind, Note
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 BUSY_SECONDS = 30.0
 CHECKPOINT_WRITES = 400
 """After this many transactions the log is folded into the file, by a caller that has time."""
@@ -45,7 +45,8 @@ CREATE TABLE blobs (
   digest TEXT PRIMARY KEY, uses INTEGER NOT NULL, bytes INTEGER NOT NULL, kept INTEGER NOT NULL, data BLOB
 );
 CREATE TABLE refs (
-  ref TEXT PRIMARY KEY, uses INTEGER NOT NULL, bytes INTEGER NOT NULL, present INTEGER NOT NULL
+  ref TEXT PRIMARY KEY, uses INTEGER NOT NULL, bytes INTEGER NOT NULL, present INTEGER NOT NULL,
+  content TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID;
 CREATE TABLE holds (call_id TEXT PRIMARY KEY, ran TEXT NOT NULL, items TEXT NOT NULL, at REAL NOT NULL);
 CREATE TABLE seen (
@@ -60,7 +61,8 @@ CREATE TABLE approvals (
 );
 {ONCE}
 """
-UPGRADES = {1: ONCE}
+CONTENT = "ALTER TABLE refs ADD COLUMN content TEXT NOT NULL DEFAULT ''"
+UPGRADES = {1: ONCE, 2: CONTENT}
 """What each older version lacks."""
 
 

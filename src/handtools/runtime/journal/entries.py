@@ -10,6 +10,7 @@ from handtools.core.changes import Change, Coverage, Held, Kind, Node
 from handtools.core.history import UndoScope, Version
 from handtools.core.ports import Step
 from handtools.runtime.journal.blobs import Blobs, kept_in_record
+from handtools.runtime.journal.contents import Contents
 from handtools.runtime.journal.database import Database, storable, stored
 from handtools.runtime.journal.refs import Refs
 
@@ -72,10 +73,11 @@ class Entry:
 class Entries:
     """The record of changes: intent, done, and who took what back."""
 
-    def __init__(self, database: Database, blobs: Blobs, refs: Refs) -> None:
+    def __init__(self, database: Database, blobs: Blobs, refs: Refs, contents: Contents) -> None:
         self._database = database
         self._blobs = blobs
         self._refs = refs
+        self._contents = contents
 
     def intend(
         self,
@@ -199,7 +201,9 @@ class Entries:
             return Node(kind, data, trace.mode)
         if data is None and kind == "folder":
             raise KeyError(trace.digest)
-        return Node(kind, data or b"", trace.mode, Held(trace.ref, trace.digest, trace.bytes or 0))
+        content = self._contents.of(trace.ref) if data is None else ""
+        held = Held(trace.ref, trace.digest, trace.bytes or 0, content=content)
+        return Node(kind, data or b"", trace.mode, held)
 
     def step(self, touch: Touch) -> Step:
         """The step as it was planned, for recovery."""

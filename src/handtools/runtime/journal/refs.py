@@ -18,7 +18,8 @@ class Refs:
     def put(self, connection: sqlite3.Connection, things: Iterable[Held]) -> None:
         """Count a use of each."""
         connection.executemany(
-            "INSERT INTO refs VALUES (?, 1, ?, 0) ON CONFLICT (ref) DO UPDATE SET uses = uses + 1",
+            "INSERT INTO refs (ref, uses, bytes, present) VALUES (?, 1, ?, 0) "
+            "ON CONFLICT (ref) DO UPDATE SET uses = uses + 1",
             [(storable(held.ref), held.bytes) for held in things],
         )
 
