@@ -273,3 +273,38 @@ async def test_ignore_files_further_down_win(make_search):
     expected = ["a/keep.log", "a/top", "b/other.log"]
     assert [path for path, _ in await places(search, "needle")] == expected
     assert await paths(search, "*") == expected
+
+
+@pytest.mark.parametrize("rules", ["!*/", "!.*", "*\n!*/\n!HEAD\n!a.py", "!.git"])
+async def test_no_rule_opens_what_a_version_control_keeps_for_itself(make_search, rules):
+    files = {
+        ".git/HEAD": b"needle\n",
+        "sub/.git/HEAD": b"needle\n",
+        ".hg/a.py": b"needle\n",
+        "a.py": b"needle\n",
+    }
+    search = make_search(files | {".ignore": rules.encode()})
+    for hidden in (False, True):
+        scope = Scope(hidden=hidden)
+        hits = await search.hits(Patterns(patterns=("needle",)), scope, most=9, admit=everything)
+        tallies = await search.tallies(Patterns(patterns=("needle",)), scope, most=9, admit=everything)
+        paths = await search.paths(
+            Scope(hidden=hidden, include=("[!.]*",)), wanted="file", most=9, admit=everything
+        )
+        assert [hit.path for hit in hits.hits] == ["a.py"]
+        assert [tally.path for tally in tallies.tallies] == ["a.py"]
+        assert [entry.path for entry in paths.found] == ["a.py"]
+
+
+async def test_a_repository_inside_another_has_its_own_rules_only(make_search):
+    files = {
+        ".git/HEAD": b"", ".git/info/exclude": b"*.mine\n", ".gitignore": b"*.log\n", "a.log": b"", "b.mine": b"",
+        "sub/.git/HEAD": b"", "sub/.git/info/exclude": b"*.theirs\n", "sub/.gitignore": b"*.bak\n",
+        "sub/a.log": b"", "sub/b.mine": b"", "sub/c.theirs": b"", "sub/d.bak": b"", "sub/e.py": b"",
+    }  # fmt: skip
+    search = make_search(files)
+    for root in (".", "sub"):
+        for wanted in ("file", "any"):
+            found = await search.paths(Scope(root=root), wanted=wanted, most=99, admit=everything)
+            shown = {entry.path for entry in found.found if entry.kind == "file"}
+            assert shown == {"sub/a.log", "sub/b.mine", "sub/e.py"}

@@ -110,7 +110,7 @@ class MemorySearch:
         facts = self._files.names(folder)
         inside = "" if folder == "." else folder
         if not scope.ignored:
-            ignores = ignores.into(inside, self._ignore_texts(inside))
+            ignores = self._into(ignores, inside)
         excluded = AnyGlob(scope.exclude, case_sensitive=False)
         kept: list[Entry] = []
         ignored = 0
@@ -134,8 +134,12 @@ class MemorySearch:
         parts = scope.root.split("/")
         for depth in range(len(parts)):
             path = "/".join(parts[:depth])
-            ignores = ignores.into(path, self._ignore_texts(path))
+            ignores = self._into(ignores, path)
         return ignores
+
+    def _into(self, ignores: Ignores, folder: str) -> Ignores:
+        git = self._files.facts(f"{folder}/.git" if folder else ".git")
+        return ignores.into(folder, self._ignore_texts(folder), repository=git is not None)
 
     def _ignore_texts(self, folder: str) -> dict[str, str]:
         files = self._files.files

@@ -29,6 +29,7 @@ from handtools.host.walking import Walker
 from handtools.text.selecting import Selection
 
 T = TypeVar("T")
+_VERSION_CONTROL = frozenset(argv.VERSION_CONTROL)
 
 
 class RipgrepSearch:
@@ -42,7 +43,7 @@ class RipgrepSearch:
     async def hits(self, patterns: Patterns, scope: Scope, *, most: int, admit: Admit) -> Hits:
         """The first hits in the order of their paths."""
         options = ["--json", "--sort", "path", *argv.search(patterns, scope, self._root)]
-        sieve = Sieve(selection(scope), admit)
+        sieve = Sieve(scope, admit)
 
         def collect(running: Run, stream: IO[bytes]) -> tuple[list[Hit], int]:
             found: list[tuple[str, bytes]] = []
@@ -69,7 +70,7 @@ class RipgrepSearch:
     async def tallies(self, patterns: Patterns, scope: Scope, *, most: int, admit: Admit) -> Tallies:
         """The first files that hold it, and how often."""
         form = ["--count-matches", "--with-filename", "--null", "--color=never", "--sort", "path"]
-        sieve = Sieve(selection(scope), admit)
+        sieve = Sieve(scope, admit)
 
         def collect(running: Run, stream: IO[bytes]) -> list[Tally]:
             found: list[Tally] = []
@@ -93,7 +94,7 @@ class RipgrepSearch:
         asked = selection(scope, decided=argv.decides(scope))
 
         def collect(_: Run, stream: IO[bytes]) -> tuple[list[Entry], int]:
-            kept = admit(asked.of(_names(stream)))
+            kept = admit(asked.of(_names(stream, scope.root)))
             return self._walker.newest(kept, most), len(kept)
 
         options = [*form, *argv.walk(scope, self._root), "--", argv.operand(scope)]
@@ -119,10 +120,11 @@ class RipgrepSearch:
 
 
 class Sieve:
-    """What may count as found: asked for, admitted and not a temporary of ours; hits of one file come together."""
+    """What may count as found: asked for, admitted and nobody's own affair; hits of one file come together."""
 
-    def __init__(self, asked: Selection, admit: Admit) -> None:
-        self._asked = asked
+    def __init__(self, scope: Scope, admit: Admit) -> None:
+        self._root = scope.root
+        self._asked = selection(scope)
         self._admit = admit
         self._path: str | None = None
         self._answer = False
@@ -131,8 +133,8 @@ class Sieve:
         """Whether hits at a path count."""
         if path != self._path:
             self._path = path
-            ours = is_temporary(path.rpartition("/")[2])
-            self._answer = not ours and self._asked.takes(path) and bool(self._admit([path]))
+            wanted = not _internal(path, self._root) and self._asked.takes(path)
+            self._answer = wanted and bool(self._admit([path]))
         return self._answer
 
 
@@ -147,12 +149,21 @@ def selection(scope: Scope, *, decided: bool = False) -> Selection:
     )
 
 
-def _names(stream: IO[bytes]) -> list[str]:
+def _internal(path: str, root: str) -> bool:
+    """Whether a path is a temporary of ours, or in what a version control keeps for itself."""
+    if "/." not in f"/{path}":
+        return False
+    below = path if root == "." else path.removeprefix(f"{root}/")
+    return is_temporary(path.rpartition("/")[2]) or not _VERSION_CONTROL.isdisjoint(below.split("/"))
+
+
+def _names(stream: IO[bytes], root: str) -> list[str]:
     """All names of a listing; the last one is dropped when rg was killed in the middle of it."""
     listed = stream.read().decode("utf-8", "surrogateescape")
     names = f"\0{listed}".replace("\0./", "\0").split("\0")[1:-1]
-    if PREFIX in listed:
-        return [name for name in names if not is_temporary(name.rpartition("/")[2])]
+    # Rules may show what is hidden, git's own folder too.
+    if PREFIX in listed or any(f"/{name}" in listed for name in argv.VERSION_CONTROL):
+        return [name for name in names if not _internal(name, root)]
     return names
 
 

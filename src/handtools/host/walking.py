@@ -23,6 +23,7 @@ from handtools.core.searching import Admit, AnyKind, Entry, Gaps, Listing, Paths
 from handtools.host.faults import fault
 from handtools.host.folders import LISTED, Folder, kind_of
 from handtools.host.mounts import is_near
+from handtools.host.repositories import folders_above, linked_excludes
 from handtools.host.resolving import Root
 from handtools.host.staging import is_temporary
 from handtools.text.ignoring import IGNORE_FILES, Ignores, leaves_out
@@ -130,15 +131,25 @@ class Walker:
     def _above(self, scope: Scope) -> Ignores:
         """The ignore files between the workspace's folder and the root of the walk."""
         ignores = Ignores()
-        if scope.ignored or scope.root == ".":
+        if scope.ignored:
             return ignores
-        parts = scope.root.split("/")
+        for number, outside in enumerate(self._outside):
+            with contextlib.suppress(OSError), Folder.at(outside) as folder:
+                way = os.path.relpath(self._root.real, outside)
+                ignores = ignores.into("", _ignore_texts(folder, _TRIED), above=way, repository=not number)
+        parts = [] if scope.root == "." else scope.root.split("/")
         for depth in range(len(parts)):
             path = "/".join(parts[:depth])
             with self._root.folder(path) as folder:
                 there = [name for name in _TRIED if folder.has(name)]
-                ignores = ignores.into(path, _ignore_texts(folder, there, path))
+                texts = _ignore_texts(folder, there)
+                ignores = ignores.into(path, texts, repository=".git" in there)
         return ignores
+
+    @cached_property
+    def _outside(self) -> tuple[str, ...]:
+        """Folders above the workspace whose rules count because it is a part of their repository."""
+        return folders_above(self._root.real)
 
     def _look(
         self, path: str, ignores: Ignores, scope: Scope, admit: Admit, *, most: int | None, watch: "_Watch"
@@ -149,7 +160,8 @@ class Walker:
             with self._root.folder(inside, flags=LISTED) as folder, _scan(folder) as scan:
                 found = _Found(scan, watch.names, f"{inside}/" if inside else "")
                 if not scope.ignored:
-                    ignores = ignores.into(inside, _ignore_texts(folder, found.dotted, inside))
+                    texts = _ignore_texts(folder, found.dotted)
+                    ignores = ignores.into(inside, texts, repository=".git" in found.dotted)
                 ignored = found.pass_by(ignores, scope)
                 left_out = found.keep(admit, most)
                 listing = found.listing(sized=most is not None)
@@ -281,15 +293,17 @@ def _scan(folder: Folder) -> "os._ScandirIterator[str]":
     return os.scandir(folder.path) if folder.fd is None else os.scandir(folder.fd)
 
 
-def _ignore_texts(folder: Folder, names: Collection[str], path: str) -> dict[str, str]:
+def _ignore_texts(folder: Folder, names: Collection[str]) -> dict[str, str]:
     """The ignore files of a folder, as far as they can be read; bytes that are no text match nothing."""
     present = [name for name in IGNORE_FILES if name in names]
-    if not path and ".git" in names:
+    if ".git" in names:
         present.append(_EXCLUDES)
     texts = {}
     for name in present:
         with contextlib.suppress(OSError, WrongKind):
             texts[name] = _text_of(folder, name)
+    if ".git" in names and _EXCLUDES not in texts and (linked := linked_excludes(folder.path)):
+        texts[_EXCLUDES] = linked
     return texts
 
 

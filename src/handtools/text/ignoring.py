@@ -16,6 +16,9 @@ from handtools.text.screening import Screen
 
 IGNORE_FILES = (".rgignore", ".ignore", ".gitignore", ".git/info/exclude")
 """Names of ignore files, the stronger first."""
+_PLAIN = 2
+"""So many of them are not git's."""
+_EVERYTHING = Screen([""])
 Verdict = Literal["ignore", "keep"]
 _MARK = "\x01"
 _TRAILING_SPACE = re.compile(r"(?<!\\)[ \t]+\Z")
@@ -41,16 +44,18 @@ class _Rule:
 class IgnoreFile:
     """One ignore file, with the folder whose names it speaks about."""
 
-    __slots__ = ("_rules", "folder", "screen")
+    __slots__ = ("_above", "_rules", "folder", "screen")
 
-    def __init__(self, text: str, folder: str = "") -> None:
+    def __init__(self, text: str, folder: str = "", above: str = "") -> None:
         self.folder = folder
+        self._above = f"{above}/" if above else ""
         self._rules = _rules(text)
-        self.screen = _screen(text)
+        # What a rule says about the way down to the root is in no path below it.
+        self.screen = _EVERYTHING if above else _screen(text)
 
     def verdict(self, path: str, *, folder: bool) -> Verdict | None:
         """Tell what this file says about a path below its folder."""
-        below = path[len(self.folder) + 1 :] if self.folder else path
+        below = path[len(self.folder) + 1 :] if self.folder else self._above + path
         name = below.rpartition("/")[2]
         for rule in self._rules:
             if rule.speaks(below, name, folder=folder):
@@ -61,23 +66,39 @@ class IgnoreFile:
 class Ignores:
     """All ignore files that speak about the names of one folder."""
 
-    __slots__ = ("_ranks",)
+    __slots__ = ("_ranks", "_tracked")
 
-    def __init__(self, ranks: tuple[tuple[IgnoreFile, ...], ...] = ((),) * len(IGNORE_FILES)) -> None:
+    def __init__(
+        self,
+        ranks: tuple[tuple[IgnoreFile, ...], ...] = ((),) * len(IGNORE_FILES),
+        *,
+        tracked: bool = False,
+    ) -> None:
         self._ranks = ranks
+        self._tracked = tracked
+        """Whether the root is in a repository."""
 
     def __bool__(self) -> bool:
         return any(self._ranks)
 
-    def into(self, folder: str, texts: dict[str, str]) -> "Ignores":
-        """Give the ignores of a folder further down, which may hold ignore files of its own."""
-        if not texts:
+    def into(
+        self, folder: str, texts: dict[str, str], *, repository: bool = False, above: str = ""
+    ) -> "Ignores":
+        """Give the ignores of a folder further down, which may hold ignore files of its own.
+
+        In a repository, a folder that is another one knows nothing of git's rules outside. `above` is the
+        way from a folder outside down to the root.
+        """
+        if not texts and not repository:
             return self
+        ranks = self._ranks
+        if repository and self._tracked:
+            ranks = (*ranks[:_PLAIN], *((),) * len(ranks[_PLAIN:]))
         ranks = tuple(
-            (IgnoreFile(texts[name], folder), *rank) if name in texts else rank
-            for name, rank in zip(IGNORE_FILES, self._ranks, strict=True)
+            (IgnoreFile(texts[name], folder, above), *rank) if name in texts else rank
+            for name, rank in zip(IGNORE_FILES, ranks, strict=True)
         )
-        return Ignores(ranks)
+        return Ignores(ranks, tracked=self._tracked or (repository and not folder))
 
     def suspects(self, paths: Sequence[str]) -> set[str]:
         """Give the paths about which some rule may have something to say."""

@@ -306,7 +306,7 @@ async def test_a_file_that_goes_while_it_is_listed_has_no_size(tmp_path):
     assert [(entry.path, entry.bytes) for entry in tree.entries] == [("a", None), ("b", 2)]
 
 
-async def test_only_the_workspace_itself_has_excludes_of_git(tmp_path):
+async def test_a_folder_in_an_inner_repository_has_the_excludes_of_that_one(tmp_path):
     for folder in (tmp_path, tmp_path / "inner"):
         (folder / ".git" / "info").mkdir(parents=True)
     (tmp_path / ".git" / "info" / "exclude").write_text("a\n")
@@ -315,7 +315,7 @@ async def test_only_the_workspace_itself_has_excludes_of_git(tmp_path):
     for name in ("a", "b", "c"):
         (tmp_path / "inner" / "deep" / name).touch()
     tree = await RipgrepSearch(tmp_path).tree(Scope(root="inner/deep"), depth=1, most=9, admit=everything)
-    assert list(tree.entries.paths) == ["inner/deep/b", "inner/deep/c"]
+    assert list(tree.entries.paths) == ["inner/deep/a", "inner/deep/c"]
 
 
 async def test_no_character_is_cut_in_two(tmp_path):
@@ -341,3 +341,46 @@ async def test_a_failure_of_ours_while_reading_leaves_no_process(tmp_path):
     with anyio.fail_after(10), pytest.raises(ZeroDivisionError):
         await search.hits(Patterns(patterns=("needle",)), Scope(), most=9, admit=fail)
     assert not children()
+
+
+@pytest.mark.parametrize("wanted", ["file", "any"])
+async def test_every_way_to_look_follows_the_rules_of_the_repository_around_the_workspace(tmp_path, wanted):
+    work = tmp_path / "packages" / "one"
+    (work / "sub").mkdir(parents=True)
+    (tmp_path / ".git" / "info").mkdir(parents=True)
+    (tmp_path / ".git" / "info" / "exclude").write_text("*.mine\n")
+    (tmp_path / ".gitignore").write_text("*.log\n/packages/one/gen.py\n/sub/\n")
+    (tmp_path / "packages" / ".gitignore").write_text("one/*.tmp\n!keep.log\n")
+    for name in ("a.py", "a.log", "keep.log", "b.mine", "gen.py", "c.tmp", "sub/d.py", "sub/e.log"):
+        (work / name).touch()
+    expected = {".": {"a.py", "keep.log", "sub/d.py"}, "sub": {"sub/d.py"}}
+    for root, files in expected.items():
+        found = await RipgrepSearch(work).paths(Scope(root=root), wanted=wanted, most=9, admit=everything)
+        assert {entry.path for entry in found.found if entry.kind == "file"} == files
+    tree = await RipgrepSearch(work).tree(Scope(), depth=1, most=9, admit=everything)
+    assert [entry.path for entry in tree.entries] == ["sub", "a.py", "keep.log"]
+    assert tree.ignored == 4
+
+
+@pytest.mark.parametrize("wanted", ["file", "any"])
+async def test_a_worktree_follows_the_excludes_of_its_repository(tmp_path, wanted):
+    git = tmp_path / "main" / ".git"
+    (git / "info").mkdir(parents=True)
+    (git / "info" / "exclude").write_text("*.mine\n")
+    (git / "worktrees" / "w").mkdir(parents=True)
+    (git / "worktrees" / "w" / "commondir").write_text("../..\n")
+    work = tmp_path / "w"
+    work.mkdir()
+    (work / ".git").write_text(f"gitdir: {git / 'worktrees' / 'w'}\n")
+    (work / "a.py").touch()
+    (work / "b.mine").touch()
+    found = await RipgrepSearch(work).paths(Scope(), wanted=wanted, most=9, admit=everything)
+    assert [entry.path for entry in found.found] == ["a.py"]
+
+
+@pytest.mark.parametrize("git", ["gitdir: nowhere\n", "gitdir: \0\n", "what is this", ""])
+async def test_a_git_file_that_leads_nowhere_hides_nothing(tmp_path, git):
+    (tmp_path / ".git").write_text(git)
+    (tmp_path / "a.py").touch()
+    found = await RipgrepSearch(tmp_path).paths(Scope(), wanted="any", most=9, admit=everything)
+    assert [entry.path for entry in found.found] == ["a.py"]

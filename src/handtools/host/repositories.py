@@ -1,0 +1,42 @@
+"""Repositories: where git's own rules about ignored files are, when they are not below the workspace."""
+
+import os
+from pathlib import Path
+
+_POINTER = "gitdir: "
+_BYTES = 1 << 20
+
+
+def folders_above(root: str) -> tuple[str, ...]:
+    """The folders above a workspace that is a part of a repository, from the repository's own on; else none."""
+    if os.path.lexists(os.path.join(root, ".git")):
+        return ()
+    above = [str(folder) for folder in Path(root).parents]
+    for depth, folder in enumerate(above, 1):
+        if os.path.lexists(os.path.join(folder, ".git")):
+            return tuple(reversed(above[:depth]))
+    return ()
+
+
+def linked_excludes(folder: str) -> str:
+    """What `info/exclude` says for a worktree, whose `.git` is a file that leads to the repository."""
+    try:
+        own = _first_line(os.path.join(folder, ".git"))
+        if not own.startswith(_POINTER):
+            return ""
+        git = os.path.join(folder, own.removeprefix(_POINTER))
+        shared = os.path.join(git, _first_line(os.path.join(git, "commondir")))
+        return _text(os.path.join(shared, "info", "exclude"))
+    except (OSError, ValueError):
+        return ""
+
+
+def _first_line(path: str) -> str:
+    return _text(path).partition("\n")[0].rstrip("\r")
+
+
+def _text(path: str) -> str:
+    if not os.path.isfile(path):
+        return ""
+    with open(path, "rb") as file:
+        return file.read(_BYTES).decode("utf-8", "replace")
