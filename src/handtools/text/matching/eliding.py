@@ -43,12 +43,12 @@ def is_elided(text: str) -> bool:
     return any(map(is_elision, text.split("\n")))
 
 
-def in_order(page: Page, found: list[list[Match]]) -> list[list[Match]]:
-    """The places of each piece that stand behind one of the piece before, in the same block."""
-    ordered = found[:1]
+def stand_in_order(page: Page, found: list[list[Match]]) -> bool:
+    """Whether each piece has a place behind one of the piece before, in the same block."""
+    above = found[0]
     for places in found[1:]:
-        ordered.append([match for match in places if _follows(page, ordered[-1], match)])
-    return ordered
+        above = [match for match in places if _follows(page, above, match)]
+    return bool(above)
 
 
 def _follows(page: Page, above: list[Match], match: Match) -> bool:

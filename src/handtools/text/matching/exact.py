@@ -54,8 +54,8 @@ def replace_exact(page: Page, old: str, new: str, hint: Hint | None) -> Applied 
     return _replace_lines(page, at, needle, wanted)
 
 
-def replace_every(page: Page, old: str, new: str) -> Applied | None:
-    """Replace all occurrences, letter for letter."""
+def replace_every(page: Page, old: str, new: str) -> Applied | Refused | None:
+    """Replace all occurrences, letter for letter; refuse where line ends would hide some of them."""
     body = page.text
     end = uniform_ending(body) or page.ending
     needle, wanted = lines.adopt(old, end), lines.adopt(new, end)
@@ -64,6 +64,12 @@ def replace_every(page: Page, old: str, new: str) -> Applied | None:
     while at >= 0:
         spans.append(Span(at, at + len(needle)))
         at = body.find(needle, at + len(needle))
+    if "\n" in lines.adopt(old, "\n") and page.view.count(lines.adopt(old, "\n")) > len(spans):
+        return Refused(
+            code="unclear",
+            message="Not all places have the same line ends.",
+            hint="Replace them one by one.",
+        )
     if not spans:
         return None
     start, stop = spans[0].start, spans[-1].end

@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import replace as replaced
 
-from handtools.text import lines, merging
-from handtools.text.matching import cleaning, eliding, guarding, refusing, typos
+from handtools.text import lines
+from handtools.text.matching import cleaning, eliding, guarding, refusing, remembering, typos
 from handtools.text.matching.cleaning import Reading
 from handtools.text.matching.exact import replace_every, replace_exact
 from handtools.text.matching.hinting import narrowed
 from handtools.text.matching.outcomes import Applied, Hint, Refused, Span, Unclear
-from handtools.text.matching.pages import Page, common_start
+from handtools.text.matching.pages import Page
 from handtools.text.matching.replaying import replay
 from handtools.text.matching.tiers import Match, candidates, closest, tells_enough
 from handtools.text.splicing import Spliced
@@ -43,13 +43,10 @@ def _every(page: Page, old: str, new: str) -> Outcome:
 
 
 def _decide(page: Page, old: str, new: str, hint: Hint | None, seen: str | None) -> Outcome:
+    stale = seen if seen is not None and seen != page.text else None
     if (outcome := replace_exact(page, old, new, hint)) is not None:
-        return outcome
-    if (
-        seen is not None
-        and seen != page.text
-        and (outcome := _remembered(page, old, new, seen)) is not None
-    ):
+        return outcome if stale is None or hint else remembering.checked(page, old, outcome, stale)
+    if stale is not None and (outcome := _remembered(page, old, new, stale)) is not None:
         return outcome
     old, new = lines.adopt(old, "\n"), lines.adopt(new, "\n")
     readings = list(cleaning.readings(page.view, old, new))
@@ -66,35 +63,11 @@ def _decide(page: Page, old: str, new: str, hint: Hint | None, seen: str | None)
 
 
 def _remembered(page: Page, old: str, new: str, seen: str) -> Outcome | None:
-    """The old text is what the agent read, not what is there: merge, unless both touched the same lines."""
+    """The old text is what the agent read, not what is there: make the change there and merge it."""
     edited = replace(seen, old, new)
-    if isinstance(edited, Refused):
-        if edited.code == "ambiguous":
-            return refusing.not_found(page, [old], new)
-        return None
-    merged = merging.merge(seen, page.text, edited.text)
-    if merged.conflicts:
-        first = merged.conflicts[0]
-        height = max(1, lines.count(first.ours))
-        return refusing.stale(page, first.line - 1, first.line - 1 + height)
-    if merged.text == page.text:
-        return Refused(code="already_applied", message="The file already has this change.")
-    span = _changed(page.text, merged.text)
-    written = merged.text[span.start : len(merged.text) - len(page.text) + span.end]
-    return Applied(
-        result=Spliced(page.text, span.start, span.end, written),
-        tier="text as last read",
-        spans=(span,),
-        notes=edited.notes,
-    )
-
-
-def _changed(before: str, after: str) -> Span:
-    """The least part of `before` outside which both are the same."""
-    start = common_start(before, after)
-    most = min(len(before), len(after)) - start
-    tail = common_start(before[len(before) - most :][::-1], after[len(after) - most :][::-1])
-    return Span(start, len(before) - tail)
+    if isinstance(edited, Applied):
+        return remembering.merged(page, seen, edited)
+    return refusing.not_found(page, [old], new) if edited.code == "ambiguous" else None
 
 
 def _read(page: Page, reading: Reading, hint: Hint | None) -> Outcome | None:
@@ -163,10 +136,9 @@ def _elided(page: Page, reading: Reading) -> Outcome | None:
         return None
     laid: list[tuple[Match, list[str], list[str]]] = []
     found = [closest(candidates(page, piece.old.split("\n"))) for piece in pieces]
-    ordered = eliding.in_order(page, found)
-    if not ordered[-1]:
+    if not eliding.stand_in_order(page, found):
         return None
-    for piece, places in zip(pieces, ordered, strict=True):
+    for piece, places in zip(pieces, found, strict=True):
         old, new = piece.old.split("\n"), piece.new.split("\n")
         if piece.is_changed:
             if len(places) > 1:

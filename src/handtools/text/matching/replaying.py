@@ -32,11 +32,14 @@ class _Replay:
         self.indents = self._depths() if match.loss >= Loss.INDENTATION else None
         self.at = match.first
         self.rows: list[tuple[str, str]] = []
+        self.freed: list[str] = []
 
     def text(self) -> str:
         """All lines of the window; a file without a final line end stays without."""
         steps = {"keep": self._keep, "change": self._change, "drop": self._drop, "add": self._add}
         for number, op in enumerate(self.ops):
+            if op.kind in ("keep", "change"):
+                self.freed.clear()
             steps[op.kind](number, op)
         self._copy_to(self.match.last)
         if self.match.loss > Loss.NOTHING or None in self.match.places:
@@ -67,6 +70,7 @@ class _Replay:
         place = self.match.places[op.old]
         if place is not None:
             self._pass_blanks(number, place)
+            self.freed.append(lines.ending(self.page.rows[place]))
             self.at = place + 1
 
     def _add(self, number: int, op: Op) -> None:
@@ -106,7 +110,9 @@ class _Replay:
         self.at = max(self.at, row)
 
     def _near_end(self) -> str:
-        """The line end of the neighbour above, else below, else the usual one of the file."""
+        """The end of the line that this one replaces, else of the one above, else below, else the usual one."""
+        if self.freed and self.freed[0]:
+            return self.freed.pop(0)
         if self.rows and self.rows[-1][1]:
             return self.rows[-1][1]
         near = self.page.rows[max(0, self.at - 1) : self.at + 2]

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 from rapidfuzz.distance import OSA
 
+from handtools.text.matching.words import CONFUSABLE
+
 _WORD = re.compile(r"\w+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
 FEWEST_LETTERS = 5
@@ -50,7 +52,14 @@ def is_slip(bad: str, word: str) -> bool:
         return False
     if bad.lower() == word.lower() or _differ_at_edge(bad, word) or _differ_at_edge(word, bad):
         return False
+    if all(_part_at(text, head) in CONFUSABLE for text in (bad, word)):
+        return False
     return _is_clumsy(bad, word, head) or _inside(word, head, max(len(word) - tail, head))
+
+
+def _part_at(text: str, at: int) -> str:
+    """The part of a name that holds the letter there."""
+    return next((part[0].lower() for part in _PART.finditer(text) if part.start() <= at < part.end()), "")
 
 
 def _differ_at_edge(longer: str, shorter: str) -> bool:

@@ -65,11 +65,3 @@ SCOPES = (
 def test_lines_left_out_never_reach_into_another_block(head):
     old = f"{head}\n    ...\n    return result(job)"
     assert isinstance(replace(SCOPES, old, old.replace("result", "outcome")), Refused)
-
-
-def test_the_block_tells_which_of_two_equal_pieces_is_meant():
-    body = SCOPES.replace("return None", "return result(job)")
-    old = "def start(job):\n    ...\n    return result(job)"
-    outcome = replace(body, old, old.replace("result", "outcome"))
-    assert isinstance(outcome, Applied)
-    assert outcome.text == body.replace("result", "outcome", 1)

@@ -46,3 +46,20 @@ def test_an_exact_match_needs_no_memory():
     outcome = replace("new\n" + SEEN, "two", "2", seen=SEEN)
     assert isinstance(outcome, Applied)
     assert outcome.tier == "exact"
+
+
+def test_a_deletion_that_could_as_well_lie_at_the_edit_is_stale():
+    block = "  weight: normal;\n  style: normal;\n}}\n\n.{} {{\n  color: red;\n"
+    seen = ".one {\n  color: red;\n" + "".join(map(block.format, ("two", "three", "four"))) + "}\n"
+    now = seen.replace(block.format("three"), "", 1)
+    old = "  weight: normal;\n  style: normal;\n}\n\n.three {\n  color: red;"
+    outcome = replace(now, old, old.replace("}", "} // end"), seen=seen)
+    assert isinstance(outcome, Refused)
+
+
+def test_what_was_there_twice_when_it_was_read_is_refused_though_one_is_left():
+    seen = "begin(1)\nsend(user)\nbegin(2)\nsend(user)\n"
+    now = seen.replace("send(user)", "post(user)", 1)
+    outcome = replace(now, "send(user)", "send(admin)", seen=seen)
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "stale"

@@ -120,3 +120,15 @@ def test_a_blank_line_that_only_old_string_has_leaves_open_which_blank_line_stay
     outcome = replace(body, old, "  using AsmSymbol = pair<string, int>;\n\n")
     assert isinstance(outcome, Refused)
     assert outcome.code == "unclear"
+
+
+def test_every_refuses_where_line_ends_hide_some_of_the_places():
+    outcome = replace("a\r\nb\r\nx\na\nb\n", "a\nb", "c\nb", every=True)
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "unclear"
+
+
+def test_a_line_put_for_another_keeps_its_line_end():
+    outcome = replace("one\ntwo\r\nthree\n", "one\ntwo\nthree", "one\nsomething else\nthree")
+    assert isinstance(outcome, Applied)
+    assert outcome.text == "one\nsomething else\r\nthree\n"

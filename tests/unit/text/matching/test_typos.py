@@ -1,7 +1,9 @@
 import pytest
+from rapidfuzz.distance import OSA
 
 from handtools.text.matching import Applied, Refused, replace
 from handtools.text.matching.typos import is_slip
+from handtools.text.matching.words import CONFUSABLE
 
 BODY = "def load(configuration):\n    settings = parse(configuration)\n    return settings\n"
 
@@ -72,3 +74,33 @@ def test_two_misspelt_words_in_a_short_block_are_refused():
 
 def test_a_misspelt_word_with_little_around_it_is_refused():
     assert isinstance(replace("return settings\n", "settigns", "other"), Refused)
+
+
+@pytest.mark.parametrize(
+    ("bad", "word"),
+    [
+        ("remote", "remove"),
+        ("content", "context"),
+        ("parsedPath", "passedPath"),
+        ("SHAPE_MODE", "SHARE_MODE"),
+    ],
+)
+def test_a_word_that_is_another_word_is_no_slip(bad, word):
+    assert not is_slip(bad, word)
+    body = f"first_call(argument)\n{word} = second_call(argument)\n"
+    old = f"first_call(argument)\n{bad} = second_call(argument)"
+    assert isinstance(replace(body, old, f"{old}\nthird_call()"), Refused)
+
+
+def test_a_misspelling_of_a_confusable_word_is_still_a_slip():
+    assert is_slip("contnet", "content")
+    assert is_slip("recieve", "receive")
+
+
+def test_every_confusable_word_has_another_to_be_confused_with():
+    alone = [word for word in CONFUSABLE if not any(_is_one_off(word, other) for other in CONFUSABLE)]
+    assert alone == []
+
+
+def _is_one_off(word: str, other: str) -> bool:
+    return word != other and OSA.distance(word, other, score_cutoff=1) == 1
