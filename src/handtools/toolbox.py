@@ -127,10 +127,11 @@ class Toolbox:
         self, tool: str | Call, args: Mapping[str, Any] | None = None, *, cancel: CancelToken | None = None
     ) -> Result[Any]:
         """Run a tool by name, or a whole `Call`; expected failures come back as results."""
-        call = tool if isinstance(tool, Call) else Call(tool=tool, args=args or {})
+        fresh = isinstance(tool, str)
+        call = Call(tool=tool, args=args or {}) if isinstance(tool, str) else tool
         token = self._cancels.setdefault(call.id, cancel or CancelToken())
         try:
-            return await self._executor.call(call, token)
+            return await self._executor.call(call, token, fresh=fresh)
         finally:
             self._cancels.pop(call.id, None)
 

@@ -252,9 +252,13 @@ async def sights(search: Search, syntax: Syntax, hits: Sequence[Hit], context: i
             continue
         lines = _lines(data) if context else []
         around = await syntax.enclosing(path, data, [hit.line for hit in of_file])
+        last: tuple[Symbol, ...] = ()
+        crumbs = ""
         for hit in of_file:
             symbols = around.get(hit.line, ())
-            seen.append(Sight(hit, symbols, _citation(hit, symbols, lines, context)))
+            if symbols != last:
+                last, crumbs = symbols, _crumbs(symbols)
+            seen.append(Sight(hit, symbols, _citation(hit, crumbs, lines, context)))
     return seen
 
 
@@ -276,20 +280,24 @@ def fitted(seen: Sequence[Sight], tokens: int) -> tuple[str, int]:
 
 def _smaller(seen: Sequence[Sight]) -> Iterator[Sequence[Sight]]:
     yield seen
-    bare = [Sight(sight.hit, sight.symbols, _citation(sight.hit, sight.symbols)) for sight in seen]
+    bare = [Sight(sight.hit, sight.symbols, _citation(sight.hit, sight.citation.crumbs)) for sight in seen]
     for count in range(len(bare), 0, -1):
         yield bare[:count]
 
 
-def _citation(
-    hit: Hit, symbols: Sequence[Symbol] = (), lines: Sequence[str] = (), context: int = 0
-) -> Citation:
-    crumbs = " › ".join(f"{symbol.name} {symbol.start_line}-{symbol.end_line}" for symbol in symbols)
+def _crumbs(symbols: Sequence[Symbol]) -> str:
+    return " › ".join([f"{symbol.name} {symbol.start_line}-{symbol.end_line}" for symbol in symbols])
+
+
+def _citation(hit: Hit, crumbs: str = "", lines: Sequence[str] = (), context: int = 0) -> Citation:
+    at = hit.spans[0][0] if hit.spans else 0
+    if not lines:
+        return Citation(hit.line, hit.text, at, crumbs)
     first, last = hit.line - context, hit.end_line + context
     unchanged = lines[hit.line - 1 : hit.line] and hit.text.startswith(lines[hit.line - 1])
     numbers = range(max(first, 1), min(last, len(lines)) + 1) if unchanged else ()
     around = {number: lines[number - 1] for number in numbers}
-    return Citation(hit.line, hit.text, hit.spans[0][0] if hit.spans else 0, crumbs, around)
+    return Citation(hit.line, hit.text, at, crumbs, around)
 
 
 def _lines(data: bytes) -> list[str]:

@@ -49,16 +49,17 @@ class RipgrepSearch:
             found: list[tuple[str, bytes]] = []
             path, wanted, binary = "", False, 0
             for record in records(stream):
-                if record.startswith(BEGIN):
+                if record.startswith(MATCH):
+                    if wanted and len(found) == most:
+                        running.cap()
+                        break
+                    if wanted:
+                        found.append((path, record))
+                elif record.startswith(BEGIN):
                     path = path_of(read(record))
                     wanted = sieve.takes(path)
                 elif record.startswith(END):
                     binary += read(record)["binary_offset"] is not None
-                elif wanted and record.startswith(MATCH):
-                    if len(found) == most:
-                        running.cap()
-                        break
-                    found.append((path, record))
             # Hits are read only now: meanwhile rg comes to its end.
             every = [hit for path, record in found for hit in hits(path, read(record))]
             running.capped = running.capped or len(every) > most

@@ -91,13 +91,15 @@ class Executor:
     _running: dict[str, _Running] = field(default_factory=dict)
     _recovered: bool = False
 
-    async def call(self, call: Call, cancel: CancelToken | None = None) -> Result[Any]:
-        """Run a call, or give back what was recorded under its id."""
+    async def call(
+        self, call: Call, cancel: CancelToken | None = None, *, fresh: bool = False
+    ) -> Result[Any]:
+        """Run a call, or give back what was recorded under its id; nothing is under a `fresh` one."""
         if (running := self._running.get(call.id)) is not None:
             ended = await running.ended()
             if ended is not None:
                 return ended
-        return await self._first(call, cancel or CancelToken(), frozenset())
+        return await self._first(call, cancel or CancelToken(), frozenset(), fresh=fresh)
 
     async def resume(self, call_id: str, reply: Reply, cancel: CancelToken | None = None) -> Result[Any]:
         """Answer a pending call: it runs again from the start, with a grant for exactly what was asked."""
@@ -122,10 +124,12 @@ class Executor:
         await tool.run(self._context(call, files), params)
         return Decision("allow", "no effect", "The call only looks at what is allowed.")
 
-    async def _first(self, call: Call, cancel: CancelToken, granted: frozenset[str]) -> Result[Any]:
+    async def _first(
+        self, call: Call, cancel: CancelToken, granted: frozenset[str], *, fresh: bool = False
+    ) -> Result[Any]:
         running = self._running[call.id] = _Running()
         try:
-            recorded = await self._recorded(call.id)
+            recorded = None if fresh else await self._recorded(call.id)
             if recorded is not None and self._is_reused(call):
                 return _fault(
                     "invalid_input", f"The id {call.id!r} is of another call.", "Give this one its own id."

@@ -53,6 +53,13 @@ def cite(path: str, citations: Sequence[Citation]) -> str:
     """Render the hits of one file: `12:` before a hit, `12-` before a line beside it, `--` in between."""
     shown = [named(path)]
     crumbs = ""
+    if _plain(citations):
+        for citation in citations:
+            if citation.crumbs and citation.crumbs != crumbs:
+                shown.append(f"[{citation.crumbs}]")
+            crumbs = citation.crumbs
+            shown.append(f"{citation.line}:{clip_line(citation.text, LINE_CHARS, around=citation.at)}")
+        return "\n".join(shown)
     wide = any(citation.around for citation in citations)
     for rows, above in _chunks(citations):
         if above and above != crumbs:
@@ -62,6 +69,16 @@ def cite(path: str, citations: Sequence[Citation]) -> str:
         crumbs = above
         shown += [f"{number}{sign}{text}" for number, (sign, text) in sorted(rows.items())]
     return "\n".join(shown)
+
+
+def _plain(citations: Sequence[Citation]) -> bool:
+    """Tell whether each is one line, further down than the last: then nothing is shown twice."""
+    last = 0
+    for citation in citations:
+        if citation.around or citation.line <= last or "\n" in citation.text:
+            return False
+        last = citation.line
+    return True
 
 
 def _chunks(citations: Sequence[Citation]) -> list[tuple[dict[int, tuple[str, str]], str]]:

@@ -54,27 +54,33 @@ def tier(path: str) -> Tier:
 def defines(lines: Sequence[Line]) -> bool:
     """Tell whether one of a file's lines looks as if it defines what matched.
 
-    A parser would know; this is for the order. Most files hold few of the words, and most lines none of those:
-    it takes no regex to see that.
+    A parser would know; this is for the order. Most matches are plain names with a sign before them, most files
+    hold few of the words, and most lines none of those: it takes no regex to see that.
     """
-    whole = "\n".join([text for text, _ in lines])
+    open_ones = [
+        (text, start, end)
+        for text, spans in lines
+        for start, end in spans
+        if not start or _ends_introduction(text[start - 1]) or not text[start:end].isidentifier()
+    ]
+    if not open_ones:
+        return False
+    whole = "\n".join([text for text, _, _ in open_ones])
     words = [word for word in _WORD_LIST if word in whole]
-    return any(_defines(text, spans, words) for text, spans in lines)
+    return any(_defines(text, start, end, words) for text, start, end in open_ones)
 
 
-def _defines(text: str, spans: Spans, words: Sequence[str]) -> bool:
-    for start, end in spans:
-        if not start and _ASSIGNS.match(text, end):
-            return True
-        if not text[start:end].isidentifier() and _BEGINS_WITH_WORD.match(
-            text[start : min(end, start + 200)]
-        ):
-            return True
-        near = text[start - 1 : start]
-        fits = (near.isspace() or near in _CLOSING) and any(word in text for word in words)
-        if fits and _INTRODUCES.search(text[max(start - 200, 0) : start]):
-            return True
-    return False
+def _ends_introduction(sign: str) -> bool:
+    return sign in _CLOSING or sign.isspace()
+
+
+def _defines(text: str, start: int, end: int, words: Sequence[str]) -> bool:
+    if not start and _ASSIGNS.match(text, end):
+        return True
+    if not text[start:end].isidentifier() and _BEGINS_WITH_WORD.match(text[start : min(end, start + 200)]):
+        return True
+    fits = start and _ends_introduction(text[start - 1]) and any(word in text for word in words)
+    return bool(fits and _INTRODUCES.search(text[max(start - 200, 0) : start]))
 
 
 def components(path: str) -> tuple[str, ...]:
