@@ -74,20 +74,20 @@ def folded(changes: Sequence[Change], *, apart: Collection[str] = (), whole: int
     A folder that comes or goes does so with everything below it, so all of that is in the list, except what is
     `apart`: a folder that holds such a path stays in pieces.
     """
-    split = {above for path in apart for above in _above(path)}
+    split = {above for path in apart for above in folders_above(path)}
     by_path = {change.path: change for change in changes if change.path not in split}
     below: dict[str, list[Change]] = {}
     for change in changes:
-        for above in _above(change.path):
+        for above in folders_above(change.path):
             if above in by_path:
                 below.setdefault(above, []).append(change)
     gathered: dict[str, Change] = {}
     for path in sorted(below, key=lambda path: path.count("/")):
-        if not any(above in gathered for above in _above(path)):
+        if not any(above in gathered for above in folders_above(path)):
             one = _together(by_path[path], below[path], whole)
             if one:
                 gathered[path] = one
-    kept = [c for c in changes if not any(above in gathered for above in _above(c.path))]
+    kept = [c for c in changes if not any(above in gathered for above in folders_above(c.path))]
     return [gathered.get(change.path, change) for change in kept]
 
 
@@ -156,7 +156,8 @@ def _equal(one: Node | None, other: Node | None) -> bool:
     return other is None if one is None else one.same(other)
 
 
-def _above(path: str) -> Iterator[str]:
+def folders_above(path: str) -> Iterator[str]:
+    """The folders that a path is in, innermost first."""
     while "/" in path:
         path = path.rpartition("/")[0]
         yield path

@@ -1,6 +1,7 @@
 """Undo: a path goes back only if it is still as the call left it; anything else is a conflict, kept as it is."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from anyio import to_thread
@@ -8,7 +9,7 @@ from anyio import to_thread
 from handtools.core.changes import Change, ChangeSet, Node
 from handtools.core.errors import NotFound, NothingToUndo
 from handtools.core.history import Conflict, Replacer, Undone, UndoScope, Version
-from handtools.core.trees import is_tree, order, unfolded
+from handtools.core.trees import folders_above, inside, is_tree, order, unfolded
 from handtools.runtime.guard import GuardedFiles
 from handtools.runtime.journal import Touch
 from handtools.runtime.landing import found
@@ -45,7 +46,12 @@ class GuardedHistory:
     async def undo(self, scope: UndoScope, name: str, *, merge: bool = False) -> Undone:
         """Take back a call, a turn, a session, or the last change of a path."""
         touches = await to_thread.run_sync(self._standing, scope, name)
-        return await self._revert(touches, f"undo {scope} {name}", merge=merge)
+        note = f"undo {scope} {name}"
+        if scope == "path":
+            located = await to_thread.run_sync(self.workspace.files.locate, name)
+            if located != touches[0].path:
+                return await self._revert_within(touches[0], located, note, merge=merge)
+        return await self._revert(touches, note, merge=merge)
 
     async def redo(self, scope: UndoScope, name: str, *, merge: bool = False) -> Undone:
         """Take back the newest undo that reached the named changes."""
@@ -92,12 +98,25 @@ class GuardedHistory:
         done = await self.files.land(changes, kind="undo", reverts=reverts)
         return Undone(done.entry, changes.paths, conflicts)
 
+    async def _revert_within(self, touch: Touch, path: str, note: str, *, merge: bool) -> Undone:
+        """Take back a part of a folder that was moved as one; for the rest of it the change still stands."""
+        plan = await to_thread.run_sync(lambda: reversal(self.workspace, [touch], merge=merge, within=path))
+        if not plan.changes and not plan.conflicts:
+            raise _nothing("path", path, undone=True)
+        if not plan.changes:
+            return Undone(None, (), tuple(plan.conflicts))
+        changes = ChangeSet(tuple(plan.changes), note)
+        done = await self.files.land(changes, kind="undo", reverts=())
+        return Undone(done.entry, changes.paths, tuple(plan.conflicts))
+
     def _standing(self, scope: UndoScope, name: str) -> list[Touch]:
         """The touches to take back. A call may itself be an undo; wider words mean only changes."""
         entries = self.workspace.journal.entries
         if scope == "path":
             name = self.workspace.files.locate(name)
         named = entries.selected(scope, name)
+        if scope == "path":
+            named = sorted([*named, *self._moved_along(name)], key=lambda touch: -touch.id)
         standing = [t for t in named if t.reverted_by is None and (scope == "call" or t.kind == "change")]
         if scope == "path":
             standing = standing[:1]
@@ -105,12 +124,25 @@ class GuardedHistory:
             raise _nothing(scope, name, undone=bool(named))
         return standing
 
+    def _moved_along(self, path: str) -> Iterator[Touch]:
+        """The touches of folders that were moved as one, with this path in them."""
+        for above in folders_above(path):
+            for touch in self.workspace.journal.entries.selected("path", above):
+                with suppress(NotFound):
+                    before, after = (_kept(self.workspace, touch, before=side) for side in (True, False))
+                    if path in inside(Change(above, before, after)):
+                        yield touch
+
     def _undone(self, scope: UndoScope, name: str) -> list[Touch]:
         """The touches of the newest undo that reached what the words name."""
         entries = self.workspace.journal.entries
         if scope == "path":
             name = self.workspace.files.locate(name)
-        undos = [t.reverted_by for t in entries.selected(scope, name) if t.reverted_by is not None]
+        named = entries.selected(scope, name)
+        undos = [t.reverted_by for t in named if t.reverted_by is not None]
+        if not undos and scope == "path":
+            # Taken out of a folder that was moved as one: that change still stands.
+            undos = [t.entry for t in named if t.kind == "undo" and t.reverted_by is None]
         if not undos:
             raise NothingToUndo(f"Nothing of {scope} `{name}` was undone.", hint="`log` lists the calls.")
         return entries.touches(max(undos))[::-1]
@@ -139,11 +171,14 @@ class GuardedHistory:
         return Node(node.kind, data, node.mode)
 
 
-def reversal(workspace: Workspace, touches: Iterable[Touch], *, merge: bool) -> Reversal:
-    """Work out the changes that take touches back, newest first, path by path; touches nothing."""
+def reversal(workspace: Workspace, touches: Iterable[Touch], *, merge: bool, within: str = "") -> Reversal:
+    """Work out the changes that take touches back, newest first, path by path; touches nothing.
+
+    With `within`, only what is at that path or below it.
+    """
     plan = Reversal()
     by_path: dict[str, list[Part]] = {}
-    for part in parts(workspace, list(touches), plan.conflicts):
+    for part in parts(workspace, list(touches), plan.conflicts, within=within):
         by_path.setdefault(part.change.path, []).append(part)
     for path, group in by_path.items():
         now = found(workspace, path, like=group[0].change.after)
@@ -171,7 +206,9 @@ class Part:
     touch: int
 
 
-def parts(workspace: Workspace, touches: Sequence[Touch], gone: list[Conflict]) -> list[Part]:
+def parts(
+    workspace: Workspace, touches: Sequence[Touch], gone: list[Conflict], *, within: str = ""
+) -> list[Part]:
     """What touches changed. A folder that was moved as one is in pieces where others changed something in it."""
     every = []
     paths = {touch.path for touch in touches}
@@ -182,11 +219,21 @@ def parts(workspace: Workspace, touches: Sequence[Touch], gone: list[Conflict]) 
             gone.append(Conflict(touch.path, str(lost), None))
             continue
         change = Change(touch.path, before, after)
-        if (is_tree(before) or is_tree(after)) and not _whole(workspace, change, paths):
+        if within:
+            every += [Part(each, touch.id) for each in unfolded(change) if _needed(workspace, each, within)]
+        elif (is_tree(before) or is_tree(after)) and not _whole(workspace, change, paths):
             every += [Part(piece, touch.id) for piece in unfolded(change)]
         else:
             every.append(Part(change, touch.id))
     return every
+
+
+def _needed(workspace: Workspace, piece: Change, path: str) -> bool:
+    """Whether a piece of a folder is at a path or below it, or a folder on the way there that has to come back."""
+    if f"{piece.path}/".startswith(f"{path}/"):
+        return True
+    on_the_way = path.startswith(f"{piece.path}/") and piece.after is None
+    return on_the_way and found(workspace, piece.path, like=None) is None
 
 
 def _whole(workspace: Workspace, change: Change, paths: Collection[str]) -> bool:
