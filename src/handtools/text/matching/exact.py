@@ -17,6 +17,9 @@ MOST_PLACES = 20
 _HEAD = re.compile(r"\.?\w+|.", re.DOTALL)
 _TAIL = re.compile(r"\w+\.?\Z|.\Z", re.DOTALL)
 _POINT = re.compile(r"(?<=\d)\.(?=\d)")
+# After these the rest of a line is another statement.
+_CLOSED = ("\n", "\r", ";", "{", "}", ">", ",")
+_MORE = re.compile(r"[^\w\r\n]*\w")
 _JOINER = "\u200d"
 _SKIN_COLOURS = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 # From Thai on most scripts set no blanks between words; Latin and Greek go on between these two.
@@ -46,7 +49,7 @@ def replace_exact(page: Page, old: str, new: str, hint: Hint | None) -> Applied 
     at = found[left[0]]
     if refusal := _cut_word(page, text, at, needle, wanted) or _lost_depth(page, text, at, needle, wanted):
         return refusal
-    if _frayed(text, at, needle, wanted):
+    if _frayed(text, at, needle, wanted) or _runs_on(text, at + len(needle), needle, wanted):
         return None
     if text is body:
         span = Span(at, at + len(needle))
@@ -178,6 +181,14 @@ def _frayed_at_end(text: str, stop: int, mine: list[str], theirs: list[str]) -> 
     if not rest or rest.strip(" \t"):
         return False
     return len(mine) != len(theirs) and (not theirs or theirs[-1] != mine[-1])
+
+
+def _runs_on(text: str, stop: int, old: str, new: str) -> bool:
+    """Whether the last line says more in the file than in old, and is changed or has lines added below it."""
+    mine, theirs = lines.split(old), lines.split(new)
+    if len(mine) == len(theirs) == 1 or theirs[-1:] == mine[-1:] or old.endswith(_CLOSED):
+        return False
+    return _MORE.match(text, stop) is not None
 
 
 def _replace_lines(page: Page, at: int, old: str, new: str) -> Applied:

@@ -52,7 +52,13 @@ class Indents:
         if moved is not None:
             return moved
         scaled = {self._scaled(wanted, unit) for unit in _UNITS} - {None}
-        return scaled.pop() if len(scaled) == 1 else _by_columns(self._known, wanted)
+        found = scaled.pop() if len(scaled) == 1 else _by_columns(self._known, wanted)
+        return found if found is None or self._keeps_width(found) else None
+
+    def _keeps_width(self, found: str) -> bool:
+        """Whether the file's width of a step, if it holds for the known lines, holds here as well."""
+        width = len(self._unit or " ")
+        return not len(found) % width or any(len(theirs) % width for theirs in self._known.values())
 
     def _from_one(self, wanted: str) -> str | None:
         """One depth shows where to start; how wide a step is must follow from both texts, without a doubt."""

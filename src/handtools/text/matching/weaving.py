@@ -35,7 +35,11 @@ _END: Token = ("", "")
 
 
 def _merged(mine: list[Token], theirs: list[Token], wanted: list[Token]) -> str | None:
-    """The file's words and gaps wherever old and new agree; None when a gap could be two of them."""
+    """The file's words and gaps wherever old and new agree; None when a gap could be two of them.
+
+    None too where the new words have a quote that would end the string in the file's own quotes.
+    """
+    swapped = {filed for (_, word), (_, filed) in zip(mine, theirs, strict=True) if word != filed}
     pieces: list[str] = []
     at = shift = 0
     gap: str | None = None
@@ -55,6 +59,8 @@ def _merged(mine: list[Token], theirs: list[Token], wanted: list[Token]) -> str 
             return None
         first, gap = gaps
         new = wanted[edit.start_b : edit.end_b]
+        if any(word in swapped for _, word in new):
+            return None
         pieces += [first + new[0][1], *(space + word for space, word in new[1:])] if new else []
         at, shift = edit.end_a, edit.end_b - edit.end_a
     return "".join(pieces)

@@ -84,3 +84,23 @@ def test_a_first_line_without_its_indentation_does_not_draw_itself_to_the_margin
     assert not isinstance(outcome, Applied) or outcome.text == body.replace(
         "    if", "    check()\n    if", 1
     )
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("check(a)\nreturn total", "check(a)\nreturn amount"),
+        ("check(a)\nreturn total", "check(a)\nreturn total\nlog()"),
+        ("return total", "return total\nlog()"),
+    ],
+)
+def test_a_line_that_goes_on_in_the_file_is_not_cut_in_two(end, old, new):
+    body = f"check(a){end}return total + rest{end}"
+    assert isinstance(replace(body, old, new), Refused)
+
+
+def test_a_sign_left_out_at_the_end_stays():
+    outcome = replace("check(a);\nsend(total);\n", "check(a);\nsend(total)", "check(a);\nsend(amount)")
+    assert isinstance(outcome, Applied)
+    assert outcome.text == "check(a);\nsend(amount);\n"

@@ -93,3 +93,13 @@ def test_lines_at_the_margin_like_a_first_line_that_lost_its_depth_are_refused()
         "def stop(self):\n        end()\ndef run(self):\n        start()",
     )
     assert isinstance(outcome, Refused)
+
+
+def test_a_width_that_two_depths_suggest_must_be_the_files():
+    file = ("", "    ", "        ", "    ")
+    assert (
+        depth([("", ""), ("        ", "    ")], "    ", steps=("", "    ", "        "), file=file[:0])
+        == "  "
+    )
+    with pytest.raises(Unclear):
+        depth([("", ""), ("        ", "    ")], "    ", steps=("", "    ", "        "), file=file)

@@ -132,3 +132,11 @@ def test_a_line_put_for_another_keeps_its_line_end():
     outcome = replace("one\ntwo\r\nthree\n", "one\ntwo\nthree", "one\nsomething else\nthree")
     assert isinstance(outcome, Applied)
     assert outcome.text == "one\nsomething else\r\nthree\n"
+
+
+def test_a_new_string_with_the_files_quote_in_it_keeps_the_models_quotes():
+    body = "first_call(argument)\nname = 'old value'\n"
+    old = 'first_call(argument)\nname = "old value"'
+    outcome = replace(body, old, old.replace("old value", "it's new"))
+    assert isinstance(outcome, Applied)
+    assert outcome.text == 'first_call(argument)\nname = "it\'s new"\n'
