@@ -192,6 +192,7 @@ class GuardedFiles:
             # What a command wrote was not seen by the agent.
             if change.after is not None and change.after.kind == "file" and not change.after.held:
                 self.sights[change.path] = change.after
+                self.workspace.recent.keep(change.path, change.after)
         return done
 
     def _read_if_allowed(self, path: str, start: int, size: int | None) -> bytes | str:
@@ -203,9 +204,10 @@ class GuardedFiles:
 
     def _read(self, located: str, start: int, size: int | None) -> bytes:
         data = self.workspace.files.read(located, start=start, size=size)
-        if start == 0 and (size is None or len(data) < size):
-            self.sights[located] = Node("file", data)
-        return data
+        if start or (size is not None and len(data) >= size):
+            return data
+        seen = self.sights[located] = self.workspace.recent.node(located, data)
+        return seen.data
 
     def remember(self) -> None:
         """Record what was seen."""
@@ -264,7 +266,9 @@ class GuardedFiles:
         """What takes the mode away records it, so that undo can bring it back; an edit leaves it to its owner."""
         before, after = change.before, change.after
         if before is None or (after is not None and after.mode is None):
-            return before
+            seen = self.sights.get(located)
+            # The very bytes that were read in this call: their node may know its digest already.
+            return seen if seen and before and seen.data is before.data and seen == before else before
         facts = self.workspace.files.facts(located)
         return Node(before.kind, before.data, facts.mode if facts else None)
 

@@ -1,6 +1,6 @@
 """A workspace: one machine's files with their locks, record and outputs. What a toolbox is built around."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from handtools.core.formatting import Formatters
 from handtools.core.language import HostLanguage
@@ -9,6 +9,7 @@ from handtools.core.skills import HostSkills
 from handtools.core.tool import AnyTool
 from handtools.core.web import HostWeb
 from handtools.runtime.journal import Journal
+from handtools.runtime.recent import RecentFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,7 @@ class Workspace:
     language: HostLanguage
     formatters: Formatters
     web: HostWeb
+    recent: RecentFiles = field(default_factory=RecentFiles)
 
     def serves(self, tool: AnyTool) -> bool:
         """Whether the machine has what the tool needs."""
