@@ -11,7 +11,7 @@ from typing import Any
 from handtools.core.errors import HostError, JournalDamaged
 from handtools.runtime.journal.behind import Behind, Note
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 BUSY_SECONDS = 30.0
 CHECKPOINT_WRITES = 400
 """After this many transactions the log is folded into the file, by a caller that has time."""
@@ -62,8 +62,8 @@ CREATE TABLE approvals (
 {ONCE}
 """
 CONTENT = "ALTER TABLE refs ADD COLUMN content TEXT NOT NULL DEFAULT ''"
-UPGRADES = {1: ONCE, 2: CONTENT}
-"""What each older version lacks."""
+UPGRADES = {1: ONCE, 2: CONTENT, 3: ""}
+"""What each older version lacks; from 4 on some blobs are differences, which older programs can't read."""
 
 
 def storable(name: str) -> str | bytes:

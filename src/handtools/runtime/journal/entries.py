@@ -100,7 +100,8 @@ class Entries:
             if counted.fetchone()[0] > ordinal:
                 return None
             nodes = [node for step in steps for node in (step.change.before, step.change.after) if node]
-            self._blobs.put(connection, nodes)
+            for step in steps:
+                self._blobs.put_change(connection, step.change)
             if held := [node.held for node in nodes if node.held]:
                 self._refs.put(connection, held)
             facts = (call.id, ordinal, call.session, call.turn, kind)
@@ -265,7 +266,7 @@ class Entries:
             row = connection.execute(f"SELECT digest FROM seen WHERE {SEEN_KEY}", key).fetchone()
             if row and row[0] == node.digest:
                 return
-            self._blobs.put(connection, (node,))
+            self._blobs.put(connection, node)
             if row:
                 self._blobs.release(connection, row)
             connection.execute(

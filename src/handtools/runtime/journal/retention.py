@@ -81,6 +81,7 @@ class Retention:
             self._refs.release(connection, _refs(connection, "path = ?", path))
             connection.execute("DELETE FROM touches WHERE path = ?", (path,))
             connection.execute("DELETE FROM seen WHERE path = ?", (path,))
+            self._blobs.make_whole(connection, set(digests))
             connection.execute(
                 "UPDATE calls SET args = '{}', result = x'' WHERE json_extract(args, '$.path') = ?", (path,)
             )
