@@ -308,3 +308,21 @@ async def test_a_repository_inside_another_has_its_own_rules_only(make_search):
             found = await search.paths(Scope(root=root), wanted=wanted, most=99, admit=everything)
             shown = {entry.path for entry in found.found if entry.kind == "file"}
             assert shown == {"sub/a.log", "sub/b.mine", "sub/e.py"}
+
+
+@pytest.mark.parametrize(
+    ("glob", "expected"),
+    [
+        ("?.py", {"é.py", "a.py"}),
+        ("??.py", {"日本.py"}),
+        ("*.ts{,x}", {"b.ts", "c.tsx"}),
+        ("{a,é}.{py,ts}", {"a.py", "é.py"}),
+        ("*.p?", {"a.py", "é.py", "日本.py"}),
+        ("*.*", {"a.py", "é.py", "日本.py", "b.ts", "c.tsx", "d."}),
+        ("*.p*", {"a.py", "é.py", "日本.py"}),
+    ],
+)
+async def test_globs_count_characters_and_know_empty_alternatives(make_search, glob, expected):
+    search = make_search(dict.fromkeys(["é.py", "a.py", "日本.py", "b.ts", "c.tsx", "d."], b"needle\n"))
+    assert set(await paths(search, glob)) == expected
+    assert {path for path, *_ in await places(search, "needle", include=(glob,))} == expected

@@ -232,14 +232,19 @@ def test_a_cursor_comes_back_to_its_place_whatever_was_put_before(keys, size, da
 @given(st.lists(st.integers(0, 20) | st.none(), max_size=40), st.data())
 def test_newest_first_goes_on_after_what_was_shown_however_much_is_newer(times, data):
     ordered = sorted((t for t in times if t is not None), reverse=True) + [None] * times.count(None)
-    entries = [None if t is None else float(t) for t in ordered]
+    entries = [(f"f{n:02}", None if t is None else float(t)) for n, t in enumerate(ordered)]
     if not entries:
         return
     shown = data.draw(st.integers(1, len(entries)))
     resume = Resume.parse(str(Resume.after(entries, shown)))
-    assert resume.place(entries) == (shown, False)
-    newer = [100.0] * data.draw(st.integers(0, 5))
-    assert resume.place([*newer, *entries]) == (shown + len(newer), bool(newer))
+    assert resume.place(entries) == (shown, True)
+    newer = [(f"n{n}", 100.0) for n in range(data.draw(st.integers(0, 5)))]
+    gone = data.draw(st.sets(st.sampled_from(entries)))
+    now = [*newer, *(entry for entry in entries if entry not in gone)]
+    start, sure = resume.place(now)
+    assert sure == (entries[shown - 1] not in gone)
+    if sure:
+        assert now[start:] == [entry for entry in entries[shown:] if entry not in gone]
 
 
 @given(st.lists(TEXT.filter(lambda t: not t.startswith("!")), max_size=3), st.lists(PATHS, max_size=6))

@@ -292,12 +292,12 @@ def _crumbs(symbols: Sequence[Symbol]) -> str:
 def _citation(hit: Hit, crumbs: str = "", lines: Sequence[str] = (), context: int = 0) -> Citation:
     at = hit.spans[0][0] if hit.spans else 0
     if not lines:
-        return Citation(hit.line, hit.text, at, crumbs)
+        return Citation(hit.line, hit.text, at, crumbs, part=hit.clipped)
     first, last = hit.line - context, hit.end_line + context
     unchanged = lines[hit.line - 1 : hit.line] and hit.text.startswith(lines[hit.line - 1])
     numbers = range(max(first, 1), min(last, len(lines)) + 1) if unchanged else ()
     around = {number: lines[number - 1] for number in numbers}
-    return Citation(hit.line, hit.text, at, crumbs, around)
+    return Citation(hit.line, hit.text, at, crumbs, around, hit.clipped)
 
 
 def _lines(data: bytes) -> list[str]:

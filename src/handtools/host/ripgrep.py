@@ -58,7 +58,8 @@ class RipgrepSearch:
                 elif record.startswith(BEGIN):
                     path = path_of(read(record))
                     wanted = sieve.takes(path)
-                elif record.startswith(END):
+                elif record.startswith(END) and path != scope.root:
+                    # A file that is named itself is searched to its end.
                     binary += read(record)["binary_offset"] is not None
             # Hits are read only now: meanwhile rg comes to its end.
             every = [hit for path, record in found for hit in hits(path, read(record))]

@@ -1,6 +1,7 @@
 """Ripgrep's command line: where the program is, and how to ask it so that nothing is an option by accident."""
 
 import os
+import re
 import shutil
 import sys
 import sysconfig
@@ -16,6 +17,8 @@ NAME = "rg.exe" if os.name == "nt" else "rg"
 TYPE = "handtools"
 """What the wanted globs are called as a file type: types narrow a search, `-g` would undo the ignore rules."""
 VERSION_CONTROL = (".git", ".hg", ".svn", ".jj")
+_OTHERWISE = re.compile(r"[{,][,}]|[*?.](?:[,}]|\Z)")
+"""What rg reads in its own way: an empty alternative, and a suffix that may be empty."""
 _SYSTEM = ("SYSTEMROOT", "TMPDIR", "TEMP", "TMP")
 
 
@@ -80,12 +83,16 @@ def operand(scope: Scope) -> str:
 
 def narrowed(scope: Scope) -> tuple[str, ...]:
     """Globs of names outside of which no wanted file lies; a type takes hidden files in, so filter again."""
-    return suffixed(scope.include) if scope.case_sensitive else ()
+    names = suffixed(scope.include)
+    if not scope.case_sensitive or any(map(_OTHERWISE.search, names)):
+        return ()
+    # To rg a question mark is one byte, to people one character.
+    return tuple(name.replace("?", "*") for name in names)
 
 
 def decides(scope: Scope) -> bool:
     """Whether narrowing by name is all there is to the wanted globs."""
-    plain = all("/" not in glob.removeprefix("**/") for glob in scope.include)
+    plain = all("/" not in glob.removeprefix("**/") and "?" not in glob for glob in scope.include)
     return plain and len(narrowed(scope)) == len(scope.include)
 
 

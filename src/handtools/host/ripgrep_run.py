@@ -1,5 +1,6 @@
 """A run of ripgrep: one process, read in a thread, killed and reaped however it ends."""
 
+import errno
 import os
 import subprocess
 import threading
@@ -25,6 +26,7 @@ _ABOUT_THE_PATTERN = (
     "compiled regex exceeds",
     "is not allowed in a regex",
     "error parsing",
+    "impossible to match",
 )
 
 
@@ -119,6 +121,8 @@ async def run(
         # Here and not in the thread: while the one wakes up, the other is on its way.
         started = Run(argv, cwd, environment)
     except OSError as error:
+        if error.errno == errno.E2BIG:
+            raise InvalidInput("The pattern is too long.", hint="Look for a part of it.") from None
         raise SearchFailed(f"ripgrep could not be run ({argv[0]}): {error.strerror}.") from error
     outcome: list[T] = []
     gone = threading.Event()

@@ -23,6 +23,8 @@ class Citation:
     """The symbols around it, outermost first."""
     around: Mapping[int, str] | None = None
     """Lines before and after it, by number."""
+    part: bool = False
+    """Whether the text is only a part of its line."""
 
     @property
     def rows(self) -> dict[int, tuple[str, str]]:
@@ -31,11 +33,12 @@ class Citation:
             number: ("-", clip_line(text, LINE_CHARS)) for number, text in (self.around or {}).items()
         }
         lines = self.text.split("\n")
-        own = {self.line + n: (":", self._clipped(line, n)) for n, line in enumerate(lines)}
+        own = {self.line + n: (":", self.clipped(line, n)) for n, line in enumerate(lines)}
         return beside | own
 
-    def _clipped(self, line: str, number: int) -> str:
-        return clip_line(line, LINE_CHARS, around=None if number else self.at)
+    def clipped(self, line: str, number: int = 0) -> str:
+        """One of its lines, around the match where that is in it."""
+        return clip_line(line, LINE_CHARS, around=None if number else self.at, part=self.part)
 
 
 def named(path: str) -> str:
@@ -58,7 +61,7 @@ def cite(path: str, citations: Sequence[Citation]) -> str:
             if citation.crumbs and citation.crumbs != crumbs:
                 shown.append(f"[{citation.crumbs}]")
             crumbs = citation.crumbs
-            shown.append(f"{citation.line}:{clip_line(citation.text, LINE_CHARS, around=citation.at)}")
+            shown.append(f"{citation.line}:{citation.clipped(citation.text)}")
         return "\n".join(shown)
     wide = any(citation.around for citation in citations)
     for rows, above in _chunks(citations):

@@ -46,14 +46,16 @@ def clip(text: str, *, max_lines: int, max_bytes: int, keep: Literal["head", "ta
     return Clipped(head + mark + tail, height, shown_lines, size, shown_bytes, clipped=True)
 
 
-def clip_line(line: str, max_chars: int, *, around: int | None = None) -> str:
-    """Keep `max_chars` characters of a line, from its start or around an offset."""
+def clip_line(line: str, max_chars: int, *, around: int | None = None, part: bool = False) -> str:
+    """Keep `max_chars` characters of a line, from its start or around an offset; of a part no count is known."""
     if len(line) <= max_chars:
         return line
     start = 0
     if around is not None:
         start = min(max(around - max_chars // 2, 0), len(line) - max_chars)
     end = start + max_chars
+    if part:
+        return f"{'… ' * (start > 0)}{line[start:end]} …"
     before = f"[{start} chars] … " if start else ""
     after = f" … [{len(line) - end} chars]" if end < len(line) else ""
     return f"{before}{line[start:end]}{after}"

@@ -17,10 +17,13 @@ from handtools.text.counting import agreeing, counted
 from handtools.text.encoding import displayed
 from handtools.text.fitting import fitting
 from handtools.text.resuming import BadResume, Resume
+from handtools.text.tokens import estimate
 
 PAGE = 100
 MAX_PAGE = 1_000
 MAX_TOKENS = 10_000
+FOOTER_TOKENS = 50
+"""About what the last line costs without the notes in it."""
 PROBE_SECONDS = 5.0
 WILD = frozenset("*?[]{}\\")
 KINDS: dict[str, Wanted] = {"file": "file", "directory": "folder", "any": "any"}
@@ -71,29 +74,32 @@ async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
     if not found.total:
         return await _nothing(ctx, params, found)
 
-    ages = [entry.modified for entry in found.found]
-    start, moved = (params.offset, False) if resume is None else resume.place(ages)
+    aged = [(entry.path, entry.modified) for entry in found.found]
+    start, sure = (params.offset, True) if resume is None else resume.place(aged)
     page = found.found[start : start + params.limit]
     if not page:
         total = f"{agreeing(found.total, 'is')} only {counted(found.total, 'path')}"
         raise InvalidInput(f"There {total}.", hint="Use a smaller offset.")
     rows = [_row(entry) for entry in page]
-    rows = rows[: fitting(rows, params.max_tokens or MAX_TOKENS)]
+    room = (params.max_tokens or MAX_TOKENS) - FOOTER_TOKENS - estimate(" ".join(found.gaps.notes))
+    rows = rows[: fitting(rows, room)]
     end = start + len(rows)
     more = end < found.total
     details = FindDetails(
         entries=[_detail(entry) for entry in page[: len(rows)]],
         total=found.total,
         next_offset=end if more else None,
-        cursor=str(Resume.after(ages, end)) if more else None,
+        cursor=str(Resume.after(aged, end)) if more else None,
         complete=found.gaps.complete and len(rows) == found.total,
         left_out=found.gaps.notes,
     )
     shown = f"{start + 1}-{end}" if start else f"{end}"
     notes = [f"Showing {shown} of {counted(found.total, 'path')}, newest first."]
-    notes += [f"Next page: cursor={details.cursor}."] * more + [
-        "Some are newer than the last page."
-    ] * moved
+    notes += [f"Next page: cursor={details.cursor}."] * more
+    if not sure:
+        notes.append("Files changed since the last page: paths may be missing or come twice.")
+    elif resume and start > resume.shown:
+        notes.append("Some are newer than the last page.")
     return Result("\n".join([*rows, f"({' '.join([*notes, *found.gaps.notes])})"]), details)
 
 

@@ -144,7 +144,7 @@ def _cursor(params: GrepParams) -> Cursor | None:
 
 def _detail(sight: finding.Sight) -> GrepHit:
     hit = sight.hit
-    text = clip_line(hit.text, LINE_CHARS, around=sight.citation.at)
+    text = clip_line(hit.text, LINE_CHARS, around=sight.citation.at, part=hit.clipped)
     names = [displayed(symbol.name) for symbol in sight.symbols]
     return GrepHit(path=displayed(hit.path), line=hit.line, text=displayed(text), symbols=names)
 

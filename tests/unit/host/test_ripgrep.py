@@ -160,6 +160,20 @@ async def test_a_hostile_pattern_ends_in_time(tmp_path, pattern):
         await hits(RipgrepSearch(tmp_path), pattern, timeout=10.0)
 
 
+@pytest.mark.parametrize("pattern", [r"\x00", "x" * 300_000])
+async def test_a_pattern_that_is_impossible_or_too_long_is_the_callers_mistake(tmp_path, pattern):
+    (tmp_path / "a").write_text("x\n")
+    with pytest.raises(InvalidInput):
+        await hits(RipgrepSearch(tmp_path), pattern)
+
+
+async def test_a_binary_file_that_is_named_itself_is_searched_to_its_end(tmp_path):
+    (tmp_path / "b.txt").write_bytes(b"needle\n" + b"x\n" * 100_000 + b"\0needle\n")
+    found = await hits(RipgrepSearch(tmp_path), "needle", root="b.txt")
+    assert len(found.hits) == 2
+    assert found.gaps.complete
+
+
 async def test_a_pattern_that_grows_too_large_is_refused_with_a_reason(tmp_path):
     with pytest.raises(InvalidInput, match="size limit"):
         await hits(RipgrepSearch(tmp_path), "a{1000}{1000}{100}")

@@ -87,3 +87,8 @@ def test_a_long_line_can_be_cut_around_a_place():
 def test_a_strangers_words_stay_on_one_line_and_turn_nothing_around():
     assert one_line("a\n2. fake\x1b[31m \u202e b\0", 100) == "a 2. fake [31m b"
     assert one_line("word " * 100, 20) == "word word word word "[:20]
+
+
+def test_a_part_of_a_line_is_clipped_without_counts_that_nobody_knows():
+    assert clip_line("abcdef", 2, part=True) == "ab …"
+    assert clip_line("x" * 50 + "HERE" + "y" * 50, 10, around=52, part=True) == "… xxxHEREyyy …"

@@ -1,10 +1,14 @@
 """Find: files and folders by their names, newest first."""
 
+import os
+
 import pytest
 
 from handtools import Toolbox, local_workspace
 from handtools.runtime.policy import Policy
 from handtools.testing.fakes import memory_toolbox
+from handtools.text.tokens import estimate
+from handtools.toolbox import READING
 from handtools.tools.find import find as find_tool
 
 FILES = {
@@ -158,3 +162,26 @@ async def test_a_name_that_is_only_a_part_of_one_is_suggested():
     result = await find({"src/main.py": b"", "src/domain.py": b""}, pattern="main")
     assert "2 match `*main*`, such as " in result.text
     assert result.details.total == 0
+
+
+async def test_a_page_goes_on_after_the_last_path_though_a_file_of_the_same_age_is_gone(tmp_path):
+    for n in range(9):
+        (tmp_path / f"f{n}").touch()
+        os.utime(tmp_path / f"f{n}", (1_000_000, 1_000_000))
+    box = Toolbox(READING, workspace=local_workspace(tmp_path, state=tmp_path.parent / "state"))
+    args = {"pattern": "f*", "limit": 3}
+    first = await box.call("find", args)
+    (tmp_path / "f0").unlink()
+    second = await box.call("find", args | {"cursor": first.details.cursor})
+    assert [entry.path for entry in second.details.entries] == ["f3", "f4", "f5"]
+    assert "newer" not in second.text
+    (tmp_path / "f5").unlink()
+    third = await box.call("find", args | {"cursor": second.details.cursor})
+    assert "Files changed since the last page" in third.text
+
+
+@pytest.mark.parametrize("tokens", [100, 150, 400])
+async def test_the_last_line_counts_against_the_budget(tokens):
+    files = {f"some/folder/file_{n}.py": b"" for n in range(99)}
+    result = await memory_toolbox(files).call("find", {"pattern": "*", "max_tokens": tokens})
+    assert estimate(result.text) <= tokens

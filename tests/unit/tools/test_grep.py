@@ -9,6 +9,7 @@ from handtools.runtime.rules import PRIVATE, Rule
 from handtools.testing.fakes import memory_toolbox
 from handtools.text.citing import LINE_CHARS
 from handtools.text.tokens import estimate
+from handtools.toolbox import READING, Toolbox, local_workspace
 from handtools.tools.grep import PAGE
 
 CODE = b"""import os
@@ -411,3 +412,12 @@ async def test_the_last_line_counts_against_the_budget(tokens):
     files = {f"folder/file{n}.py": b"class A:\n    def f(self):\n        hit = 1\n" for n in range(40)}
     result = await grep(files, pattern="hit", max_tokens=tokens, limit=40)
     assert estimate(result.text) <= tokens
+
+
+async def test_of_a_line_that_is_not_there_as_a_whole_no_length_is_told(tmp_path):
+    (tmp_path / "a.txt").write_text("x" * 200_000 + "needle" + "y" * 200_000 + "\n")
+    box = Toolbox(READING, workspace=local_workspace(tmp_path, state=tmp_path.parent / "state"))
+    result = await box.call("grep", {"pattern": "needle"})
+    assert "1:… xxx" in result.text
+    assert "needle" in result.text
+    assert "chars]" not in result.text
