@@ -3,6 +3,7 @@
 import sys
 from typing import TYPE_CHECKING
 
+from handtools.cli.keyboard import typed_line
 from handtools.cli.screen import err, one_line, painted, visible
 from handtools.core.approval import Approval, Remember, Reply
 
@@ -54,7 +55,8 @@ def show_card(console: "Console", approval: Approval, more: str) -> None:
 def _answer(console: "Console", question: str) -> str:
     """One line; empty when the input ends or the person presses Ctrl-C."""
     try:
-        return console.input(question, markup=False).strip()
+        console.print(question, end="")
+        return typed_line().strip()
     except (EOFError, KeyboardInterrupt):
         console.print()
         return ""

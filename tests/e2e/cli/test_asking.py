@@ -2,6 +2,8 @@
 
 import os
 import select
+import signal
+import sys
 
 import pytest
 
@@ -10,6 +12,22 @@ from tests.e2e.cli.conftest import HANDTOOLS
 pty = pytest.importorskip("pty", reason="machine: no pseudo-terminals here")
 
 QUESTION = "Allow?"
+PATIENCE = 60
+INTERRUPTED = """
+import ctypes, functools, io, signal, sys
+from handtools.cli.card import ask
+from handtools.core.approval import Approval
+
+class Keyboard(io.TextIOWrapper):
+    pass
+
+# Whoever is about to wait for the keyboard asks for its number, which is 0. In that instant Ctrl-C is pressed,
+# where no line of Python is there to notice it.
+sys.stdin = Keyboard(open(0, "rb", closefd=False))
+sys.stdin.fileno = functools.partial(ctypes.CDLL(None)["raise"], signal.SIGINT.value)
+approval = Approval(call_id="a", title="t", preview="", rule="", fingerprint="", remembered="")
+sys.exit(5 if ask(approval, "") is None else 6)
+"""
 
 
 def at_terminal(shell, *words, answers):
@@ -20,13 +38,13 @@ def at_terminal(shell, *words, answers):
         os.execve(
             HANDTOOLS, [str(HANDTOOLS), *words], shell.environment | {"TERM": "xterm", "COLUMNS": "100"}
         )
-    seen, waiting, typed, patience = b"", list(answers), b"", 6
-    while patience:
-        if not select.select([terminal], [], [], 10)[0]:
-            # A person whose key had no effect presses it again.
-            os.write(terminal, typed)
-            patience -= 1
-            continue
+    return typed(pid, terminal, list(answers))
+
+
+def typed(pid, terminal, waiting):
+    """Type each answer once its question is there; how the program ended, and all that was to be seen."""
+    seen = b""
+    while select.select([terminal], [], [], PATIENCE)[0]:
         try:
             more = os.read(terminal, 65536)
         except OSError:
@@ -35,8 +53,9 @@ def at_terminal(shell, *words, answers):
             break
         seen += more
         if waiting and waiting[0][0].encode() in seen:
-            typed = waiting.pop(0)[1].encode()
-            os.write(terminal, typed)
+            os.write(terminal, waiting.pop(0)[1].encode())
+    else:
+        os.kill(pid, signal.SIGKILL)
     os.close(terminal)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), seen.decode()
 
@@ -73,6 +92,16 @@ def test_leaving_it_open_keeps_the_call_pending(shell, key):
     assert (code, shell.text(".envrc")) == (3, None)
     assert "handtools approve " in seen
     assert len(shell.run("pending", "--json").rows) == 1
+
+
+def test_ctrl_c_in_the_instant_before_the_keyboard_is_waited_for_is_not_lost(shell):
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(
+            sys.executable, [sys.executable, "-c", INTERRUPTED], shell.environment | {"TERM": "xterm"}
+        )
+    code, seen = typed(pid, terminal, [])
+    assert code == 5, seen
 
 
 def test_a_key_that_means_nothing_is_asked_again(shell):
