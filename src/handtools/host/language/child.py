@@ -5,6 +5,7 @@ import contextlib
 import os
 import secrets
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from handtools.core.errors import HostError
@@ -112,7 +113,7 @@ class Child:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), END_SECONDS)
             if not self.over:
-                await asyncio.get_running_loop().run_in_executor(None, self._lost)
+                await aside(self._lost)
                 self._over.set()
         for task in self._tasks:
             task.cancel()
@@ -133,7 +134,7 @@ class Child:
             await ready.wait()
         finally:
             loop.remove_reader(line.fileno())
-        await loop.run_in_executor(None, self._settle)
+        await aside(self._settle)
         self._over.set()
 
     def _settle(self) -> None:
@@ -150,6 +151,16 @@ class Child:
         for folder in self._hired.folders:
             groups.kill(folder)
         end_marked(f"{MARK}={self._mark}")
+
+
+async def aside(work: Callable[[], None]) -> None:
+    """Do something that waits in a thread; here, when the interpreter is about to end and gives out no more."""
+    try:
+        running = asyncio.get_running_loop().run_in_executor(None, work)
+    except RuntimeError:
+        work()
+    else:
+        await running
 
 
 def _begin(launch: Launch, runner: Runner) -> tuple[Hired, str, tuple[int, int, int]]:
