@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 from pydantic import BaseModel, Field
 
@@ -160,15 +161,18 @@ def _details(
 def _entries(page: Listing, below: Mapping[str, Listing]) -> list[ListEntry]:
     plain = "".join(page.paths).isascii()
     shown = page.paths if plain else [displayed(path) for path in page.paths]
-    inside: list[int | None] = [None] * len(page)
-    if below:
-        held = {f"{path}/": len(listing) for path, listing in below.items()}
-        inside = [held.get(path) for path in page.paths]
+    if not below:
+        # One folder: what it holds begins with its folders.
+        first = page.kinds.count("folder")
+        files = (column[first:] for column in (shown, page.kinds, page.sizes))
+        folders = [ListEntry(path[:-1], "directory", None, None) for path in shown[:first]]
+        return folders + list(map(ListEntry, *files, repeat(None)))
+    held = {f"{path}/": len(listing) for path, listing in below.items()}
     return [
-        ListEntry(path[:-1], "directory", None, count)
+        ListEntry(path[:-1], "directory", None, held.get(real))
         if kind == "folder"
         else ListEntry(path, kind, size, None)
-        for path, kind, size, count in zip(shown, page.kinds, page.sizes, inside, strict=True)
+        for path, real, kind, size in zip(shown, page.paths, page.kinds, page.sizes, strict=True)
     ]
 
 
