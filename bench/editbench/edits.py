@@ -18,6 +18,7 @@ WORDS = (
     "channel",
     "marker",
 )
+AROUND = 100
 LEVELS = ("\t", " ", "  ", "   ", "    ", "        ")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]{2,}")
 _NAME = re.compile(r"(?<!\w)[A-Za-z_]\w{3,}(?!\w)")
@@ -192,18 +193,26 @@ def _insert(rng: random.Random, old: tuple[str, ...]) -> list[Step] | None:
     return script
 
 
-def unit_of(lines: tuple[str, ...], indent: str) -> str:
-    """What one level deeper adds in a file, in the signs of `indent`: its most frequent step."""
-    depths = [indent_of(line) for line in lines if line.strip()]
-    steps = Counter(
-        deep[len(shallow) :]
-        for shallow, deep in pairwise(depths)
-        if deep.startswith(shallow) and deep != shallow
+def unit_of(lines: tuple[str, ...], old: tuple[str, ...], indent: str) -> str:
+    """What one level deeper adds to `indent` around a span: the most frequent step there, or else in the file."""
+    start = next(at for at in range(len(lines)) if lines[at : at + len(old)] == old)
+    near = lines[max(0, start - AROUND) : start + len(old) + AROUND]
+    # Of steps that are as frequent the one that led here.
+    above = (indent_of(line) for line in reversed(lines[:start]) if line.strip())
+    holder = next(
+        (depth for depth in above if len(depth) < len(indent) and indent.startswith(depth)), indent
     )
-    usual = [
-        step for step, _ in steps.most_common() if step in LEVELS and not set(step) - set(indent or step)
-    ]
-    return usual[0] if usual else indent[:1] if indent.startswith("\t") else "    "
+    steps = sorted(_steps(near).items(), key=lambda item: (-item[1], item[0] != indent[len(holder) :]))
+    found = [step for step, _ in (*steps, *_steps(lines).most_common())]
+    usual = (step for step in found if step in LEVELS and not set(step) - set(indent or step))
+    return next(usual, "\t" if "\t" in indent else "    ")
+
+
+def _steps(lines: tuple[str, ...]) -> Counter[str]:
+    """By what a line is deeper than the one above it, and how often; comments that go on do not count."""
+    depths = [indent_of(line) for line in lines if line.strip() and not line.lstrip().startswith("*")]
+    pairs = [(shallow, deep) for shallow, deep in pairwise(depths) if deep.startswith(shallow)]
+    return Counter(deep[len(shallow) :] for shallow, deep in pairs if deep != shallow)
 
 
 def _nest(rng: random.Random, old: tuple[str, ...], lines: tuple[str, ...]) -> list[Step] | None:
@@ -214,7 +223,7 @@ def _nest(rng: random.Random, old: tuple[str, ...], lines: tuple[str, ...]) -> l
     indent = indent_of(old[at - 1])
     if indent.strip("\t") and indent.strip(" "):
         return None
-    inner = indent + unit_of(lines, indent)
+    inner = indent + unit_of(lines, old, indent)
     one = rng.choice(WORDS)
     script[at:at] = [
         Step(f"{indent}if {one}(", None),
@@ -269,7 +278,7 @@ def _wrap(rng: random.Random, old: tuple[str, ...], lines: tuple[str, ...]) -> l
     if any(not line.strip() or not line.startswith(base) for line in inside):
         return None
     script = _keep(old)
-    deeper = base + unit_of(lines, base)
+    deeper = base + unit_of(lines, old, base)
     moved = [Step(deeper + line[len(base) :], first + i) for i, line in enumerate(inside)]
     script[first:last] = [Step(f"{base}if {rng.choice(WORDS)}:", None), *moved]
     return script

@@ -17,7 +17,12 @@ from bench.editbench.generating import generate
     ],
 )
 def test_a_new_level_is_as_wide_as_those_of_the_file(lines, indent, unit):
-    assert unit_of(tuple(lines), indent) == unit
+    assert unit_of(tuple(lines), tuple(lines[:1]), indent) == unit
+
+
+def test_a_new_level_is_as_wide_as_those_around_it_and_not_as_others_far_away():
+    lines = (*["a:", "  b"] * 50, *["plain"] * 200, "c:", "    d")
+    assert unit_of(lines, ("    d",), "    ") == "    "
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,6 @@ def stand_in_order(page: Page, found: list[list[Match]]) -> bool:
 
 def _follows(page: Page, above: list[Match], match: Match) -> bool:
     """Whether no line between the two leaves the block that is open above and still is below."""
-    # An elision stands for a line at least.
     nearest = next((before for before in reversed(above) if before.last < match.first), None)
     if nearest is None:
         return False

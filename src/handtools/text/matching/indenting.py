@@ -27,6 +27,7 @@ class Indents:
         # What stands at the margin like a first line that lost its indentation may have lost it too.
         self._loses_margin = bool(pairs) and pairs[0][0] == "" != pairs[0][1] and "" not in self._known
         self._step = step(argument_lines)
+        self._steps = steps(file_lines)
         self._unit = step(file_lines)
 
     def of(self, wanted: str) -> str:
@@ -79,9 +80,10 @@ class Indents:
         if len(mine) % 2 or len(theirs) / len(mine) not in _WIDTH_RATIOS:
             steps = unit * len(mine) / len(theirs) in _WIDTHS
             return width % unit == 0 and (steps or len(theirs) % unit == 0 != len(moved) % unit)
-        # Only a width that the file keeps, here and in the line as moved, can speak against another.
+        # Only a width that the file keeps, here and in the line as moved, and keeps alone, speaks against another.
         kept = len(theirs) % unit == len(moved) % unit == 0
-        return not (kept and width % unit)
+        known = " " * round(abs(width - len(theirs))) in self._steps
+        return known or not (kept and width % unit)
 
     def _scaled(self, wanted: str, unit: str | None) -> str | None:
         """Count steps: one of the arguments is one of the file."""
@@ -192,14 +194,19 @@ def _count(text: str, unit: str) -> int | None:
 
 def step(lines: list[str]) -> str | None:
     """What one level deeper adds, by the most frequent increase from one filled line to the next."""
+    found = steps(lines)
+    depths = {indent(line): 1 for line in lines if not is_blank(line)}
+    counts = found or Counter(depths)
+    step = min(filter(None, counts), key=lambda step: (-counts[step], len(step)), default=None)
+    return "\t" if step and not step.strip("\t") else step
+
+
+def steps(lines: list[str]) -> Counter[str]:
+    """By what filled lines next to each other differ in depth, and how often."""
     depths = [indent(line) for line in lines if not is_blank(line)]
-    steps: Counter[str] = Counter()
+    found: Counter[str] = Counter()
     for shallow, deep in pairwise(depths):
         for one, other in ((shallow, deep), (deep, shallow)):
             if len(other) > len(one) and other.startswith(one):
-                steps[other[len(one) :]] += 1
-    if not steps:
-        step = min((depth for depth in depths if depth), key=len, default=None)
-    else:
-        step = min(steps, key=lambda step: (-steps[step], len(step)))
-    return "\t" if step and not step.strip("\t") else step
+                found[other[len(one) :]] += 1
+    return found

@@ -9,7 +9,7 @@ from handtools.text import lines
 from handtools.text.diffing import opcodes
 from handtools.text.matching import cleaning
 from handtools.text.matching.folding import indent, is_blank, squashed
-from handtools.text.matching.indenting import TAB, step
+from handtools.text.matching.indenting import NEAR_LINES, TAB, step
 from handtools.text.matching.outcomes import Code, Hint, Place, Refused, Unclear, Window
 from handtools.text.matching.pages import Page
 
@@ -24,7 +24,8 @@ _MOST_VOTERS = 400
 _LONGEST_COMPARED = 4000
 _MOST_COMPARED = 20_000
 _FEWEST_LETTERS_PRESENT = 16
-_WIDEST_LEVEL = 8
+# Other widths are of lines that hang below what they go on with.
+_LEVELS = (1, 2, 3, 4, 8)
 
 
 def not_found(page: Page, olds: list[str], new: str) -> Refused:
@@ -79,23 +80,26 @@ def unclear(page: Page, why: Unclear, first: int, last: int, old: str) -> Refuse
 def _form(page: Page, first: int, last: int) -> str:
     """What one level of indentation is here."""
     depths = {indent(row) for row in page.bare[first:last] if not is_blank(row)} - {""}
-    signs = set("".join(depths)) or set(step(page.bare) or "")
+    near = page.bare[max(0, first - NEAR_LINES) : last + NEAR_LINES]
+    signs = set("".join(depths)) or set(step(near) or "")
     if signs == {TAB}:
         return " One level here is a tab."
     # Where tabs and blanks are mixed no width is right for every line.
-    unit = 0 if TAB in signs else _usual_width(page)
+    unit = 0 if TAB in signs else _usual_width(near) or _usual_width(page.bare)
     return f" One level here is {unit} space{'s' * (unit > 1)}." if unit else ""
 
 
-def _usual_width(page: Page) -> int:
+def _usual_width(rows: list[str]) -> int:
     """By how much a line is most often deeper than the one above it, in blanks; 0 where none is."""
-    depths = [indent(row) for row in page.bare if not is_blank(row)]
+    # What begins with a star goes on with a comment, one blank deeper than it began.
+    depths = [indent(row) for row in rows if not is_blank(row) and not row.lstrip().startswith("*")]
     widths = Counter(
         len(deep) - len(shallow)
         for shallow, deep in pairwise(depths)
         if deep.startswith(shallow) and TAB not in deep
     )
-    return max(range(1, _WIDEST_LEVEL + 1), key=lambda width: widths[width]) if any(widths) else 0
+    width = max(_LEVELS, key=lambda width: widths[width])
+    return width if widths[width] else 0
 
 
 def ambiguous(page: Page, found: list[int], old: str) -> Refused:
@@ -122,17 +126,17 @@ def _times(line: int, count: int) -> str:
 
 
 def elided(page: Page, spans: list[tuple[int, int]]) -> Refused:
-    """Lines were left out and what is left fits several places; offer each in full, the shortest first."""
+    """Lines were left out, and which is unclear; offer each place in full, the shortest first."""
     likely = sorted(spans, key=lambda span: (span[1] - span[0], span))[:_MOST_SHOWN]
     places = tuple(
         Place(first + 1, page.bare[first].strip(), _unique(page, first, last)) for first, last in likely
     )
-    fits = (
-        f"fits {len(spans)} places" if len(spans) > 1 else "has lines to change that occur more than once"
+    why = (
+        f"old_string fits {len(spans)} places" if len(spans) > 1 else "it is unclear what old_string means"
     )
     return Refused(
         code="ambiguous",
-        message=f"With lines left out, old_string {fits}.",
+        message=f"With lines left out, {why}.",
         hint="Send every line of the place you mean, as above.",
         places=places,
     )

@@ -137,7 +137,8 @@ def _elided(page: Page, reading: Reading) -> Outcome | None:
     laid: list[tuple[Match, list[str], list[str]]] = []
     found = [closest(candidates(page, piece.old.split("\n"))) for piece in pieces]
     if not eliding.stand_in_order(page, found):
-        return None
+        spans = _spans(found)
+        return refusing.elided(page, spans) if spans else None
     for piece, places in zip(pieces, found, strict=True):
         old, new = piece.old.split("\n"), piece.new.split("\n")
         if piece.is_changed:

@@ -64,4 +64,14 @@ SCOPES = (
 @pytest.mark.parametrize("head", ["def start(job):", "def start(job):\n    first(job)"])
 def test_lines_left_out_never_reach_into_another_block(head):
     old = f"{head}\n    ...\n    return result(job)"
-    assert isinstance(replace(SCOPES, old, old.replace("result", "outcome")), Refused)
+    outcome = replace(SCOPES, old, old.replace("result", "outcome"))
+    assert isinstance(outcome, Refused)
+    assert [place.old for place in outcome.places] == [SCOPES.rstrip("\n")]
+
+
+def test_a_piece_that_fits_again_further_down_is_refused_with_the_near_one_first():
+    body = SCOPES.replace("return None", "return result(job)")
+    old = "def start(job):\n    ...\n    return result(job)"
+    outcome = replace(body, old, old.replace("result", "outcome"))
+    assert isinstance(outcome, Refused)
+    assert [place.old for place in outcome.places] == [body.split("\n\n")[0], body.rstrip("\n")]
