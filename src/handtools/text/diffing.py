@@ -9,7 +9,16 @@ from handtools.text.aligning import Edit, align
 from handtools.text.sliding import slide
 from handtools.text.splicing import Spliced
 
-__all__ = ["Edit", "count", "first_changed_line", "opcodes", "trim_indent", "unified"]
+__all__ = [
+    "Edit",
+    "Window",
+    "changed_rows",
+    "count",
+    "first_changed_line",
+    "opcodes",
+    "trim_indent",
+    "unified",
+]
 
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
@@ -34,7 +43,7 @@ class Same(NamedTuple):
 _NOTHING = Same()
 
 
-class _Window(NamedTuple):
+class Window(NamedTuple):
     """The rows around all changes, and how much that is equal lies above and below.
 
     Rows end in a line feed alone, as `patch` reads them, so a carriage return is content.
@@ -74,7 +83,7 @@ def unified(
 
 def count(before: str, after: str) -> tuple[int, int]:
     """Count the added and the removed lines."""
-    window = _window(before, after, 0)
+    window = changed_rows(before, after)
     edits = opcodes(window.old, window.new)
     added = sum(edit.end_b - edit.start_b for edit in edits)
     removed = sum(edit.end_a - edit.start_a for edit in edits)
@@ -150,7 +159,7 @@ def _quoted(path: str, *, tab: bool = False) -> str:
 
 
 def _hunks(before: str, after: str | Spliced, context: int, same: Same) -> Iterator[str]:
-    window = _window(before, after, context, same)
+    window = changed_rows(before, after, context, same)
     edits = align(window.old, window.new)
     if not all(map(_replaces, edits)):
         window, edits = _slid(before, after, context, same)
@@ -163,20 +172,20 @@ def _replaces(edit: Edit) -> bool:
     return edit.start_a < edit.end_a and edit.start_b < edit.end_b
 
 
-def _slid(before: str, after: str | Spliced, context: int, same: Same) -> tuple[_Window, list[Edit]]:
+def _slid(before: str, after: str | Spliced, context: int, same: Same) -> tuple[Window, list[Edit]]:
     """Look around for where lines that were only added, or only removed, read best."""
     margin = context + _MARGIN_LINES
-    window = _window(before, after, margin, same)
+    window = changed_rows(before, after, margin, same)
     edits = opcodes(window.old, window.new)
     # A change may have moved so far that its context lies outside; then look at more.
     while edits and not _has_context(window, edits, context):
         margin *= 8
-        window = _window(before, after, margin, same)
+        window = changed_rows(before, after, margin, same)
         edits = opcodes(window.old, window.new)
     return window, edits
 
 
-def _has_context(window: _Window, edits: list[Edit], context: int) -> bool:
+def _has_context(window: Window, edits: list[Edit], context: int) -> bool:
     above = not window.above or edits[0].start_a >= context
     return above and (not window.below or len(window.old) - edits[-1].end_a >= context)
 
@@ -193,7 +202,7 @@ def _grouped(edits: list[Edit], context: int) -> Iterator[list[Edit]]:
         yield group
 
 
-def _render(group: list[Edit], window: _Window, context: int) -> str:
+def _render(group: list[Edit], window: Window, context: int) -> str:
     first, last = group[0], group[-1]
     above = min(context, first.start_a)
     below = min(context, len(window.old) - last.end_a)
@@ -220,7 +229,7 @@ def _range(start: int, size: int) -> str:
     return f"{start + 1 if size else start},{size}"
 
 
-def _window(before: str, after: str | Spliced, margin: int, same: Same = _NOTHING) -> _Window:
+def changed_rows(before: str, after: str | Spliced, margin: int = 0, same: Same = _NOTHING) -> Window:
     """Cut out the rows around all changes.
 
     Comparing the texts before they are split keeps a small edit of a large file cheap.
@@ -237,7 +246,7 @@ def _window(before: str, after: str | Spliced, margin: int, same: Same = _NOTHIN
             break
         end = before.find("\n", end) + 1
     below = len(before) - end if end else 0
-    return _Window(
+    return Window(
         above=_feeds(before, start, same),
         old=_rows(before[start : len(before) - below]),
         new=_rows(after[start : len(after) - below]),

@@ -14,7 +14,7 @@ from handtools.host.language.texts import Texts
 from handtools.host.ripgrep_argv import program
 from handtools.host.syntax.tree_syntax import TreeSyntax
 from handtools.text.aligning import align
-from handtools.text.lines import split
+from handtools.text.diffing import changed_rows
 
 NAMES = 3
 """Changed definitions whose users are looked for."""
@@ -37,6 +37,14 @@ class Span(NamedTuple):
     end: int
 
 
+class Region(NamedTuple):
+    """Changed lines, from the first to the last."""
+
+    start: int
+    end: int
+    rows: Sequence[str]
+
+
 class Heads:
     """The definitions of files that were changed lately, so that a change inside a body costs no parsing."""
 
@@ -46,18 +54,14 @@ class Heads:
 
     async def touched(self, path: str, before: str, after: str) -> set[str]:
         """The definitions whose heads a change touches: what is inside a body concerns nobody else."""
-        old, new = split(before), split(after)
-        edits = align(old, new)
-        was, now = (
-            [(edit.start_a + 1, edit.end_a) for edit in edits if edit.end_a > edit.start_a],
-            [(edit.start_b + 1, edit.end_b) for edit in edits if edit.end_b > edit.start_b],
-        )
+        was, now = _regions(before, after)
         spans = await self._spans(path, before)
-        found = _heads(spans, was, old)
-        if not found and was == now and not any(_defines(new, span) for span in now):
+        found = _heads(spans, was)
+        still = [region[:2] for region in was] == [region[:2] for region in now]
+        if not found and still and not any(map(_defines, now)):
             self._keep(path, after, spans)
             return set()
-        found += _heads(await self._spans(path, after), now, new)
+        found += _heads(await self._spans(path, after), now)
         return set(list(dict.fromkeys(found))[:NAMES])
 
     async def _spans(self, path: str, text: str) -> tuple[Span, ...]:
@@ -82,21 +86,32 @@ def _span(symbol: Symbol) -> Span:
     return Span(name, symbol.start_line, max(body - 1, symbol.line), symbol.end_line)
 
 
-def _heads(spans: Sequence[Span], changed: Sequence[tuple[int, int]], rows: Sequence[str]) -> list[str]:
+def _regions(before: str, after: str) -> tuple[list[Region], list[Region]]:
+    """The lines that are gone, and those that came."""
+    window = changed_rows(before, after)
+    was, now = [], []
+    for edit in align(window.old, window.new):
+        old, new = window.old[edit.start_a : edit.end_a], window.new[edit.start_b : edit.end_b]
+        was += [Region(window.above + edit.start_a + 1, window.above + edit.end_a, old)] if old else []
+        now += [Region(window.above + edit.start_b + 1, window.above + edit.end_b, new)] if new else []
+    return was, now
+
+
+def _heads(spans: Sequence[Span], changed: Sequence[Region]) -> list[str]:
     found = [
         span.name
         for span in spans
-        if any(start <= span.last and span.start <= end for start, end in changed)
+        if any(region.start <= span.last and span.start <= region.end for region in changed)
     ]
-    for start, end in changed:
-        if not any(span.start <= start <= span.end for span in spans):
-            for row in rows[start - 1 : end]:
+    for region in changed:
+        if not any(span.start <= region.start <= span.end for span in spans):
+            for row in region.rows:
                 found += _CALLED.findall(row)
     return found
 
 
-def _defines(rows: Sequence[str], span: tuple[int, int]) -> bool:
-    return any(_DEFINING.search(row) for row in rows[span[0] - 1 : span[1]])
+def _defines(region: Region) -> bool:
+    return any(map(_DEFINING.search, region.rows))
 
 
 def dependents(
