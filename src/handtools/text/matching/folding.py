@@ -34,8 +34,12 @@ _SQUASH = str.maketrans(
 # One blank stays between words, and before a sign that holds to the next word alone: `rm -f`, `.menu .item`.
 _BLANK_RUN = re.compile(r"[ \t\f\v]+")
 _NEEDLESS_BLANK = re.compile(r"(?<!\w) | (?!\w|[-.:#@]{1,2}\w)")
-_STRING = r"(?<!\w)(?:[bfruBFRU]{1,2}|L)?'(?:[^'\\]|\\.)*'"
-_QUOTED = re.compile(rf'"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`|{_STRING}')
+# A string that nothing closes goes to the end of the line, so that no part of it is looked at twice.
+_QUOTED = re.compile(
+    r'"(?:[^"\\]|\\.)*+(?:"|\\?$)'
+    r"|`(?:[^`\\]|\\.)*+(?:`|\\?$)"
+    r"|(?<!\w)(?:[bfruBFRU]{1,2}|L)?'(?:[^'\\]|\\.)*+(?:'|\\?$)"
+)
 
 
 class Loss(IntEnum):

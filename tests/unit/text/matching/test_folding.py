@@ -1,5 +1,7 @@
 """What two lines may differ in and still say the same."""
 
+import time
+
 import pytest
 
 from handtools.text.matching.folding import Loss, loss, losses
@@ -40,3 +42,14 @@ def test_every_kind_of_loss_is_told():
     assert losses("a = “b”", 'a="b"') == {Loss.INNER, Loss.LOOK}
     assert losses("   ", "") == {Loss.TRAILING}
     assert losses("same", "same") == frozenset()
+
+
+@pytest.mark.parametrize("piece", ['\\"', "\\'", "\\`", '"', "'a ", "f'"])
+def test_quotes_that_nothing_closes_are_looked_at_once(piece):
+    def seconds(count: int) -> float:
+        start = time.process_time()
+        assert loss("a " + piece * count, "b " + piece * count) is None
+        return time.process_time() - start
+
+    seconds(1000)
+    assert seconds(64_000) < 40 * max(seconds(4000), 0.002)
