@@ -19,6 +19,7 @@ _TAIL = re.compile(r"\w+\.?\Z|.\Z", re.DOTALL)
 _POINT = re.compile(r"(?<=\d)\.(?=\d)")
 # After these the rest of a line is another statement.
 _CLOSED = ("\n", "\r", ";", "{", "}", ">", ",")
+_TRAILING = re.compile(r"[ \t]+(?![^\r\n])")
 _MORE = re.compile(r"[^\w\r\n]*\w")
 _JOINER = "\u200d"
 _SKIN_COLOURS = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
@@ -176,9 +177,7 @@ def _frayed_at_start(text: str, at: int, mine: list[str], theirs: list[str]) -> 
 
 
 def _frayed_at_end(text: str, stop: int, mine: list[str], theirs: list[str]) -> bool:
-    end = text.find("\n", stop)
-    rest = text[stop : end if end >= 0 else len(text)].rstrip("\r")
-    if not rest or rest.strip(" \t"):
+    if _TRAILING.match(text, stop) is None:
         return False
     return len(mine) != len(theirs) and (not theirs or theirs[-1] != mine[-1])
 

@@ -145,7 +145,8 @@ def _is_shift(known: dict[str, str]) -> bool:
 
 def _recounted(known: dict[str, str], wanted: str, step: str, unit: str) -> str | None:
     """Every known pair is the same number of steps; what stood at the margin may be deeper in the file."""
-    if step == unit:
+    # One blank is a slip, not a step.
+    if step in (unit, " "):
         return None
     extra: set[int] = set()
     for mine, theirs in known.items():

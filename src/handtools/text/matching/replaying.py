@@ -72,6 +72,12 @@ class _Replay:
             self._pass_blanks(number, place)
             self.freed.append(lines.ending(self.page.rows[place]))
             self.at = place + 1
+        elif any(op.kind == "keep" and is_blank(self.old[op.old]) for op in self._beside(number)):
+            # Of two blank lines, one of which the file has not, it may be either that goes.
+            raise Unclear("unclear", "old_string has a blank line here that the file has not.")
+
+    def _beside(self, number: int) -> list[Op]:
+        return self.ops[max(0, number - 1) : number] + self.ops[number + 1 : number + 2]
 
     def _add(self, number: int, op: Op) -> None:
         line = self.new[op.new]

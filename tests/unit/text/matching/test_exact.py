@@ -104,3 +104,10 @@ def test_a_sign_left_out_at_the_end_stays():
     outcome = replace("check(a);\nsend(total);\n", "check(a);\nsend(total)", "check(a);\nsend(amount)")
     assert isinstance(outcome, Applied)
     assert outcome.text == "check(a);\nsend(amount);\n"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_trailing_blanks_do_not_move_to_an_added_line(end):
+    outcome = replace(f"link one two  {end}rest{end}", "link one two", "link one two\nlink three four")
+    assert isinstance(outcome, Applied)
+    assert outcome.text == f"link one two  {end}link three four{end}rest{end}"

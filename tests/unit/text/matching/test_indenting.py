@@ -103,3 +103,8 @@ def test_a_width_that_two_depths_suggest_must_be_the_files():
     )
     with pytest.raises(Unclear):
         depth([("", ""), ("        ", "    ")], "    ", steps=("", "    ", "        "), file=file)
+
+
+def test_one_blank_is_no_step():
+    with pytest.raises(Unclear):
+        depth([("", ""), (" ", "    ")], "    ", steps=("", " ", "", "    "), file=("", "    "))

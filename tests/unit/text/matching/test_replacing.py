@@ -140,3 +140,10 @@ def test_a_new_string_with_the_files_quote_in_it_keeps_the_models_quotes():
     outcome = replace(body, old, old.replace("old value", "it's new"))
     assert isinstance(outcome, Applied)
     assert outcome.text == 'first_call(argument)\nname = "it\'s new"\n'
+
+
+def test_one_of_two_blank_lines_dropped_where_the_file_has_fewer_is_refused():
+    body = "first_definition = compute(1)\n\n\nsecond_definition = compute(2)\nrest()\n"
+    old = "first_definition = compute(1)\n\n\n\nsecond_definition = compute(2)"
+    outcome = replace(body, old, "first_definition = compute(1)\n\n")
+    assert isinstance(outcome, Refused)
