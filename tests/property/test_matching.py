@@ -109,7 +109,8 @@ def test_a_unique_piece_is_replaced_as_str_replace_would(body, data):
         assert outcome.text == body.replace(old, new)
         assert outcome.tier == "exact"
     else:
-        assert outcome.code in {"inside_word", "indent_conflict"}
+        # What cuts a word, a depth or a line in two.
+        assert outcome.code in {"inside_word", "indent_conflict", "unclear"}
 
 
 @given(bodies, fragments, fragments)

@@ -50,7 +50,9 @@ def replace_exact(page: Page, old: str, new: str, hint: Hint | None) -> Applied 
     at = found[left[0]]
     if refusal := _cut_word(page, text, at, needle, wanted) or _lost_depth(page, text, at, needle, wanted):
         return refusal
-    if _frayed(text, at, needle, wanted) or _runs_on(text, at + len(needle), needle, wanted):
+    if _runs_on(text, at + len(needle), needle, wanted):
+        return refusing.cut_line(page, lines.line_at(text, at), needle)
+    if _frayed(text, at, needle, wanted):
         return None
     if text is body:
         span = Span(at, at + len(needle))
@@ -183,9 +185,9 @@ def _frayed_at_end(text: str, stop: int, mine: list[str], theirs: list[str]) -> 
 
 
 def _runs_on(text: str, stop: int, old: str, new: str) -> bool:
-    """Whether the last line says more in the file than in old, and is changed or has lines added below it."""
-    mine, theirs = lines.split(old), lines.split(new)
-    if len(mine) == len(theirs) == 1 or theirs[-1:] == mine[-1:] or old.endswith(_CLOSED):
+    """Whether lines would be added in the middle of one: below the last of old, which says more in the file."""
+    mine, theirs = ([lines.bare(line) for line in lines.split(each)] for each in (old, new))
+    if mine[-1] not in theirs[:-1] or theirs[-1] == mine[-1] or old.endswith(_CLOSED):
         return False
     return _MORE.match(text, stop) is not None
 
@@ -196,17 +198,23 @@ def _replace_lines(page: Page, at: int, old: str, new: str) -> Applied:
     start = view.rfind("\n", 0, at) + 1
     stop = at + len(old)
     wanted = view[start:at] + new
-    if not (view[start:stop].endswith("\n") and (wanted.endswith("\n") or not wanted)):
+    closed = not wanted or wanted.endswith("\n")
+    if not (view[start:stop].endswith("\n") and closed):
         end = view.find("\n", stop)
         end = len(view) if end < 0 else end
         wanted += view[stop:end]
         stop = end
     mine, theirs = view[start:stop].split("\n"), wanted.split("\n")
-    if view[start:stop].endswith("\n") and (wanted.endswith("\n") or not wanted):
+    ended = view[start:stop].endswith("\n")
+    if ended:
         mine.pop()
+    if ended and closed:
         theirs.pop()
     first = view.count("\n", 0, start)
     match = Match(tuple(range(first, first + len(mine))), first, first + len(mine), Loss.NOTHING)
     span = page.span(first, match.last)
     written = replay(page, match, mine, theirs)
+    if ended and not closed:
+        # The file's last line end goes, for old has it and new has not.
+        written = written.removesuffix(lines.ending(written))
     return Applied(result=Spliced(page.text, span.start, span.end, written), tier="exact", spans=(span,))

@@ -159,6 +159,12 @@ def inside_word(page: Page, line: int, old: str) -> Refused:
     return _whole_lines(page, line, old, "inside_word", why)
 
 
+def cut_line(page: Page, line: int, old: str) -> Refused:
+    """Lines are to be added below one that goes on in the file."""
+    why = "The last line of old_string goes on in the file, and the added lines would cut it in two."
+    return _whole_lines(page, line, old, "unclear", why)
+
+
 def lost_depth(page: Page, line: int, old: str) -> Refused:
     """The depth of added lines depends on an indentation that old_string leaves out."""
     why = f"old_string leaves out the indentation of line {line}, so that of the added lines is unclear."

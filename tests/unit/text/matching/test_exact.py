@@ -90,14 +90,28 @@ def test_a_first_line_without_its_indentation_does_not_draw_itself_to_the_margin
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("check(a)\nreturn total", "check(a)\nreturn amount"),
         ("check(a)\nreturn total", "check(a)\nreturn total\nlog()"),
         ("return total", "return total\nlog()"),
     ],
 )
 def test_a_line_that_goes_on_in_the_file_is_not_cut_in_two(end, old, new):
     body = f"check(a){end}return total + rest{end}"
-    assert isinstance(replace(body, old, new), Refused)
+    outcome = replace(body, old, new)
+    assert isinstance(outcome, Refused)
+    assert outcome.suggestion == f"{old} + rest"
+
+
+def test_the_part_of_a_line_that_old_names_is_changed_and_the_rest_stays():
+    body = "check(a)\nreturn total + rest\n"
+    outcome = replace(body, "check(a)\nreturn total", "check(b)\nreturn amount")
+    assert isinstance(outcome, Applied)
+    assert outcome.text == "check(b)\nreturn amount + rest\n"
+
+
+def test_the_last_line_end_of_a_file_of_mixed_ends_can_go():
+    outcome = replace("alpha \n\n  alpha\r\n", "alpha\n", "beta")
+    assert isinstance(outcome, Applied)
+    assert outcome.text == "alpha \n\n  beta"
 
 
 def test_a_sign_left_out_at_the_end_stays():
