@@ -1,11 +1,30 @@
 """The first lines of the command: the MCP server is started without loading what only people need."""
 
+import os
 import sys
 from collections.abc import Sequence
 
 
 def main() -> None:
-    """Run what was typed; `handtools mcp [FOLDER]` by the shortest way, as clients start it."""
+    """Run what was typed, unless that needs a folder that is gone."""
+    try:
+        _run()
+    except FileNotFoundError:
+        if _is_here():
+            raise
+        sys.exit("handtools: the folder you are in is gone. Go to another: cd FOLDER")
+
+
+def _is_here() -> bool:
+    try:
+        os.getcwd()
+    except OSError:
+        return False
+    return True
+
+
+def _run() -> None:
+    """`handtools mcp [FOLDER]` goes by the shortest way, as clients start it."""
     words = with_folder(sys.argv[1:])
     if words[:1] == ["mcp"] and len(words) <= 2 and not any(word.startswith("-") for word in words):
         from handtools.cli.serving import serve_folder

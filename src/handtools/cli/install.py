@@ -2,6 +2,8 @@
 
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -54,13 +56,15 @@ def uninstall(client: Named, show: Shown = False, workspace: options.Workspace =
     known, file, text = _opened(client, workspace)
     changed = known.drop(text)
     if changed == text:
-        raise Stopped(f"handtools is not in {file}.", "Nothing was changed.")
+        step = f"Nothing was changed; `handtools install {client.value}` puts it there."
+        raise Stopped(f"handtools is not in {file}.", step)
     if show:
         remark(f"{file}:")
         print_text(changed)
         return
     if changed.strip() in {"", "{}"}:
-        file.unlink()
+        with _writing(file):
+            file.unlink()
         remark(f"{file} held nothing else, and is gone.")
         return
     _write(file, changed)
@@ -93,10 +97,20 @@ def _launch(workspace: Path) -> "Launch":
 
 def _write(file: Path, text: str) -> None:
     """All or nothing: a client never sees half a file."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    target = file.resolve()
-    beside = target.with_name(f".{target.name}.handtools")
-    beside.write_text(text, "utf-8")
-    if target.exists():
-        shutil.copymode(target, beside)
-    beside.replace(target)
+    with _writing(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        target = file.resolve()
+        beside = target.with_name(f".{target.name}.handtools")
+        beside.write_text(text, "utf-8")
+        if target.exists():
+            shutil.copymode(target, beside)
+        beside.replace(target)
+
+
+@contextmanager
+def _writing(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        step = "Make it writable, or change it by hand: --print shows what it is to hold."
+        raise Stopped(f"{file} can't be written: {problem.strerror}.", step) from problem

@@ -124,7 +124,7 @@ def _words(record: Record, action: str, given: Given) -> Words:
     if path is not None:
         return Words("path", path, ("--path", path))
     if name is not None:
-        call_id = _call_named(record, name)
+        call_id = _call_named(record, action, name)
         return Words("call", call_id, (record.calls.short(call_id),))
     newest = record.calls.newest_change() if action == "undo" else record.calls.newest_undone()
     if turn is None and session not in {None, LAST}:
@@ -146,13 +146,13 @@ def _newest(record: Record, newest: "Author", turn: str | None, session: str | N
     return Words("call", newest.call_id, (record.calls.short(newest.call_id),))
 
 
-def _call_named(record: Record, name: str) -> str:
+def _call_named(record: Record, action: str, name: str) -> str:
     try:
         return record.named(name)
     except Stopped as unknown:
         if record.calls.starting(name):
             raise
-        step = f"{unknown.step} For a file: `{record.step('undo', '--path', name)}`."
+        step = f"{unknown.step} For a file: `{record.step(action, '--path', name)}`."
         raise Stopped(str(unknown), step) from None
 
 

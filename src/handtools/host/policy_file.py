@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from handtools.core.errors import UsageError
+from handtools.host.home import config_home
 
 OVERRIDE = "HANDTOOLS_POLICY"
 
@@ -11,8 +12,8 @@ OVERRIDE = "HANDTOOLS_POLICY"
 def policy_file(root: str | Path, given: str | Path | None = None) -> Path | None:
     """The file that was named, or the user's own if there is one. Never one that tools can reach."""
     named = given or os.environ.get(OVERRIDE) or None
-    path = Path(named).expanduser() if named else _own()
-    if named is None and not path.is_file():
+    path = Path(os.path.expanduser(named)) if named else _own()
+    if path is None or (named is None and not path.is_file()):
         return None
     real, workspace = Path(os.path.realpath(path)), Path(os.path.realpath(root))
     if real.is_relative_to(workspace):
@@ -30,8 +31,6 @@ def read_policy_file(path: Path) -> str:
         raise UsageError(f"The policy {path} can't be read: {problem}.") from problem
 
 
-def _own() -> Path:
-    given = os.environ.get("XDG_CONFIG_HOME", "")
-    # The standard has relative values ignored.
-    home = Path(given) if os.path.isabs(given) else Path.home() / ".config"
-    return home / "handtools" / "policy.toml"
+def _own() -> Path | None:
+    settings = config_home()
+    return settings and settings / "handtools" / "policy.toml"

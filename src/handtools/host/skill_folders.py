@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from handtools.core.errors import NotFound
 from handtools.core.ports import FileFacts, HostFiles
 from handtools.core.skills import GUIDE, SHELVES, Bundle, Skill, visible
+from handtools.host.home import config_home, home
 from handtools.host.local_files import LocalFiles
 from handtools.host.skill_shelves import bundled, facts_of, of_machine, of_workspace
 
@@ -27,9 +28,9 @@ _FOREIGN = {".git", ".venv", "venv", "node_modules", "site-packages", "vendor", 
 
 def user_shelves() -> list[Path]:
     """Where a person keeps skills for all their work."""
-    given = os.environ.get("XDG_CONFIG_HOME", "")
-    config = Path(given) if os.path.isabs(given) else Path.home() / ".config"
-    return [*(Path.home() / shelf for shelf in SHELVES), config / "handtools" / "skills"]
+    own, settings = home(), config_home()
+    shelves = [own / shelf for shelf in SHELVES] if own else []
+    return [*shelves, settings / "handtools" / "skills"] if settings else shelves
 
 
 def package_shelves() -> list[Path]:

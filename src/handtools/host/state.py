@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from handtools.core.errors import HostError
+from handtools.host.home import state_home
 
 OVERRIDE = "HANDTOOLS_STATE"
 _UNREADABLE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -51,7 +52,9 @@ def _above() -> Path:
     override = os.environ.get(OVERRIDE)
     if override:
         return Path(os.path.realpath(override))
-    given = os.environ.get("XDG_STATE_HOME", "")
-    # The standard has relative values ignored.
-    home = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"
-    return Path(os.path.realpath(home)) / "handtools"
+    place = state_home()
+    if place is None:
+        raise HostError(
+            f"There is no home folder, and so no place for the record; set {OVERRIDE} to a folder."
+        )
+    return Path(os.path.realpath(place)) / "handtools"

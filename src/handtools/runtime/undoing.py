@@ -152,8 +152,9 @@ class GuardedHistory:
         located = self.workspace.files.locate(path)
         touch = entries.touch(number) if number else entries.first(located)
         if touch is None or touch.path != located:
-            known = ", ".join(str(v.number) for v in entries.versions(located)[:10]) or "none"
-            raise NotFound(f"`{path}` has no recorded version {number}.", hint=f"Recorded: {known}.")
+            known = ", ".join(str(v.number) for v in entries.versions(located)[:10])
+            hint = f"Recorded: {known}. Name one of these." if known else "`handtools log` lists the calls."
+            raise NotFound(f"`{path}` has no recorded version {number}.", hint=hint)
         wanted = self._readable(path, _kept(self.workspace, touch, before=not number))
         now = self.workspace.files.node(located)
         same = wanted is now if wanted is None or now is None else wanted.same(now)

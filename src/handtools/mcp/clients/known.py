@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from handtools.host.home import home_needed
 from handtools.mcp.clients import blocks, jsonc
 
 NAME = "handtools"
+_SETTINGS = "settings of this client"
 Launch = tuple[str, list[str]]
 """The program and its arguments."""
 
@@ -74,13 +76,13 @@ def _goose(launch: Launch) -> Mapping[str, Any]:
 
 
 def _home(*parts: str) -> Callable[[Path], Path]:
-    return lambda _workspace: Path.home().joinpath(*parts)
+    return lambda _workspace: home_needed(_SETTINGS).joinpath(*parts)
 
 
 def _config(*parts: str) -> Callable[[Path], Path]:
     def place(_workspace: Path) -> Path:
         given = os.environ.get("XDG_CONFIG_HOME")
-        return (Path(given) if given else Path.home() / ".config").joinpath(*parts)
+        return (Path(given) if given else home_needed(_SETTINGS) / ".config").joinpath(*parts)
 
     return place
 
@@ -91,7 +93,7 @@ def _inside(*parts: str) -> Callable[[Path], Path]:
 
 def _claude_desktop(workspace: Path) -> Path:
     if sys.platform == "darwin":
-        return Path.home() / "Library/Application Support/Claude/claude_desktop_config.json"
+        return home_needed(_SETTINGS) / "Library/Application Support/Claude/claude_desktop_config.json"
     return _config("Claude", "claude_desktop_config.json")(workspace)
 
 

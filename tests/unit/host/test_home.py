@@ -1,0 +1,37 @@
+"""Home: where it is, and what is so without one."""
+
+from pathlib import Path
+
+import pytest
+
+from handtools.core.errors import HostError
+from handtools.host.home import config_home, home, home_needed, state_home
+from handtools.host.policy_file import policy_file
+from handtools.host.skill_folders import user_shelves
+from handtools.host.state import state_folder
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch):
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "HANDTOOLS_STATE", "HANDTOOLS_POLICY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("given", ["", "relative/path"])
+def test_a_home_that_is_no_folder_is_none(monkeypatch, tmp_path, given):
+    monkeypatch.setenv("HOME", given)
+    assert (home(), config_home(), state_home()) == (None, None, None)
+    assert user_shelves() == []
+    assert policy_file(tmp_path) is None
+    with pytest.raises(HostError, match="set HANDTOOLS_STATE to a folder"):
+        state_folder(tmp_path)
+    with pytest.raises(HostError, match="Set HOME"):
+        home_needed("settings")
+
+
+def test_what_is_named_comes_first_unless_it_is_relative(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/someone")
+    monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
+    monkeypatch.setenv("XDG_STATE_HOME", "/elsewhere")
+    assert config_home() == Path("/home/someone/.config")
+    assert state_home() == Path("/elsewhere")
