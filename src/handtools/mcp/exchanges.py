@@ -144,10 +144,12 @@ class Exchanges:
     @contextmanager
     def _attended(self, receive: Receive, answer: Answer) -> Iterator[anyio.CancelScope]:
         """See to it that a long request is neither silent nor outlives its client."""
-        attending = anyio.CancelScope()
+        attending: anyio.CancelScope | None = None
 
         def begin() -> None:
+            nonlocal attending
             if self._group is not None:
+                attending = anyio.CancelScope()
                 self._group.start_soon(_attend, receive, answer, serving, attending)
 
         with anyio.CancelScope() as serving:
@@ -156,7 +158,8 @@ class Exchanges:
                 yield serving
             finally:
                 soon.cancel()
-                attending.cancel()
+                if attending is not None:
+                    attending.cancel()
 
 
 async def _attend(
