@@ -46,6 +46,14 @@ async def _calls(folder: Path, rounds: int) -> AsyncIterator[Figure]:
         goal=3.0,
     )
     yield await paired(
+        "the same in processor time, of all threads",
+        lambda: box.call("edit", {"path": "large.py"} | ours.arguments()),
+        lambda: bare_edit(root / "bare.py", **bare.arguments()),
+        rounds=rounds,
+        goal=None,
+        clock=time.process_time,
+    )
+    yield await paired(
         "read of 2,000 lines over open + read + number the lines",
         lambda: box.call("read", {"path": "lines.py"}),
         lambda: _bare_read(root / "lines.py"),

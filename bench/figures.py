@@ -65,28 +65,32 @@ async def paired(
     *,
     rounds: int,
     goal: float | None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Figure:
-    """Time both in turn, `rounds` times; the ratio is the median over pairs: drift hits both sides alike."""
+    """Time both in turn, `rounds` times; the ratio is the median over pairs: drift hits both sides alike.
+
+    With the clock of the process, the time that the machine gives to others is not counted.
+    """
     pairs = []
-    await _seconds(ours), await _seconds(bare)
+    await _seconds(ours, clock), await _seconds(bare, clock)
     gc.collect()
     for index in range(rounds):
         if index % 2:
-            mine, theirs = await _seconds(ours), await _seconds(bare)
+            mine, theirs = await _seconds(ours, clock), await _seconds(bare, clock)
         else:
-            theirs, mine = await _seconds(bare), await _seconds(ours)
+            theirs, mine = await _seconds(bare, clock), await _seconds(ours, clock)
         pairs.append((mine, theirs))
     ratio = statistics.median(mine / theirs for mine, theirs in pairs)
     baseline = statistics.median(theirs for _, theirs in pairs) * 1000
     return Figure(name=name, value=baseline * ratio, unit="ms", baseline=baseline, goal=goal)
 
 
-async def _seconds(action: Action) -> float:
-    start = time.perf_counter()
+async def _seconds(action: Action, clock: Callable[[], float]) -> float:
+    start = clock()
     waited = action()
     if isinstance(waited, Awaitable):
         await waited
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def gathered(figures: Callable[[], AsyncIterator[Figure]]) -> list[Figure]:
