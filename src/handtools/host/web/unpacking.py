@@ -10,6 +10,8 @@ from handtools.host.web.framing import zstd_end
 
 MOST_LAYERS = 2
 PIECE_BYTES = 64 << 10
+FED_BYTES = 4 << 10
+"""Given to a decompressor at once: it copies what it leaves over, and a member may end every 20 bytes."""
 WINDOW_BYTES = 8 << 20
 """What a decompressor may hold; the limit that the format's own standard sets for the web."""
 
@@ -61,13 +63,15 @@ def _collected(unpack: "Unpack", data: bytes, max_bytes: int) -> bytes:
 
 
 def _inflated(data: bytes, window: int) -> Iterator[bytes]:
-    rest = data
+    rest, at = data[:FED_BYTES], FED_BYTES
     while rest:
         machine = zlib.decompressobj(window)
         try:
             while not machine.eof:
                 piece = machine.decompress(rest, PIECE_BYTES)
                 rest = machine.unconsumed_tail
+                if not rest and not machine.eof:
+                    rest, at = data[at : at + FED_BYTES], at + FED_BYTES
                 if not piece and not rest:
                     break
                 yield piece
@@ -75,8 +79,12 @@ def _inflated(data: bytes, window: int) -> Iterator[bytes]:
             raise Broken(str(error)) from error
         if not machine.eof:
             raise BrokenOff
+        if window <= zlib.MAX_WBITS:
+            return
         # After the end of one member another may follow, and then zeros or nothing.
-        rest = machine.unused_data.lstrip(b"\0") if window > zlib.MAX_WBITS else b""
+        rest = machine.unused_data.lstrip(b"\0")
+        while not rest and at < len(data):
+            rest, at = data[at : at + FED_BYTES].lstrip(b"\0"), at + FED_BYTES
 
 
 def _gunzipped(data: bytes) -> Iterator[bytes]:

@@ -1,6 +1,7 @@
 """What servers compress comes out whole, or is refused."""
 
 import gzip
+import time
 import tracemalloc
 import zlib
 from contextlib import suppress
@@ -31,6 +32,22 @@ ENCODINGS = st.sampled_from([*PACKERS])
 def test_what_was_packed_is_unpacked(data, inner, outer):
     packed = PACKERS[outer](PACKERS[inner](data))
     assert unpacked(packed, f"{inner}, {outer}", 10_000) == data
+
+
+@given(st.lists(st.binary(max_size=9_000), max_size=4), st.integers(0, 9_000))
+def test_members_and_zeros_of_any_length_are_one_page(pages, zeros):
+    packed = b"".join(gzip.compress(page, 0) for page in pages) + (bytes(zeros) if pages else b"")
+    assert unpacked(packed, "gzip", 100_000) == b"".join(pages)
+
+
+def test_a_page_of_nothing_but_members_takes_time_as_it_is_long():
+    member = gzip.compress(b"")
+    seconds = []
+    for count in (20_000, 80_000):
+        start = time.process_time()
+        assert unpacked(member * count, "gzip", 10) == b""
+        seconds.append(time.process_time() - start)
+    assert seconds[1] < 10 * seconds[0]
 
 
 @given(st.binary(max_size=300), ENCODINGS)
