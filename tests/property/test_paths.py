@@ -1,7 +1,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from handtools.text.paths import BadPath, near, relative
+from handtools.text.paths import BadPath, near, portable, relative, restored
 
 ROOT = "/work/tree"
 parts = st.text(st.sampled_from("ab.~ \\:é\n"), max_size=5) | st.sampled_from(
@@ -54,3 +54,11 @@ def test_near_names_are_some_of_the_names(wanted: str, names: list[str], most: i
 def test_a_name_in_another_folder_or_case_is_always_found(base: str):
     assert near(f"x/{base}.py", [f"y/{base}.py", "other"]) == [f"y/{base}.py"]
     assert near(f"{base}.py".upper(), [f"{base}.py", "other"]) == [f"{base}.py"]
+
+
+@given(
+    st.binary(min_size=1, max_size=30).map(lambda raw: raw.decode("utf-8", "surrogateescape").strip("/"))
+)
+def test_a_path_of_any_bytes_is_carried_in_print_and_read_again(path):
+    assert portable(path).isprintable()
+    assert restored(portable(path)) == path

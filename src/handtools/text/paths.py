@@ -61,6 +61,16 @@ def escaped(path: str) -> str:
     return quote(path, errors="surrogateescape")
 
 
+def portable(path: str) -> str:
+    """Give a relative path as text that any line and any JSON can carry, and `restored` reads again."""
+    return path if path.isprintable() else f"/{escaped(path)}"
+
+
+def restored(text: str) -> str:
+    """The inverse of `portable`: no relative path begins with a slash."""
+    return _unescaped(text[1:]) if text.startswith("/") else text
+
+
 def near(wanted: str, names: Iterable[str], *, most: int = 5) -> list[str]:
     """Give the paths that `wanted` was probably meant to be, likeliest first."""
     pool = [name for name in dict.fromkeys(names) if name != wanted]
@@ -79,9 +89,13 @@ def _from_url(path: str) -> str:
         return path
     if match["host"] not in (None, "", "localhost"):
         raise BadPath(path, "is on another machine")
+    return _unescaped(match["path"])
+
+
+def _unescaped(path: str) -> str:
     from urllib.parse import unquote
 
-    return unquote(match["path"], errors="surrogateescape")
+    return unquote(path, errors="surrogateescape")
 
 
 def _refuse_unwritable(path: str, plain: str) -> None:

@@ -14,6 +14,7 @@ from handtools.text.citing import one_line
 from handtools.text.counting import agreeing, counted
 from handtools.text.encoding import displayed
 from handtools.text.fitting import fitting
+from handtools.text.paths import portable, restored
 
 MAX_ENTRIES = 1_000
 MAX_DEPTH = 10
@@ -84,14 +85,14 @@ async def list_(ctx: Context, params: ListParams) -> Result[ListDetails]:
         order = _order(page.paths)
         page, rows = page.picked(order), [rows[number] for number in order]
     details = _details(params, tree, page, left=left, cursor=cursor)
-    return Result("\n".join([*rows[: len(page)], *_notes(details)]), details)
+    return Result("\n".join([*rows[: len(page)], *_notes(details, resumed=bool(params.cursor))]), details)
 
 
 def _after(found: Listing, cursor: str | None) -> Listing:
     """The entries after one that may be gone by now: by levels, by folders, folders before files, by name."""
     if not cursor:
         return found
-    last = _place(cursor)
+    last = _place(restored(cursor))
     return found.picked([number for number, path in enumerate(found.paths) if _place(path) > last])
 
 
@@ -152,7 +153,7 @@ def _details(
         files=len(page) - folders,
         bytes=sum(filter(None, page.sizes)),
         ignored=tree.ignored,
-        cursor=displayed(cursor[0]) if cursor and (left or tree.unvisited) else None,
+        cursor=portable(cursor[0]) if cursor and (left or tree.unvisited) else None,
         complete=not (notes or tree.ignored),
         left_out=notes,
     )
@@ -176,8 +177,9 @@ def _entries(page: Listing, below: Mapping[str, Listing]) -> list[ListEntry]:
     ]
 
 
-def _notes(details: ListDetails) -> list[str]:
-    notes = [] if details.entries else ["The folder is empty."]
+def _notes(details: ListDetails, *, resumed: bool) -> list[str]:
+    nothing = "Nothing comes after this cursor." if resumed else "The folder is empty."
+    notes = [] if details.entries else [nothing]
     if details.ignored:
         entries, are = counted(details.ignored, "ignored entry"), agreeing(details.ignored, "is")
         notes.append(f"{entries} {are} left out; include_ignored shows them.")

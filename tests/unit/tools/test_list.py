@@ -82,6 +82,26 @@ async def test_a_page_goes_on_after_a_name_that_is_gone():
     assert paths(second) == ["3", "4", "5"]
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3])
+async def test_pages_pass_over_no_name_whatever_it_is_made_of(limit):
+    names = ["a", "b\udcff", "b\udcfe", "c\nd", "é", "%41", "z"]
+    box = memory_toolbox(dict.fromkeys(names, b""))
+    seen, cursor = 0, None
+    for _ in names:
+        page = await box.call("list", {"limit": limit, "cursor": cursor})
+        seen += len(page.details.entries)
+        cursor = page.details.cursor
+        if cursor is None:
+            break
+        assert cursor.isprintable()
+    assert seen == len(names)
+
+
+async def test_a_cursor_behind_the_last_entry_does_not_call_the_folder_empty():
+    page = await memory_toolbox({"a": b"", "b": b""}).call("list", {"cursor": "b"})
+    assert page.text == "(Nothing comes after this cursor.)"
+
+
 async def test_an_empty_folder_says_so():
     assert "empty" in (await listed({".git/x": b""})).text
 
