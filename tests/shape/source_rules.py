@@ -37,9 +37,6 @@ FORBIDDEN_WORDS = {
 DRAWERS = {"common", "misc", "types", "constants", "models"}
 """Names of modules into which anything would fit."""
 
-HINTED = ("host/web/", "runtime/guard_web.py", "testing/web.py", "tools/fetch.py", "tools/web_search.py")
-"""Where every error says what to do next."""
-
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 
 
@@ -136,8 +133,11 @@ def _raises_last(handler: ast.ExceptHandler) -> bool:
 
 
 def next_steps(root: Path) -> list[str]:
-    """Errors for the model that end without a next step."""
-    kinds = {
+    """Errors for the model that end without a next step.
+
+    A `HostError` gets one where it is told, to a model or a person; a `UsageError` is for programmers.
+    """
+    kinds = {"ToolError"} | {
         each.name
         for each in classes(package(root) / "core" / "errors.py")
         if any(ast.unparse(base) == "ToolError" for base in each.bases)
@@ -145,9 +145,10 @@ def next_steps(root: Path) -> list[str]:
     return [
         f"{named(root, path)}:{node.lineno} {ast.unparse(node.func)} has no next step"
         for path in modules(package(root))
-        if named(root, path).startswith(HINTED)
         for node in ast.walk(tree(path))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in kinds and not _hint(node)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).rpartition(".")[2] in kinds
+        and not _hint(node)
     ]
 
 

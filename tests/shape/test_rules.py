@@ -109,6 +109,12 @@ BREACHES: list[tuple[Rule, str, str, str]] = [
         "problem = NotFound('Nothing is there.', hint='')\n",
         "host/web/broken.py:1 NotFound has no next step",
     ),
+    (
+        source_rules.next_steps,
+        "src/handtools/cli/broken.py",
+        "raise errors.ToolError('It went wrong.')\n",
+        "cli/broken.py:1 errors.ToolError has no next step",
+    ),
     (source_rules.forbidden_words, "src/handtools/core/utils.py", "", "core/utils.py: utils says nothing"),
     (
         source_rules.forbidden_words,

@@ -7,6 +7,11 @@ from handtools.core.attempting import attempt
 from handtools.core.errors import Cancelled
 
 
+def taken_back() -> Cancelled:
+    """What a call ends with that its caller took back."""
+    return Cancelled("The call was cancelled.", hint="Do not repeat it unasked.")
+
+
 class CancelToken:
     """Cancelled once, for good; callable from any thread."""
 
@@ -43,7 +48,7 @@ class CancelToken:
     def check(self) -> None:
         """Raise `Cancelled` if the call was taken back."""
         if self._cancelled:
-            raise Cancelled("The call was cancelled.")
+            raise taken_back()
 
     def _forget(self, callback: Callable[[], object]) -> None:
         with self._lock:

@@ -203,7 +203,9 @@ class Desk:
         """The file as earlier steps left it."""
         key = await self._key(path)
         if key in self.removed:
-            raise NotFound(f"`{path}` is removed earlier in the same call.")
+            raise NotFound(
+                f"`{path}` is removed earlier in the same call.", hint="Leave one of the two out."
+            )
         if key not in self.drafts:
             self.drafts[key] = await Draft.read(self.files, key)
         return self.drafts[key]
@@ -224,10 +226,12 @@ class Desk:
         self._refuse_link(path)
         key = await self._key(path)
         if key in self.removed:
-            raise NotFound(f"`{path}` is removed earlier in the same call.")
+            raise NotFound(
+                f"`{path}` is removed earlier in the same call.", hint="Leave one of the two out."
+            )
         draft = self.drafts.pop(key, None) or await Draft.read(self.files, key, text_only=False)
         if draft.before is None:
-            raise InvalidInput(f"`{path}` is made and removed in the same call.")
+            raise InvalidInput(f"`{path}` is made and removed in the same call.", hint="Leave both out.")
         self.removed[key] = draft
         return draft
 
@@ -247,7 +251,8 @@ class Desk:
         gone = [Change.of(path, before=draft.before, after=None) for path, draft in self.removed.items()]
         written = [draft.change() for draft in self.drafts.values() if draft.is_changed]
         if not gone and not written:
-            raise InvalidInput("Nothing was written: every file is already as the call would leave it.")
+            message = "Nothing was written: every file is already as the call would leave it."
+            raise InvalidInput(message, hint="Go on if that is what you wanted.")
         return ChangeSet((*gone, *written), note)
 
     def diff(self) -> str:

@@ -22,6 +22,8 @@ Asking = Literal[
     "rename",
     "diagnostics",
 ]
+OTHERWISE = "Use `grep` and `read` instead."
+"""The next step where no server has an answer."""
 
 
 @dataclass(frozen=True, slots=True)

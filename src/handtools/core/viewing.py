@@ -37,6 +37,7 @@ MEDIA_BYTES = 64 << 20
 MAP_TOKENS = 4_000
 NEAR_SECONDS = 2.0
 """How long the tree is searched for a file that may have moved."""
+_FORMAT = "Use a tool that understands its format."
 _GLOB = frozenset("*?[]{}!\\")
 _ENDS = {"\n": "lf", "\r\n": "crlf", "\r": "cr"}
 _OPEN = frozenset({"class", "impl", "interface", "namespace", "struct", "trait", "enum"})
@@ -128,7 +129,8 @@ class Viewing:
         try:
             first, last = self.span.within(total)
         except ValueError as problem:
-            raise InvalidInput(f"`{self.target.path}`: {problem}.") from None
+            message = f"`{self.target.path}`: {problem}."
+            raise InvalidInput(message, hint="Use a smaller start_line.") from None
         return first, min(last, first + MAX_LINES - 1)
 
     def _symbol(self, facts: Part, lines: list[str], outline: Outline) -> Piece:
@@ -204,8 +206,7 @@ class Viewing:
         if found is None:
             kind = self.ctx.media.describe(data)
             what = f"a binary file ({kind})" if kind else "a binary file"
-            hint = "Use a tool that understands its format."
-            raise WrongKind(f"`{path}` is {what} of {len(data):,} bytes.", hint=hint)
+            raise WrongKind(f"`{path}` is {what} of {len(data):,} bytes.", hint=_FORMAT)
         lines = split(found.text)
         facts = Part(path=path, view=found.kind, bytes=len(data), sha256=digest(data))
         rest = f" Left out: {found.left_out}." if found.left_out else ""
@@ -224,7 +225,8 @@ class Viewing:
         if len(data) > MEDIA_BYTES and not binary:
             return await self._large()
         if len(data) > MEDIA_BYTES:
-            raise TooLarge(f"`{self.target.path}` is a binary file over {MEDIA_BYTES >> 20} MB.")
+            message = f"`{self.target.path}` is a binary file over {MEDIA_BYTES >> 20} MB."
+            raise TooLarge(message, hint=_FORMAT)
         return await self._media(data)
 
     async def _large(self) -> Piece:

@@ -16,6 +16,12 @@ LISTED = _READ | syscalls.DIRECTORY
 ENTERED = (syscalls.PATH_ONLY or _READ) | syscalls.DIRECTORY
 """How a folder's handle is opened, and with it what is in the folder."""
 FOLDER = ENTERED | syscalls.NO_FOLLOW
+_NO_FILES = {
+    "folder": ("a folder", "Look into it with `list`."),
+    "link": ("a link", "Name what it points to."),
+}
+"""What can't be read like a file, and what to do instead."""
+_DEVICE = ("a pipe, a socket or a device", "Name a regular file.")
 
 
 class Folder:
@@ -234,5 +240,5 @@ def reopened(handle: int) -> tuple[os.stat_result, int | None]:
 
 def not_a_file(found: os.stat_result, name: str) -> WrongKind:
     """The refusal to read anything but a regular file."""
-    what = {"folder": "a folder", "link": "a link"}.get(kind_of(found.st_mode) or "")
-    return WrongKind(f"`{name}` is {what or 'a pipe, a socket or a device'}, not a file.")
+    what, hint = _NO_FILES.get(kind_of(found.st_mode) or "", _DEVICE)
+    return WrongKind(f"`{name}` is {what}, not a file.", hint=hint)

@@ -230,7 +230,7 @@ def _node(spot: Spot, path: str) -> Node | None:
         return None
     kind, mode = kind_of(spot.found.st_mode), stat.S_IMODE(spot.found.st_mode)
     if kind is None:
-        raise WrongKind(f"`{path}` is a pipe, a socket or a device.")
+        raise WrongKind(f"`{path}` is a pipe, a socket or a device.", hint="Use another path.")
     if kind == "folder":
         return Node("folder", mode=mode)
     if kind == "link":
@@ -247,7 +247,7 @@ def _node(spot: Spot, path: str) -> Node | None:
 
 def _read(fd: int, known: int, path: str, start: int, size: int | None) -> bytes:
     if start < 0 or (size is not None and size < 0):
-        raise InvalidInput("`start` and `size` can't be negative.")
+        raise InvalidInput("`start` and `size` can't be negative.", hint="Count from 0.")
     # A size of 0 may be a file that the system makes up as it is read.
     wanted = max(known - start, 0) if known else _MADE_UP_BYTES
     if size is not None:

@@ -86,13 +86,13 @@ class MemoryFiles:
     def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
         """The bytes of a regular file, or a part of them."""
         if start < 0 or (size is not None and size < 0):
-            raise InvalidInput("`start` and `size` can't be negative.")
+            raise InvalidInput("`start` and `size` can't be negative.", hint="Count from 0.")
         with self._lock:
             node = self._nodes.get(self._follow(_exact(path)))
         if node is None:
             raise _nothing(path)
         if node.kind != "file":
-            raise WrongKind(f"`{path}` is a folder, not a file.")
+            raise WrongKind(f"`{path}` is a folder, not a file.", hint="Look into it with `list`.")
         return node.data[start : None if size is None else start + size]
 
     def facts(self, path: str) -> FileFacts | None:
@@ -182,7 +182,8 @@ class MemoryFiles:
         real_parent = self._follow(parent)
         holder = self._nodes.get(real_parent)
         if holder is None or holder.kind != "folder":
-            raise NotFound(f"There is no folder `{parent}`; nothing was written.")
+            message = f"There is no folder `{parent}`; nothing was written."
+            raise NotFound(message, hint="Create it first.")
         real = f"{real_parent}/{name}" if real_parent else name
         now = self._nodes.get(real)
         if now and change.before and change.before.held:

@@ -19,11 +19,11 @@ from pydantic import BaseModel
 from handtools.core.approval import Approver, Reply
 from handtools.core.call import Call
 from handtools.core.callbacks import Callbacks
-from handtools.core.cancel import CancelToken
+from handtools.core.cancel import CancelToken, taken_back
 from handtools.core.changes import together
 from handtools.core.content import Text
 from handtools.core.context import Context
-from handtools.core.errors import Cancelled, Denied, HostError, TimedOut, ToolError, UnknownTool, UsageError
+from handtools.core.errors import Denied, HostError, TimedOut, ToolError, UnknownTool, UsageError
 from handtools.core.events import Progressed, Settled, Started
 from handtools.core.result import Fault, Result, Usage
 from handtools.core.tool import AnyTool
@@ -174,7 +174,7 @@ class Executor:
                 result = await self._guarded(call, files, cancel)
             except anyio.get_cancelled_exc_class():
                 with anyio.CancelScope(shield=True):
-                    result = _failed(Cancelled("The call was cancelled."))
+                    result = _failed(taken_back())
                     await self._settle(call, result, files, started, clock)
                 raise
             settled = await self._settle(call, result, files, started, clock)
@@ -200,7 +200,8 @@ class Executor:
                 finally:
                     unlink()
             cancel.check()
-            raise TimedOut(f"The call took longer than {seconds:g} s and was stopped.")
+            said = f"The call took longer than {seconds:g} s and was stopped."
+            raise TimedOut(said, hint="Do less in one call.")
         except Suspended as out:
             await to_thread.run_sync(
                 self.workspace.journal.calls.suspend, call, out.approval, files.gate.granted

@@ -306,7 +306,8 @@ def _kept(workspace: Workspace, touch: Touch, *, before: bool) -> Node | None:
     try:
         return workspace.journal.entries.node(touch.before if before else touch.after)
     except KeyError:
-        raise NotFound(f"The bytes of `{touch.path}` are no longer kept.") from None
+        message = f"The bytes of `{touch.path}` are no longer kept."
+        raise NotFound(message, hint="Write the file anew.") from None
 
 
 def _text(workspace: Workspace, touch: Touch, *, before: bool) -> str | None:

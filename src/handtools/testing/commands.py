@@ -125,7 +125,7 @@ class MemoryCommands:
     def _find(self, job_id: str, session: str) -> _Started:
         job = self._jobs.get(job_id)
         if job is None or job.call.session != session:
-            raise NotFound(f"There is no job `{job_id}`.")
+            raise NotFound(f"There is no job `{job_id}`.", hint="`action=list` names the jobs.")
         return job
 
     def _shown(self, name: str) -> Job:

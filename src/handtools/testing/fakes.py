@@ -71,7 +71,7 @@ class MemoryLocks:
         with anyio.move_on_after(max(timeout, 0.001)) as scope:
             await turn.__aenter__()
         if scope.cancelled_caught:
-            raise Busy(f"{', '.join(keys)} is held by another call.")
+            raise Busy(f"{', '.join(keys)} is held by another call.", hint="Try again when it is done.")
         try:
             yield
         finally:

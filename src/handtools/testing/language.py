@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 
 from handtools.core.changes import ChangeSet
 from handtools.core.errors import Unavailable
-from handtools.core.language import Answer, Asking, Diagnostic, Late, Question, Review, Speaker, Verdict
+from handtools.core.language import (
+    OTHERWISE,
+    Answer,
+    Asking,
+    Diagnostic,
+    Late,
+    Question,
+    Review,
+    Speaker,
+    Verdict,
+)
 from handtools.core.reviewing import delta
 
 Check = Callable[[str, str], Sequence[tuple[int, str]]]
@@ -74,7 +84,7 @@ class MemoryLanguage:
         """The answer to a kind of question."""
         self.private.append(tuple(private))
         if question.kind not in self.answers:
-            raise Unavailable(f"`{question.kind}` has no answer here.")
+            raise Unavailable(f"`{question.kind}` has no answer here.", hint=OTHERWISE)
         return self.answers[question.kind]
 
     def speakers(self) -> list[Speaker]:

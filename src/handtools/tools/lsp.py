@@ -6,7 +6,7 @@ from handtools.core import finding
 from handtools.core.changes import Change, ChangeSet
 from handtools.core.context import Context
 from handtools.core.errors import InvalidInput, NotFound, Unavailable
-from handtools.core.language import Answer, Asking, Diagnostic, Place, Question
+from handtools.core.language import OTHERWISE, Answer, Asking, Diagnostic, Place, Question
 from handtools.core.pointing import hits_of, spot
 from handtools.core.result import Result
 from handtools.core.reviewing import listed, unproved
@@ -91,22 +91,22 @@ async def _question(ctx: Context, params: LspParams) -> Question:
     kind = params.operation
     if not params.path:
         if kind not in {"workspace_symbols", "diagnostics"}:
-            raise InvalidInput(f"`{kind}` needs a `path`.")
+            raise InvalidInput(f"`{kind}` needs a `path`.", hint="Name the file in it.")
         return Question(kind=kind, path="", text=params.text or params.symbol)
     facts = await ctx.files.facts(params.path)
     if facts is None or facts.kind != "file":
         raise NotFound(f"There is no file `{params.path}`.", hint="Look for it with `find`.")
     if missing := ctx.language.missing(params.path):
-        raise Unavailable(missing)
+        raise Unavailable(missing, hint=OTHERWISE)
     text = params.text or (params.symbol if kind == "workspace_symbols" else "")
     if kind == "rename" and not text:
-        raise InvalidInput("`rename` needs the new name in `text`.")
+        raise InvalidInput("`rename` needs a `text`.", hint="Give the new name in it.")
     if kind in _WHOLE:
         if kind == "actions" and params.line is None:
-            raise InvalidInput("`actions` needs a `line`.")
+            raise InvalidInput("`actions` needs a `line`.", hint="Say whose actions you want.")
         return Question(kind=kind, path=params.path, line=params.line or 0, text=text)
     if not params.symbol:
-        raise InvalidInput(f"`{kind}` needs a `symbol`.")
+        raise InvalidInput(f"`{kind}` needs a `symbol`.", hint="Give the name as it stands in the file.")
     data = await ctx.files.read(params.path)
     place = await spot(ctx.syntax, params.path, data, params.symbol, params.line)
     return Question(kind=kind, path=params.path, line=place.line, column=place.column, text=text)

@@ -114,7 +114,7 @@ def _insert(draft: Draft, single: SingleEdit, where: str) -> None:
         raise InvalidInput(f"{where}`insert_line` replaces nothing.", hint="Leave out old_string.")
     total = lines.count(draft.body)
     if single.insert_line is None or single.insert_line > total + 1:
-        raise InvalidInput(f"{where}the file has {total} lines; insert_line may be 1 to {total + 1}.")
+        raise InvalidInput(f"{where}the file has {total} lines.", hint=f"Insert at 1 to {total + 1}.")
     draft.put(insert(draft.body, single.insert_line, single.new_string))
 
 

@@ -74,11 +74,12 @@ async def patch(ctx: Context, params: PatchParams) -> Result[PatchDetails]:
 
 def _read(params: PatchParams) -> list[FilePatch]:
     if len(params.patch) > MAX_CHARS:
-        raise TooLarge(f"The patch has {len(params.patch):,} characters; the limit is {MAX_CHARS:,}.")
+        message = f"The patch has {len(params.patch):,} characters; the limit is {MAX_CHARS:,}."
+        raise TooLarge(message, hint="Send it in parts.")
     try:
         files = parse(params.patch)
     except Malformed as failure:
-        raise InvalidInput(str(failure)) from failure
+        raise InvalidInput(str(failure), hint="Correct the patch and send it whole.") from failure
     if not params.reverse:
         return files
     silent = [file.path for file in files if file.action == "delete" and not file.hunks]

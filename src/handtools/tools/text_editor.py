@@ -23,6 +23,7 @@ LEVELS = 2
 AROUND_LINES = 4
 _UNSEEN = ("node_modules", "__pycache__")
 _HINTS = {"ambiguous": "Add text around it so that only one fits.", "empty": "To make a file, use create."}
+_BY_HAND = "View it, then use str_replace."
 
 
 class TextEditorParams(BaseModel):
@@ -93,7 +94,7 @@ async def _view(ctx: Context, params: TextEditorParams, most: int | None) -> Res
     facts = await ctx.files.facts(params.path)
     if facts is not None and facts.kind == "folder":
         if params.view_range is not None:
-            raise InvalidInput("`view_range` is for files; a folder has no lines.")
+            raise InvalidInput("`view_range` is for files; a folder has no lines.", hint="Leave it out.")
         rows = await _tree(ctx, params.path, facts, LEVELS)
         head = f"Files and folders up to {LEVELS} levels deep in {params.path}, hidden ones left out:"
         return Result("\n".join([head, params.path, *rows]), details)
@@ -125,17 +126,15 @@ def _range(given: list[int] | None, total: int) -> tuple[int, int]:
         return 1, total
     first, last = given
     if not 1 <= first <= max(total, 1):
-        raise InvalidInput(f"Invalid `view_range` {given}: its first line should be within [1, {total}].")
+        raise InvalidInput(f"Invalid `view_range` {given}.", hint=f"Begin in [1, {max(total, 1)}].")
     if last != -1 and not first <= last <= total:
-        raise InvalidInput(
-            f"Invalid `view_range` {given}: its last line should be -1 or in [{first}, {total}]."
-        )
+        raise InvalidInput(f"Invalid `view_range` {given}.", hint=f"End at -1 or in [{first}, {total}].")
     return first, total if last == -1 else last
 
 
 async def _create(ctx: Context, params: TextEditorParams) -> Result[TextEditorDetails]:
     if params.file_text is None:
-        raise InvalidInput("Parameter `file_text` is required for command: create")
+        raise InvalidInput("Parameter `file_text` is required for command: create.", hint="Send it too.")
     if await ctx.files.facts(params.path) is not None:
         message = f"File already exists at: {params.path}. `create` does not overwrite."
         raise AlreadyExists(message, hint="Use str_replace or insert.")
@@ -150,7 +149,7 @@ async def _edit(ctx: Context, params: TextEditorParams) -> Result[TextEditorDeta
 
 def _replace(draft: Draft, params: TextEditorParams) -> None:
     if params.old_str is None:
-        raise InvalidInput("Parameter `old_str` is required for command: str_replace")
+        raise InvalidInput("Parameter `old_str` is required for command: str_replace.", hint="Send it too.")
     outcome = replace_verbatim(draft.body, params.old_str, params.new_str or "")
     if isinstance(outcome, Refused):
         outcome = replace(outcome, hint=_HINTS.get(outcome.code, outcome.hint))
@@ -161,10 +160,11 @@ def _replace(draft: Draft, params: TextEditorParams) -> None:
 def _insert(draft: Draft, params: TextEditorParams) -> None:
     text = params.new_str if params.insert_text is None else params.insert_text
     if params.insert_line is None or text is None:
-        raise InvalidInput("Parameters `insert_line` and `insert_text` are required for command: insert")
+        message = "Parameters `insert_line` and `insert_text` are required for command: insert."
+        raise InvalidInput(message, hint="Send both.")
     total = lines.count(draft.body)
     if not 0 <= params.insert_line <= total:
-        raise InvalidInput(f"Invalid `insert_line` {params.insert_line}: it should be within [0, {total}].")
+        raise InvalidInput(f"Invalid `insert_line` {params.insert_line}.", hint=f"Stay in [0, {total}].")
     draft.put(insert(draft.body, params.insert_line + 1, text))
 
 
@@ -172,9 +172,9 @@ async def _undo_edit(ctx: Context, params: TextEditorParams) -> Result[TextEdito
     try:
         undone = await ctx.history.undo("path", params.path)
     except NothingToUndo:
-        raise NothingToUndo(f"No edit history found for {params.path}.") from None
+        raise NothingToUndo(f"No edit history found for {params.path}.", hint=_BY_HAND) from None
     if undone.conflicts:
-        raise Stale(f"{params.path} was not restored: {undone.conflicts[0].reason}")
+        raise Stale(f"{params.path} was not restored: {undone.conflicts[0].reason}", hint=_BY_HAND)
     details = TextEditorDetails(command=params.command, path=params.path)
     return Result(f"Last edit to {params.path} undone.", details)
 

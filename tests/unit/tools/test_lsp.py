@@ -202,7 +202,7 @@ async def test_what_an_operation_needs_is_said():
     for args, said in (
         ({"operation": "hover"}, "needs a `path`"),
         ({"operation": "hover", "path": "a.py"}, "needs a `symbol`"),
-        ({"operation": "rename", "path": "a.py", "symbol": "total"}, "new name in `text`"),
+        ({"operation": "rename", "path": "a.py", "symbol": "total"}, "needs a `text`"),
         ({"operation": "actions", "path": "a.py"}, "needs a `line`"),
     ):
         assert said in (await tools.call("lsp", args)).text

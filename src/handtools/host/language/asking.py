@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from handtools.core.errors import NoMatch, NotFound, Unavailable
-from handtools.core.language import Answer, Asking, Place, Question
+from handtools.core.language import OTHERWISE, Answer, Asking, Place, Question
 from handtools.host.language.client import Client, Document, Lost, Refused, Silent
 from handtools.host.language.depending import dependents
 from handtools.host.language.edits import rewritten
@@ -36,6 +36,7 @@ _KINDS = (
     "null", "enum member", "struct", "event", "operator", "type parameter",
 )  # fmt: skip
 _WAIT = 0.1
+_BY_HAND = "Nothing was changed; edit the files instead."
 
 
 @dataclass(slots=True)
@@ -64,7 +65,8 @@ class Asker:
         except Lost as failure:
             raise Unavailable(f"{self.seat.name} ended: {failure}.", hint="Call again.") from failure
         except Refused as failure:
-            raise NoMatch(f"{self.seat.name} refused: {failure}.") from failure
+            hint = "Check the symbol, or use `grep`."
+            raise NoMatch(f"{self.seat.name} refused: {failure}.", hint=hint) from failure
 
     async def _answer(self, client: Client, question: Question) -> Answer:
         name = client.server.name
@@ -72,7 +74,7 @@ class Asker:
             return await self._diagnosed(client, question.path)
         capability, method = _METHODS[question.kind]
         if not client.offers(capability, method):
-            raise Unavailable(f"{name} can't tell {question.kind.replace('_', ' ')}.")
+            raise Unavailable(f"{name} can't tell {question.kind.replace('_', ' ')}.", hint=OTHERWISE)
         if question.kind == "workspace_symbols":
             found = await self._request(client, method, {"query": question.text})
             return Answer(server=name, places=tuple(self._symbols(found or ())))
@@ -107,7 +109,7 @@ class Asker:
     def _told(self, client: Client, path: str) -> Document:
         text = text_of(self.texts.read(path))
         if text is None:
-            raise NotFound(f"`{path}` is no text file that a server can look at.")
+            raise NotFound(f"`{path}` is no text file that a server can look at.", hint="Name another.")
         uri = self.texts.uri(path)
         stamp = self.texts.stamp(path)
         if stamp is not None:
@@ -226,11 +228,11 @@ class Asker:
         edit = await self._request(client, "textDocument/rename", {**here, "newName": question.text})
         files = rewritten(edit or {}, self.texts)
         if not files:
-            raise NoMatch(f"{client.server.name} can't rename `{old}` there.")
+            raise NoMatch(f"{client.server.name} can't rename `{old}` there.", hint=_BY_HAND)
         if home is not None and home.path not in {file.path for file in files}:
             raise NoMatch(
                 f"{client.server.name} would rename `{old}` but not its definition in `{home.path}`.",
-                hint="Nothing was changed; edit the files instead.",
+                hint=_BY_HAND,
             )
         covered = {file.path for file in files}
         left = [path for path in await self._users(client, old) if path not in covered]

@@ -9,7 +9,7 @@ from typing import Any
 
 from handtools.core.changes import Change, ChangeSet
 from handtools.core.errors import Unavailable
-from handtools.core.language import Answer, Late, Question, Review, Verdict
+from handtools.core.language import OTHERWISE, Answer, Late, Question, Review, Verdict
 from handtools.host.commands.launching import Runner
 from handtools.host.language.asking import Asker
 from handtools.host.language.client import Client
@@ -157,7 +157,7 @@ class Desk:
         if not question.path:
             return await self._ask_project(question)
         if why := self._finder.missing(question.path):
-            raise Unavailable(why)
+            raise Unavailable(why, hint=OTHERWISE)
         spoken = self._finder.spoken(question.path)
         answers = [await self._asked(each, question, private) for each in spoken]
         return answers[0] if question.kind != "diagnostics" else _joined(answers)

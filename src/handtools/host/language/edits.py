@@ -90,7 +90,8 @@ def _applied(path: str, data: bytes, edits: Iterable[Message]) -> bytes:
     try:
         return source.encode("".join(parts))
     except Unencodable as failure:
-        raise Stale(f"`{path}` can't hold what the server would write: {failure}.") from failure
+        message = f"`{path}` can't hold what the server would write: {failure}."
+        raise Stale(message, hint="Save it as UTF-8 first.") from failure
 
 
 def _piece(edit: Message, rows: list[str], starts: list[int]) -> _Piece:

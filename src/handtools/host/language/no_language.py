@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from handtools.core.changes import ChangeSet
 from handtools.core.errors import Unavailable
-from handtools.core.language import Answer, Late, Question, Review, Speaker
+from handtools.core.language import OTHERWISE, Answer, Late, Question, Review, Speaker
 
 
 class NoLanguage:
@@ -39,7 +39,7 @@ class NoLanguage:
 
     async def ask(self, question: Question, *, private: Sequence[str]) -> Answer:
         """Refused."""
-        raise Unavailable(self._reason)
+        raise Unavailable(self._reason, hint=OTHERWISE)
 
     def speakers(self) -> list[Speaker]:
         """None."""

@@ -84,5 +84,6 @@ class _Bounded(io.BufferedIOBase):
         found = self._stream.read(size)
         self._left -= len(found)
         if self._left < 0:
-            raise TooLarge(f"The archive unpacks to more than {UNPACKED_BYTES >> 20} MB.")
+            message = f"The archive unpacks to more than {UNPACKED_BYTES >> 20} MB."
+            raise TooLarge(message, hint="List it with a command.")
         return found

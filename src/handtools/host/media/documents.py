@@ -7,6 +7,7 @@ from handtools.core.content import Image
 from handtools.core.errors import InvalidInput, WrongKind
 from handtools.core.media import Preview, Wish
 from handtools.host.media.images import LONG_EDGE, encoded
+from handtools.host.media.kinds import UNREADABLE
 from handtools.text.counting import counted
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def preview(path: str, data: bytes, wish: Wish) -> Preview:
             document = pypdfium2.PdfDocument(data)
         except pypdfium2.PdfiumError as error:
             reason = str(error).rstrip(".")
-            raise WrongKind(f"`{path}` looks like a PDF but can't be read: {reason}.") from error
+            message = f"`{path}` looks like a PDF but can't be read: {reason}."
+            raise WrongKind(message, hint=UNREADABLE) from error
         try:
             return _shown(document, wish)
         finally:
@@ -56,7 +58,8 @@ def _range(wish: Wish, total: int, most: int) -> tuple[int, int]:
     first = wish.first or 1
     first = max(total + first + 1, 1) if first < 0 else first
     if first > max(total, 1):
-        raise InvalidInput(f"The PDF has {counted(total, 'page')}; page {first} is past its end.")
+        message = f"The PDF has {counted(total, 'page')}; page {first} is past its end."
+        raise InvalidInput(message, hint="Ask for earlier `pages`.")
     last = total if wish.last is None else min(wish.last, total)
     return first, min(last, first + most - 1)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from handtools.core.content import Image
 from handtools.core.errors import TooLarge, WrongKind
 from handtools.core.media import Preview
+from handtools.host.media.kinds import UNREADABLE
 
 if TYPE_CHECKING:
     from PIL import Image as Pictures
@@ -17,6 +18,7 @@ IMAGE_BYTES = 3_700_000
 MOST_PIXELS = 100_000_000
 _AS_IT_IS = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 _ORIENTATION = 0x0112
+_SMALLER = "Read a smaller copy of it."
 
 
 def preview(path: str, data: bytes) -> Preview:
@@ -28,7 +30,8 @@ def preview(path: str, data: bytes) -> Preview:
         with Pictures.open(io.BytesIO(data)) as picture:
             width, height, shape = *picture.size, picture.format or "image"
             if width * height > MOST_PIXELS:
-                raise TooLarge(f"`{path}` has {width} x {height} pixels; the limit is {MOST_PIXELS:,}.")
+                message = f"`{path}` has {width} x {height} pixels; the limit is {MOST_PIXELS:,}."
+                raise TooLarge(message, hint=_SMALLER)
             turned = picture.getexif().get(_ORIENTATION, 1) != 1
             small = max(width, height) <= LONG_EDGE and len(data) <= IMAGE_BYTES
             title = f"{shape} image, {width} x {height} pixels"
@@ -36,9 +39,11 @@ def preview(path: str, data: bytes) -> Preview:
                 return Preview(kind="image", title=title, images=(Image(data, _AS_IT_IS[shape]),))
             image, shown = encoded(picture)
     except Pictures.DecompressionBombError as error:
-        raise TooLarge(f"`{path}` has too many pixels; the limit is {MOST_PIXELS:,}.") from error
+        message = f"`{path}` has too many pixels; the limit is {MOST_PIXELS:,}."
+        raise TooLarge(message, hint=_SMALLER) from error
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
-        raise WrongKind(f"`{path}` looks like an image but can't be read: {error}.") from error
+        message = f"`{path}` looks like an image but can't be read: {error}."
+        raise WrongKind(message, hint=UNREADABLE) from error
     note = "" if shown == (width, height) else f", shown at {shown[0]} x {shown[1]}"
     return Preview(kind="image", title=title + note, images=(image,))
 

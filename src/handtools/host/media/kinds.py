@@ -4,6 +4,8 @@ from importlib.util import find_spec
 
 from handtools.core.media import MediaKind
 
+UNREADABLE = "Open it with another program, or get a new copy."
+"""The next step where a file is not what its first bytes promise."""
 # Checked in this order; the first that fits decides.
 _STARTS: tuple[tuple[bytes, MediaKind], ...] = (
     (b"\x89PNG\r\n\x1a\n", "image"),

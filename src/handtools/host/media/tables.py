@@ -11,6 +11,7 @@ from typing import Any
 
 from handtools.core.errors import WrongKind
 from handtools.core.media import Preview
+from handtools.host.media.kinds import UNREADABLE
 from handtools.text.counting import counted
 from handtools.text.encoding import decode
 
@@ -65,7 +66,8 @@ def _database(path: str, data: bytes) -> Preview:
             tables = connection.execute(query).fetchall()
             shown = [_table(connection, name, sql) for name, sql in tables[:MOST_TABLES]]
         except sqlite3.Error as error:
-            raise WrongKind(f"`{path}` can't be read as a SQLite database: {error}.") from error
+            message = f"`{path}` can't be read as a SQLite database: {error}."
+            raise WrongKind(message, hint=UNREADABLE) from error
     more = len(tables) - MOST_TABLES
     left_out = [f"{more} more tables"] * (more > 0)
     left_out += [f"rows after the first {ROWS} of each"] * any(count > ROWS for _, count in shown)
@@ -98,7 +100,7 @@ def _parquet(path: str, data: bytes) -> Preview:
         file = ParquetFile(BufferReader(data))
         first = next(file.iter_batches(batch_size=ROWS), None)
     except (ArrowException, OSError) as error:
-        raise WrongKind(f"`{path}` can't be read as Parquet: {error}.") from error
+        raise WrongKind(f"`{path}` can't be read as Parquet: {error}.", hint=UNREADABLE) from error
     schema = file.schema_arrow
     rows = [list(row.values()) for row in first.to_pylist()] if first is not None else []
     count = file.metadata.num_rows
