@@ -6,7 +6,8 @@ import typer
 
 from handtools.cli import options
 from handtools.cli.arguments import arguments
-from handtools.cli.card import ask, interactive
+from handtools.cli.card import ask
+from handtools.cli.keyboard import interactive
 from handtools.cli.opening import Record, toolbox_at
 from handtools.cli.outcome import exit_code, present
 from handtools.cli.screen import remark

@@ -1,9 +1,8 @@
 """The approval card: what is about to happen, and a question that one key answers."""
 
-import sys
 from typing import TYPE_CHECKING
 
-from handtools.cli.keyboard import typed_line
+from handtools.cli.keyboard import answered
 from handtools.cli.screen import err, one_line, painted, visible
 from handtools.core.approval import Approval, Remember, Reply
 
@@ -14,11 +13,6 @@ CARD_LINES = 40
 REMEMBERED: dict[str, Remember] = {"o": "once", "s": "session", "p": "project"}
 
 
-def interactive() -> bool:
-    """Whether there is a person to show a card to."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
 def ask(approval: Approval, more: str) -> Reply | None:
     """Put the question; None when the person leaves it open. `more` says how to see a clipped preview."""
     console = err()
@@ -26,14 +20,14 @@ def ask(approval: Approval, more: str) -> Reply | None:
     console.print(f'  o  once\n  s  for this session   ("{one_line(approval.remembered)}")')
     console.print("  p  for this project\n  n  no\n  ↵  decide later")
     while True:
-        answer = _answer(console, "Allow? [o/s/p/n] ")
+        answer = answered(console, "Allow? [o/s/p/n] ")
         if not answer:
             return None
         key = answer[0].lower()
         if key in REMEMBERED:
             return Reply(allow=True, remember=REMEMBERED[key])
         if key == "n":
-            return Reply(allow=False, message=_answer(console, "What to do instead (may stay empty): "))
+            return Reply(allow=False, message=answered(console, "What to do instead (may stay empty): "))
 
 
 def show_card(console: "Console", approval: Approval, more: str) -> None:
@@ -50,13 +44,3 @@ def show_card(console: "Console", approval: Approval, more: str) -> None:
         asked.append(f"\nagent: {visible(approval.agent)}", "dim")
     title = Text(one_line(approval.title, 100), "bold")
     console.print(Panel(body + asked, title=title, title_align="left", border_style="yellow", expand=False))
-
-
-def _answer(console: "Console", question: str) -> str:
-    """One line; empty when the input ends or the person presses Ctrl-C."""
-    try:
-        console.print(question, end="")
-        return typed_line().strip()
-    except (EOFError, KeyboardInterrupt):
-        console.print()
-        return ""

@@ -1,4 +1,4 @@
-"""The keyboard: a line that a person types, or Ctrl-C, whichever comes first."""
+"""The keyboard: what a person answers, or Ctrl-C, whichever comes first."""
 
 import os
 import select
@@ -6,9 +6,28 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
-def typed_line() -> str:
+def interactive() -> bool:
+    """Whether there is a person who sees a question and can answer it."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def answered(console: "Console", question: str) -> str:
+    """One line; empty when the input ends or the person presses Ctrl-C."""
+    try:
+        console.print(question, end="", soft_wrap=True)
+        return _typed_line().strip()
+    except (EOFError, KeyboardInterrupt):
+        console.print()
+        return ""
+
+
+def _typed_line() -> str:
     """One line, without its end; `EOFError` when the input ends, `KeyboardInterrupt` on Ctrl-C.
 
     A Ctrl-C in the instant before `input` begins to read would be noticed only after the next key. So both are

@@ -1,15 +1,15 @@
 """`handtools versions` and `forget`: what is kept of a file, and letting go of it."""
 
-import sys
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from handtools.cli import options
+from handtools.cli.keyboard import answered, interactive
 from handtools.cli.log import moment
 from handtools.cli.opening import record_at
-from handtools.cli.screen import Stopped, one_line, out, print_json, remark, table
+from handtools.cli.screen import Stopped, err, one_line, out, print_json, remark, table, visible
 
 PathName = Annotated[str, typer.Argument(metavar="PATH", help="A file of the workspace.")]
 
@@ -62,7 +62,9 @@ def forget(
 
 
 def _confirmed(path: str) -> bool:
-    if not sys.stdin.isatty():
+    if not interactive():
         return False
-    question = f"Forget every kept version of {path}? Its changes can't be undone afterwards."
-    return typer.confirm(question, err=True)
+    question = (
+        f"Forget every kept version of {visible(path)}? Its changes can't be undone afterwards. [y/N] "
+    )
+    return answered(err(), question).lower() in {"y", "yes"}

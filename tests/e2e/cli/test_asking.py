@@ -1,4 +1,4 @@
-"""The approval card, answered by a person at a terminal."""
+"""Questions, answered by a person at a terminal: the approval card, and what `forget` asks."""
 
 import os
 import select
@@ -12,11 +12,10 @@ from tests.e2e.cli.conftest import HANDTOOLS
 pty = pytest.importorskip("pty", reason="machine: no pseudo-terminals here")
 
 QUESTION = "Allow?"
+FORGETTING = "[y/N]"
 PATIENCE = 60
 INTERRUPTED = """
 import ctypes, functools, io, signal, sys
-from handtools.cli.card import ask
-from handtools.core.approval import Approval
 
 class Keyboard(io.TextIOWrapper):
     pass
@@ -25,8 +24,19 @@ class Keyboard(io.TextIOWrapper):
 # where no line of Python is there to notice it.
 sys.stdin = Keyboard(open(0, "rb", closefd=False))
 sys.stdin.fileno = functools.partial(ctypes.CDLL(None)["raise"], signal.SIGINT.value)
+"""
+CARD = """
+from handtools.cli.card import ask
+from handtools.core.approval import Approval
+
 approval = Approval(call_id="a", title="t", preview="", rule="", fingerprint="", remembered="")
 sys.exit(5 if ask(approval, "") is None else 6)
+"""
+FORGET = """
+from handtools.cli.main import main
+
+sys.argv = ["handtools", "forget", "a.txt"]
+main()
 """
 
 
@@ -94,14 +104,39 @@ def test_leaving_it_open_keeps_the_call_pending(shell, key):
     assert len(shell.run("pending", "--json").rows) == 1
 
 
-def test_ctrl_c_in_the_instant_before_the_keyboard_is_waited_for_is_not_lost(shell):
+@pytest.mark.parametrize(
+    ("asking", "ended", "said"),
+    [(CARD, 5, QUESTION), (FORGET, 1, "Nothing was forgotten")],
+    ids=["card", "forget"],
+)
+def test_ctrl_c_in_the_instant_before_the_keyboard_is_waited_for_is_not_lost(shell, asking, ended, said):
+    shell.write("a.txt", "one")
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execve(
-            sys.executable, [sys.executable, "-c", INTERRUPTED], shell.environment | {"TERM": "xterm"}
-        )
+        os.chdir(shell.folder)
+        words = [sys.executable, "-c", INTERRUPTED + asking]
+        os.execve(sys.executable, words, shell.environment | {"TERM": "xterm"})
     code, seen = typed(pid, terminal, [])
-    assert code == 5, seen
+    assert code == ended, seen
+    assert said in seen
+    assert shell.run("versions", "a.txt").code == 0
+
+
+@pytest.mark.parametrize(("answer", "yes"), [("y", True), ("Yes", True), ("n", False), ("", False)])
+def test_only_a_yes_forgets(shell, answer, yes):
+    shell.write("a.txt", "one")
+    code, _ = at_terminal(shell, "forget", "a.txt", answers=[(FORGETTING, f"{answer}\n")])
+    assert (code == 0) is yes
+    assert bool(shell.run("versions", "a.txt", "--json").rows) is not yes
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["ctrl-c", "ctrl-d"])
+def test_leaving_the_question_forgets_nothing_and_says_how(shell, key):
+    shell.write("a.txt", "one")
+    code, seen = at_terminal(shell, "forget", "a.txt", answers=[(FORGETTING, key)])
+    assert (code, len(shell.run("versions", "a.txt", "--json").rows)) == (1, 1)
+    assert "Nothing was forgotten" in seen
+    assert "--yes" in seen
 
 
 def test_a_key_that_means_nothing_is_asked_again(shell):
