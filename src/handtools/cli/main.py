@@ -24,7 +24,7 @@ from handtools.cli.tools import tools
 from handtools.cli.undo import redo, undo
 from handtools.cli.versions import forget, versions
 from handtools.cli.why import why
-from handtools.core.errors import HandtoolsError, ToolError
+from handtools.core.errors import HandtoolsError, ToolError, UsageError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     *(log, show, diff, versions),
@@ -90,6 +90,8 @@ def _told(failure: HandtoolsError) -> tuple[str, str]:
         return failure.message, failure.hint or "`handtools --help` lists the commands."
     if isinstance(failure, Stopped):
         return str(failure), failure.step
+    if isinstance(failure, UsageError):
+        return str(failure), "Correct that, then run the command again."
     return str(failure), "`handtools doctor` looks at this machine."
 
 
