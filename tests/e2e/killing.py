@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Collection
 from pathlib import Path
 
 import anyio
@@ -20,6 +21,7 @@ from handtools.toolbox import CODING
 from tests.e2e.patch_making import Tree, lay
 
 FILES = 40
+BEFORE, AFTER = ("c_call",), ("c_return", "c_exception")
 
 
 def trees() -> tuple[Tree, Tree, str]:
@@ -63,11 +65,11 @@ def tree(folder: Path) -> Tree:
 class Killer:
     """Counts the system calls of this process and ends it at one of them."""
 
-    def __init__(self, at: int, event: str) -> None:
-        self.at, self.event, self.count = at, event, 0
+    def __init__(self, at: int, events: Collection[str]) -> None:
+        self.at, self.events, self.count = at, events, 0
 
     def __call__(self, frame: object, event: str, function: object) -> None:
-        if event == self.event and getattr(function, "__module__", "") == "posix":
+        if event in self.events and getattr(function, "__module__", "") == "posix":
             self.count += 1
             if self.count == self.at:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -123,11 +125,11 @@ def main() -> None:
     folder, points = Path(sys.argv[1]), int(sys.argv[2])
     before, after, patch = trees()
     lay(before, folder / "dry" / "work")
-    calls = int(child(lambda: str(writer(folder / "dry", patch, Killer(0, "c_call")))))
+    calls = int(child(lambda: str(writer(folder / "dry", patch, Killer(0, BEFORE)))))
     for point in range(points):
         here = folder / str(point)
         lay(before, here / "work")
-        killer = Killer(1 + point * (calls - 1) // max(points - 1, 1), ("c_call", "c_return")[point % 2])
+        killer = Killer(1 + point * (calls - 1) // max(points - 1, 1), (BEFORE, AFTER)[point % 2])
         killed = child(lambda: str(writer(here, patch, killer))) == b""  # noqa: B023
         said = child(lambda: anyio.run(verdict, here, before, after)).decode()  # noqa: B023
         print(json.dumps({"at": killer.at, "of": calls, "killed": killed, "verdict": said}), flush=True)
