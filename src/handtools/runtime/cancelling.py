@@ -28,8 +28,7 @@ def only_the_callers() -> Iterator[None]:
 def _cancellations() -> int:
     try:
         task = asyncio.current_task()
-    except (
-        RuntimeError
-    ):  # another event loop than asyncio's: it raises its cancellations itself, and no one else can
+    except RuntimeError:
+        # Another event loop than asyncio's: it raises its cancellations itself, and no one else can.
         return 0
     return task.cancelling() if task else 0
