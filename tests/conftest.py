@@ -1,12 +1,16 @@
 """What all tests share: profiles, one async backend, and no silent skips in CI."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 # Tests that are not about language servers start none, whatever is installed; children inherit this.
 os.environ["HANDTOOLS_LANGUAGE"] = "off"
+# A shell that starts us in the background has Ctrl-C ignored, and children would inherit that, too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 MACHINE = "machine: "
 """A skip whose reason begins so is about the machine (another system, not root), and is allowed in CI."""
