@@ -9,8 +9,9 @@ from handtools import Call, Change
 from handtools.core.changes import Node
 from handtools.runtime.journal import Journal
 from handtools.runtime.journal.blobs import COMPRESS_BYTES
-from handtools.runtime.journal.splices import Splice, shared_ends
+from handtools.runtime.journal.splices import Splice
 from handtools.testing.fakes import MemoryFiles, MemoryStore
+from handtools.text.comparing import common_ends
 
 few = st.binary(max_size=40) | st.text("ab", max_size=40).map(str.encode)
 filling = bytes(range(32, 127)) * (COMPRESS_BYTES // 60)
@@ -20,7 +21,7 @@ versions = st.lists(st.tuples(st.integers(0, 500), st.integers(0, 60), few), min
 @given(few, few, few, few)
 def test_shared_ends_are_equal_and_as_long_as_can_be(start: bytes, one: bytes, other: bytes, end: bytes):
     a, b = start * 400 + one + end * 400, start * 400 + other + end * 400
-    head, tail = shared_ends(a, b)
+    head, tail = common_ends(a, b)
     least = min(len(a), len(b))
     assert a[:head] == b[:head] and a[len(a) - tail :] == b[len(b) - tail :]
     assert head == least or a[head] != b[head]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from handtools.text import lines
 from handtools.text.aligning import Edit, align
+from handtools.text.comparing import common_prefix, common_suffix
 from handtools.text.sliding import slide
 from handtools.text.splicing import Spliced
 
@@ -27,8 +28,6 @@ _QUOTED |= {"\r": "\\r", '"': '\\"', "\\": "\\\\"}
 _ODD = re.compile(r'[\x00-\x1f"\\\x7f]')
 # How far around a change its lines may be moved to a more readable place.
 _MARGIN_LINES = 100
-# Pieces of this size stay in the processor's cache; comparing whole texts at once does not.
-_LARGEST_STEP = 1 << 16
 
 
 class Same(NamedTuple):
@@ -97,7 +96,7 @@ def first_changed_line(before: str, after: str | Spliced, *, same: Same = _NOTHI
     """
     if before == after:
         return None
-    offset = _common_prefix(before, after, same.head)
+    offset = common_prefix(before, after, same.head)
     if same.feeds is not None and offset < len(after) and before.find("\r", 0, offset) < 0:
         return same.feeds + before.count("\n", same.head, offset) + 1
     text = after if isinstance(after, str) else after.whole
@@ -113,7 +112,7 @@ def trim_indent(diff: str) -> str:
     if not filled:
         return diff
     low, high = min(filled), max(filled)
-    shared = low[: _common_prefix(low, high)]
+    shared = low[: common_prefix(low, high)]
     depth = len(shared) - len(shared.lstrip(" \t"))
     if depth:
         for index in content:
@@ -234,13 +233,13 @@ def changed_rows(before: str, after: str | Spliced, margin: int = 0, same: Same 
 
     Comparing the texts before they are split keeps a small edit of a large file cheap.
     """
-    start = before.rfind("\n", 0, _common_prefix(before, after, same.head)) + 1
+    start = before.rfind("\n", 0, common_prefix(before, after, same.head)) + 1
     for _ in range(margin):
         if not start:
             break
         start = before.rfind("\n", 0, start - 1) + 1
     room = min(len(before), len(after)) - start
-    end = before.find("\n", len(before) - min(_common_suffix(before, after, same.tail), room)) + 1
+    end = before.find("\n", len(before) - min(common_suffix(before, after, same.tail), room)) + 1
     for _ in range(margin):
         if not end:
             break
@@ -270,40 +269,3 @@ def _rows(text: str) -> list[str]:
     if last:
         rows.append(last)
     return rows
-
-
-def _common_prefix(a: str, b: str | Spliced, known: int = 0) -> int:
-    """Give the length of the common prefix, of which `known` characters need no look."""
-    at, most = min(known, len(a), len(b)), min(len(a), len(b))
-    step = 64
-    while at < most:
-        end = min(at + step, most)
-        if a[at:end] != b[at:end]:
-            return at + _equal(a[at:end], b[at:end])
-        at, step = end, min(2 * step, _LARGEST_STEP)
-    return most
-
-
-def _common_suffix(a: str, b: str | Spliced, known: int = 0) -> int:
-    """Give the length of the common suffix, of which `known` characters need no look."""
-    at, most = min(known, len(a), len(b)), min(len(a), len(b))
-    step = 64
-    while at < most:
-        end = min(at + step, most)
-        tail_a, tail_b = a[len(a) - end : len(a) - at], b[len(b) - end : len(b) - at]
-        if tail_a != tail_b:
-            return at + _equal(tail_a[::-1], tail_b[::-1])
-        at, step = end, min(2 * step, _LARGEST_STEP)
-    return most
-
-
-def _equal(a: str, b: str) -> int:
-    """Give the length of the common prefix of two texts that differ, by bisection."""
-    low, high = 0, len(a)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle
-    return low

@@ -13,7 +13,8 @@ import zstandard
 from handtools.core.changes import Change, Node
 from handtools.core.errors import HostError
 from handtools.core.ports import Store
-from handtools.runtime.journal.splices import SPLICE_BYTES, Splice, shared_ends
+from handtools.runtime.journal.splices import SPLICE_BYTES, Splice
+from handtools.text.comparing import common_ends
 
 INLINE_BYTES = 1 << 20
 COMPRESS_BYTES = 256
@@ -95,7 +96,7 @@ class Blobs:
         """The bytes as what they have between the ends of others; None where that is not much less."""
         if near is None or near.held or near.kind != "file" or len(data) < COMPRESS_BYTES:
             return None
-        base, (head, tail) = near.digest, shared_ends(near.data, data)
+        base, (head, tail) = near.digest, common_ends(near.data, data)
         row = connection.execute(f"SELECT bytes, {_HEADER} FROM blobs WHERE digest = ?", (base,)).fetchone()
         if row is None or row[1] is None:
             return None

@@ -67,15 +67,3 @@ def offsets(text: str, needle: str, *, most: int) -> list[int]:
         found.append(at)
         at = text.find(needle, at + 1)
     return found
-
-
-def common_start(one: str, other: str) -> int:
-    """How many characters both begin with, by bisection over fast comparisons."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one.startswith(other[low:middle], low):
-            low = middle
-        else:
-            high = middle - 1
-    return low

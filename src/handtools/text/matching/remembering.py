@@ -1,10 +1,11 @@
 """Remembering: an edit of the text as it was last read, brought to the text as it is now."""
 
 from handtools.text import lines, merging
+from handtools.text.comparing import common_ends
 from handtools.text.diffing import Edit, opcodes
 from handtools.text.matching import refusing
 from handtools.text.matching.outcomes import Applied, Refused, Span
-from handtools.text.matching.pages import Page, common_start, offsets
+from handtools.text.matching.pages import Page, offsets
 from handtools.text.matching.scripting import slides
 from handtools.text.splicing import Spliced
 
@@ -64,7 +65,5 @@ def _zone(base: list[str], other: list[str], edit: Edit) -> tuple[int, int]:
 
 def _changed(before: str, after: str) -> Span:
     """The least part of `before` outside which both are the same."""
-    start = common_start(before, after)
-    most = min(len(before), len(after)) - start
-    tail = common_start(before[len(before) - most :][::-1], after[len(after) - most :][::-1])
-    return Span(start, len(before) - tail)
+    head, tail = common_ends(before, after)
+    return Span(head, len(before) - tail)
