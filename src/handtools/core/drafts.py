@@ -202,10 +202,7 @@ class Desk:
     async def open(self, path: str) -> Draft:
         """The file as earlier steps left it."""
         key = await self._key(path)
-        if key in self.removed:
-            raise NotFound(
-                f"`{path}` is removed earlier in the same call.", hint="Leave one of the two out."
-            )
+        self._refuse_removed(path, key)
         if key not in self.drafts:
             self.drafts[key] = await Draft.read(self.files, key)
         return self.drafts[key]
@@ -225,10 +222,7 @@ class Desk:
         """Take a file away."""
         self._refuse_link(path)
         key = await self._key(path)
-        if key in self.removed:
-            raise NotFound(
-                f"`{path}` is removed earlier in the same call.", hint="Leave one of the two out."
-            )
+        self._refuse_removed(path, key)
         draft = self.drafts.pop(key, None) or await Draft.read(self.files, key, text_only=False)
         if draft.before is None:
             raise InvalidInput(f"`{path}` is made and removed in the same call.", hint="Leave both out.")
@@ -259,6 +253,11 @@ class Desk:
         """All of it as one unified diff."""
         gone = (displayed(unified(path, draft.source.body, None)) for path, draft in self.removed.items())
         return "".join([*(draft.diff() for draft in self.drafts.values()), *gone])
+
+    def _refuse_removed(self, path: str, key: str) -> None:
+        if key in self.removed:
+            message = f"`{path}` is removed earlier in the same call."
+            raise NotFound(message, hint="Leave one of the two out.")
 
     def _refuse_link(self, path: str) -> None:
         """Not what a link leads to: who names the link means the link."""

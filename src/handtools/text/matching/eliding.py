@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from handtools.text.matching.folding import OPENERS, indent, is_blank
 from handtools.text.matching.guarding import is_elision
+from handtools.text.matching.indenting import columns
 from handtools.text.matching.pages import Page
 from handtools.text.matching.tiers import Match
 
 MOST_PIECES = 12
 MOST_INNER_LINES = 2000
-_TAB_STOP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def _is_inner(line: str, least: int) -> bool:
 
 
 def _depth(line: str) -> int:
-    return len(indent(line).expandtabs(_TAB_STOP))
+    return columns(indent(line))
 
 
 def _cut(text: str) -> tuple[list[str], list[str]]:

@@ -28,7 +28,7 @@ class Indents:
         self._loses_margin = bool(pairs) and pairs[0][0] == "" != pairs[0][1] and "" not in self._known
         self._step = step(argument_lines)
         self._steps = steps(file_lines)
-        self._unit = step(file_lines)
+        self._unit = _commonest(self._steps, file_lines)
 
     def of(self, wanted: str) -> str:
         """The file's indentation for `wanted`."""
@@ -78,8 +78,8 @@ class Indents:
         unit = len(self._unit or " ")
         width = len(wanted) * len(theirs) / len(mine)
         if len(mine) % 2 or len(theirs) / len(mine) not in _WIDTH_RATIOS:
-            steps = unit * len(mine) / len(theirs) in _WIDTHS
-            return width % unit == 0 and (steps or len(theirs) % unit == 0 != len(moved) % unit)
+            usual = unit * len(mine) / len(theirs) in _WIDTHS
+            return width % unit == 0 and (usual or len(theirs) % unit == 0 != len(moved) % unit)
         # Only a width that the file keeps, here and in the line as moved, and keeps alone, speaks against another.
         kept = len(theirs) % unit == len(moved) % unit == 0
         known = " " * round(abs(width - len(theirs))) in self._steps
@@ -99,7 +99,7 @@ def _function(pairs: list[tuple[str, str]]) -> dict[str, str]:
     for mine, theirs in pairs:
         if known.setdefault(mine, theirs) != theirs:
             raise Unclear("indent_conflict", "These lines stand at other relative depths in the file.")
-    ordered = sorted(known, key=_columns)
+    ordered = sorted(known, key=columns)
     if not _is_shift(known) and any(
         _order(a, b) != _order(known[a], known[b]) for a, b in pairwise(ordered)
     ):
@@ -109,7 +109,7 @@ def _function(pairs: list[tuple[str, str]]) -> dict[str, str]:
 
 def _order(one: str, other: str) -> int:
     """Which of two indentations is deeper."""
-    return (_columns(one) > _columns(other)) - (_columns(one) < _columns(other))
+    return (columns(one) > columns(other)) - (columns(one) < columns(other))
 
 
 def _agrees(pair: tuple[str, str], others: list[tuple[str, str]]) -> bool:
@@ -165,9 +165,9 @@ def _recounted(known: dict[str, str], wanted: str, step: str, unit: str) -> str 
 
 def _by_columns(known: dict[str, str], wanted: str) -> str | None:
     """Tabs of eight columns filled up with blanks, on one side or both."""
-    if any(_columns(theirs) != _columns(mine) for mine, theirs in known.items()):
+    if any(columns(theirs) != columns(mine) for mine, theirs in known.items()):
         return None
-    width = _columns(wanted)
+    width = columns(wanted)
     mixed = "\t" * (width // _TAB_STOP) + " " * (width % _TAB_STOP)
     filled = [_rendered(theirs) for theirs in known.values()]
     if all(
@@ -180,11 +180,12 @@ def _by_columns(known: dict[str, str], wanted: str) -> str | None:
 
 
 def _rendered(text: str) -> str:
-    width = _columns(text)
+    width = columns(text)
     return "\t" * (width // _TAB_STOP) + " " * (width % _TAB_STOP)
 
 
-def _columns(text: str) -> int:
+def columns(text: str) -> int:
+    """How wide an indentation is, with tabs of eight."""
     return len(text.expandtabs(_TAB_STOP))
 
 
@@ -195,11 +196,17 @@ def _count(text: str, unit: str) -> int | None:
 
 def step(lines: list[str]) -> str | None:
     """What one level deeper adds, by the most frequent increase from one filled line to the next."""
-    found = steps(lines)
-    depths = {indent(line): 1 for line in lines if not is_blank(line)}
-    counts = found or Counter(depths)
-    step = min(filter(None, counts), key=lambda step: (-counts[step], len(step)), default=None)
-    return "\t" if step and not step.strip("\t") else step
+    return _commonest(steps(lines), lines)
+
+
+def _commonest(found: Counter[str], lines: list[str]) -> str | None:
+    """The most frequent of the steps, else the least depth there is."""
+    if found:
+        step = min(found, key=lambda step: (-found[step], len(step)))
+    else:
+        depths = (indent(line) for line in lines if not is_blank(line))
+        step = min(filter(None, depths), key=len, default="")
+    return "\t" if step and not step.strip("\t") else step or None
 
 
 def steps(lines: list[str]) -> Counter[str]:

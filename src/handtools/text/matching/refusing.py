@@ -241,9 +241,10 @@ def _twins(keys: list[str], rows: list[str]) -> dict[str, str]:
     known = dict.fromkeys(row[:_LONGEST_COMPARED] for row in rows[:_MOST_COMPARED])
     unknown = sorted({key for key in keys if key not in known}, key=lambda key: (-len(key), key))
     twins: dict[str, str] = {}
+    choices = list(known)
     for key in unknown[:_MOST_MISSPELT]:
         best = process.extractOne(
-            key[:_LONGEST_COMPARED], list(known), scorer=fuzz.ratio, score_cutoff=_MISSPELT
+            key[:_LONGEST_COMPARED], choices, scorer=fuzz.ratio, score_cutoff=_MISSPELT
         )
         if best is not None:
             twins[key] = best[0]
