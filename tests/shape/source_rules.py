@@ -1,7 +1,6 @@
 """Rules about the source: each takes a project's root and gives back its problems, none when all is well."""
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,9 +17,6 @@ from tests.shape.reading import (
     tree,
 )
 
-MODULE_LINES = 400
-TOOL_LINES = 200
-FUNCTION_LINES = 50
 PUBLIC_NAMES = 30
 CONTEXT_FIELDS = 13
 
@@ -31,34 +27,7 @@ BROAD_EXCEPTS = {
 }
 """The places that may catch everything: other people's callbacks, a request's answer, and a tool with a bug."""
 
-FORBIDDEN_WORDS = {
-    "manager", "helper", "util", "base", "abstract", "impl", "service", "handler", "wrapper", "info", "data",
-}  # fmt: skip
-DRAWERS = {"common", "misc", "types", "constants", "models"}
-"""Names of modules into which anything would fit."""
-
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
-
-
-def long_modules(root: Path) -> list[str]:
-    """Modules over their budget."""
-    problems = []
-    for path in modules(package(root)):
-        limit = TOOL_LINES if path.parent.name == "tools" else MODULE_LINES
-        lines = len(path.read_text("utf-8").splitlines())
-        if lines > limit:
-            problems.append(f"{named(root, path)}: {lines} lines, at most {limit}")
-    return problems
-
-
-def long_functions(root: Path) -> list[str]:
-    """Functions over their budget."""
-    return [
-        f"{named(root, path)}: {node.name} has {length} lines, at most {FUNCTION_LINES}"
-        for path in modules(package(root))
-        for node in functions(path)
-        if (length := (node.end_lineno or 0) - node.lineno + 1) > FUNCTION_LINES
-    ]
 
 
 def public_names(root: Path) -> list[str]:
@@ -156,26 +125,6 @@ def _hint(call: ast.Call) -> bool:
     """Whether a hint is given that can be other than empty."""
     given = [keyword.value for keyword in call.keywords if keyword.arg == "hint"]
     return bool(given) and ast.unparse(given[0]) not in {"''", "None"}
-
-
-def forbidden_words(root: Path) -> list[str]:
-    """Names that say nothing: of modules, classes and functions."""
-    problems = []
-    for path in modules(package(root)):
-        names = [
-            path.stem,
-            *(node.name for node in classes(path)),
-            *(node.name for node in functions(path)),
-        ]
-        empty = [path.stem] if path.stem in DRAWERS else []
-        empty += [name for name in names if FORBIDDEN_WORDS.intersection(_words(name))]
-        problems += [f"{named(root, path)}: {name} says nothing" for name in empty]
-    return problems
-
-
-def _words(name: str) -> list[str]:
-    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
-    return [word.lower().removesuffix("s") for word in words]
 
 
 def posix_outside_host(root: Path) -> list[str]:
