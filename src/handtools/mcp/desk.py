@@ -20,7 +20,7 @@ from handtools.mcp.following import Follower
 from handtools.mcp.identity import Identity, digest, identify
 from handtools.mcp.metrics import Metrics
 from handtools.mcp.sampling import lent_by
-from handtools.mcp.translate import LIST_MS, Json, answer, complete, failure, tools
+from handtools.mcp.translate import DETAILS, LIST_MS, Json, answer, complete, failure, tools
 from handtools.runtime.rules import Rule
 from handtools.toolbox import Toolbox
 
@@ -122,7 +122,7 @@ class Desk:
             status = result.status
             if result.request is not None:
                 return self._waiting(ctx, result.request)
-            return answer(result, call_id)
+            return answer(result, call_id, details=(ctx.meta or {}).get(DETAILS) is True)
         except HandtoolsError as problem:
             return failure(str(problem), call_id)
         finally:

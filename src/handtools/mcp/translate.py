@@ -16,6 +16,12 @@ from handtools.toolbox import Definition, Toolbox
 CALL_ID = "handtools/call_id"
 """The key in `_meta` under which call ids travel, both ways."""
 
+DETAILS = "handtools/details"
+"""The key in `_meta`: a program that sends it as true with a call gets the result's details under it.
+
+They are not `structuredContent`: clients give the model that instead of the text (docs/adr/0110).
+"""
+
 LIST_MS = 300_000
 """How long a client may keep the list of tools: a policy does not change while a server runs."""
 
@@ -41,7 +47,6 @@ def _tool(definition: Definition, tool: AnyTool) -> Json:
         "title": title(definition.name),
         "description": definition.description,
         "inputSchema": dict(definition.input_schema),
-        "outputSchema": dict(definition.output_schema),
         "annotations": annotations(tool),
     }
 
@@ -62,13 +67,13 @@ def annotations(tool: AnyTool) -> Json:
     }
 
 
-def answer(result: Result[Any], call_id: str) -> Json:
-    """A result as `tools/call` answers it: blocks for the model, details for programs."""
+def answer(result: Result[Any], call_id: str, *, details: bool = False) -> Json:
+    """A result as `tools/call` answers it: blocks for the model, and details for a program that wants them."""
     content = [block(part, call_id) for part in result.content]
-    value: Json = {"content": content, "isError": not result.ok, "_meta": _meta(result, call_id)}
-    if result.ok and result.details is not None:
-        value["structuredContent"] = carried(result.details)
-    return complete(value)
+    meta = _meta(result, call_id)
+    if details and result.ok and result.details is not None:
+        meta[DETAILS] = carried(result.details)
+    return complete({"content": content, "isError": not result.ok, "_meta": meta})
 
 
 def failure(text: str, call_id: str = "") -> Json:

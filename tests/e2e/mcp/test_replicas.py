@@ -52,7 +52,7 @@ async def test_a_question_of_one_is_answered_at_the_other(replicas, token):
     assert not done["isError"], done
     assert (first.folders[token] / "one/.envrc").read_text() == "x\n"
     again = await posted(first, token, "write", args, inputResponses=yes, requestState=state)
-    assert again["structuredContent"] == done["structuredContent"]
+    assert again["content"] == done["content"]
 
 
 async def test_a_pending_call_is_resumed_and_fetched_through_the_other(replicas, token):

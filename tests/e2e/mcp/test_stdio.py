@@ -5,10 +5,13 @@ import json
 from pathlib import Path
 
 import anyio
+import jsonschema
 import pytest
 from mcp import MCPError
 from mcp_types import ElicitResult, ListRootsResult, Root
 
+from handtools.mcp.translate import DETAILS
+from handtools.testing.fakes import memory_toolbox
 from tests.e2e.mcp.conftest import CURRENT, OLDER, text
 from tests.e2e.mcp.workshop import PIXEL
 
@@ -47,25 +50,33 @@ async def test_every_tool_is_listed_with_schemas_and_hints(on_stdio, era):
         assert tool.description
         assert tool.title
         assert tool.input_schema["type"] == "object"
-        assert tool.output_schema["type"] == "object"
+        assert tool.output_schema is None
     reads, bash = listed["read"].annotations, listed["bash"].annotations
     assert (reads.read_only_hint, reads.destructive_hint, reads.open_world_hint) == (True, False, False)
     assert (bash.read_only_hint, bash.destructive_hint, bash.open_world_hint) == (False, True, True)
 
 
-async def test_details_arrive_as_structured_content_that_fits_the_schema(on_stdio, era):
+async def test_no_result_has_structured_content_that_a_client_could_show_instead_of_the_text(on_stdio, era):
     async with on_stdio(era) as client:
-        await client.list_tools()  # the client checks structured content against what it was told
+        written = await client.call_tool("write", {"path": "a.py", "content": "def f():\n    pass\n"})
+        read = await client.call_tool("read", {"path": "a.py"})
+        grep = await client.call_tool("grep", {"pattern": "def"})
+        refused = await client.call_tool("edit", {"path": "a.py", "old_string": "x", "new_string": "y"})
+    assert "def f():" in text(read)
+    for result in (written, read, grep, refused):
+        assert result.structured_content is None
+        assert DETAILS not in result.meta
+
+
+async def test_a_program_that_asks_gets_details_that_fit_their_schema(on_stdio, era):
+    schemas = {one.name: one.output_schema for one in memory_toolbox().definitions()}
+    async with on_stdio(era) as client:
         await client.call_tool("write", {"path": "a.py", "content": "def f():\n    pass\n"})
-        for name, args in {
-            "read": {"path": "a.py"},
-            "list": {},
-            "grep": {"pattern": "def"},
-            "now": {},
-        }.items():
-            result = await client.call_tool(name, args)
+        for name, args in {"read": {"path": "a.py"}, "list": {}, "grep": {"pattern": "def"}}.items():
+            result = await client.call_tool(name, args, meta={DETAILS: True})
             assert not result.is_error, text(result)
-            assert isinstance(result.structured_content, dict)
+            assert result.structured_content is None
+            jsonschema.validate(result.meta[DETAILS], schemas[name])
 
 
 async def test_a_wrong_argument_gets_our_words(on_stdio, era):
@@ -88,9 +99,9 @@ async def test_an_unknown_tool_and_a_bug_are_results_that_the_model_can_read(on_
 
 async def test_text_that_no_json_can_carry_is_shown(on_stdio, era):
     async with on_stdio(era) as client:
-        result = await client.call_tool("odd", {})
+        result = await client.call_tool("odd", {}, meta={DETAILS: True})
     assert text(result) == "lone \ufffd surrogate"
-    assert result.structured_content == {"said": "lone \ufffd surrogate"}
+    assert result.meta[DETAILS] == {"said": "lone \ufffd surrogate"}
 
 
 async def test_pictures_arrive_as_pictures(on_stdio, era, folder):
