@@ -2,24 +2,25 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from handtools.core.errors import InvalidInput
 from handtools.core.tool import AnyTool
+from handtools.runtime.aliases import parameters, understood
 from handtools.text.paths import near
 
 
 def validate(tool: AnyTool, args: Mapping[str, Any]) -> BaseModel:
     """The arguments as the tool's parameters; raises `InvalidInput` naming every problem at once."""
     model: type[BaseModel] = tool.params
-    known = _known(model)
+    known = parameters(model)
+    args = understood(tool.name, model, args)
     problems = [_unknown(name, known) for name in args if name not in known]
     params: BaseModel | None = None
     try:
-        params = tool.params.model_validate(dict(args))
+        params = tool.params.model_validate(args)
     except ValidationError as failure:
         params = _from_text(tool, args, failure)
         if params is None:
@@ -30,12 +31,6 @@ def validate(tool: AnyTool, args: Mapping[str, Any]) -> BaseModel:
         hint = f"`{tool.name}` takes: {', '.join(known) or 'nothing'}."
         raise InvalidInput(" ".join(problems), hint=hint)
     return params
-
-
-@lru_cache(maxsize=256)
-def _known(params: type[BaseModel]) -> dict[str, None]:
-    """The names that a model takes, in its order."""
-    return {field.alias or name: None for name, field in params.model_fields.items()}
 
 
 def _from_text(tool: AnyTool, args: Mapping[str, Any], failure: ValidationError) -> BaseModel | None:
@@ -50,7 +45,7 @@ def _from_text(tool: AnyTool, args: Mapping[str, Any], failure: ValidationError)
         except ValueError:
             return None
     try:
-        params: BaseModel = tool.params.model_validate(mended)
+        params: BaseModel = tool.params.model_validate(understood(tool.name, tool.params, mended))
         return params
     except ValidationError:
         return None
