@@ -20,10 +20,11 @@ import anyio
 
 from bench.figures import Figure, gathered
 from bench.language.bare import BareClient
-from bench.language.projects import GOOD, PROJECTS, SEARCH_PATH, Project
+from bench.language.projects import GOOD, PROJECTS, ROOT, SEARCH_PATH, Project
 from handtools.host.commands.runners.choosing import choose
+from handtools.host.language.finding import Finder
 from handtools.host.language.local_language import LocalLanguage
-from handtools.host.language.servers import SERVERS
+from handtools.host.language.servers import SERVERS, Table
 from handtools.runtime.policy import DEFAULTS, Policy
 from handtools.toolbox import CODING, Toolbox, local_workspace
 
@@ -80,10 +81,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Iterable[Figure]:
     wanted = options.server or (QUICK if options.quick else [each.server for each in PROJECTS])
+    if missing := [name for name in wanted if not _installed(name)]:
+        raise SystemExit(
+            f"No {', '.join(missing)} here: `.ci/language-servers` installs it; --server NAME takes another."
+        )
     edits = options.edits or (QUICK_EDITS if options.quick else EDITS)
     # At CI's size noise decides a ratio of milliseconds: it is shown, and the counts close the gate.
     goal = None if options.quick else WAIT_RATIO
     return gathered(lambda: _figures([each for each in PROJECTS if each.server in wanted], edits, goal))
+
+
+def _installed(name: str) -> bool:
+    server = next((each for each in SERVERS if each.name == name), None)
+    here = str(ROOT)
+    return server is not None and bool(
+        Finder(here, Table((server,)), search_path=SEARCH_PATH).program(server, here)
+    )
 
 
 async def _figures(projects: list[Project], edits: int, waiting: float | None) -> AsyncIterator[Figure]:
