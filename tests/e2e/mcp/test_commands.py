@@ -13,11 +13,11 @@ HANDTOOLS = str(Path(sys.executable).with_name("handtools"))
 
 @pytest.fixture
 def run(folder, tmp_path):
-    def run(*words):
+    def run(*words, **environment):
         home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
         return subprocess.run(
             [HANDTOOLS, *words, "-C", str(folder)],
-            capture_output=True, text=True, timeout=90, check=False, env=os.environ | home,
+            capture_output=True, text=True, timeout=90, check=False, env=os.environ | home | environment,
         )  # fmt: skip
 
     return run
@@ -59,13 +59,26 @@ def test_a_file_that_held_nothing_else_is_gone_again(run, folder):
 def test_the_doctor_starts_the_server_and_finds_a_program_that_is_gone(run, folder):
     found = json.loads(run("doctor", "--mcp", "--json").stdout)
     assert found["ok"]
-    assert {f["name"]: f["state"] for f in found["findings"]}["server"] == "ok"
+    states = {f["name"]: f["state"] for f in found["findings"]}
+    assert (states["server"], states["text"]) == ("ok", "ok")
     lost = {"mcpServers": {"handtools": {"command": "/gone/handtools", "args": ["mcp", "."]}}}
     (folder / ".mcp.json").write_text(json.dumps(lost))
     found = json.loads(run("doctor", "--mcp", "--json").stdout)
     (claude,) = [f for f in found["findings"] if f["name"] == "Claude Code"]
     assert claude["state"] == "broken"
     assert claude["step"] == "handtools install claude"
+
+
+def test_the_doctor_sees_a_field_that_holds_no_text(run, tmp_path):
+    # An installation that puts something else beside the text, as ours once did.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import handtools.mcp.desk as desk\n"
+        "plain = desk.answer\n"
+        "desk.answer = lambda *a, **k: plain(*a, **k) | {'structuredContent': {'path': 'line.txt'}}\n"
+    )
+    found = json.loads(run("doctor", "--mcp", "--json", PYTHONPATH=str(tmp_path)).stdout)
+    (text,) = [f for f in found["findings"] if f["name"] == "text"]
+    assert (text["state"], text["told"]) == ("broken", "a file's text is not in structuredContent")
 
 
 def test_the_tokens_of_all_definitions_are_told(run):
