@@ -121,7 +121,7 @@ class Desk:
             result = await self._settle(ctx, call_id, result)
             status = result.status
             if result.request is not None:
-                return self._waiting(ctx, result.request)
+                return self._waiting(ctx, params, result.request)
             return answer(result, call_id, details=(ctx.meta or {}).get(DETAILS) is True)
         except HandtoolsError as problem:
             return failure(str(problem), call_id)
@@ -213,8 +213,7 @@ class Desk:
                 raise HandtoolsError("The answer belongs to another call. Nothing was run.")
         elif self.toolbox.workspace.journal.calls.recall(self.own(call_id)) is None:
             raise HandtoolsError("No call of that name waits for an answer. Call the tool again.")
-        given = (params.input_responses or {}).get(asking.KEY)
-        reply = asking.reply(getattr(given, "action", None), getattr(given, "content", None))
+        reply = _given_reply(params)
         if reply is None or kept is None or self.asks != "client":
             # Left open, answered elsewhere, or not the client's to answer: how it stands now.
             same = Call(tool=params.name, args=params.arguments or {}, id=call_id)
@@ -238,14 +237,32 @@ class Desk:
         unattended = self.toolbox.policy.unattended
         return None if unattended == "ask" else Reply(unattended == "allow", message=NOBODY)
 
-    def _waiting(self, ctx: "ServerRequestContext[Any, Any]", approval: Approval) -> Json:
-        """The question itself where the protocol can carry it back; else words."""
+    def _waiting(
+        self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams", approval: Approval
+    ) -> Json:
+        """The question itself where the protocol can carry it back; else words.
+
+        Words, too, when it was carried back unanswered: a client that can show no form closes each, and would be
+        asked until it gives up on the call.
+        """
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
         current = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-        if current and self.asks == "client" and asking.can_ask(ctx.session.client_capabilities):
+        closed = bool(params.input_responses) and _given_reply(params) is None
+        if (
+            current
+            and not closed
+            and self.asks == "client"
+            and asking.can_ask(ctx.session.client_capabilities)
+        ):
             return asking.input_required(approval)
         return failure(asking.still_waiting(approval), approval.call_id)
+
+
+def _given_reply(params: "CallToolRequestParams") -> Reply | None:
+    """What the person said to the question that an earlier answer carried."""
+    given = (params.input_responses or {}).get(asking.KEY)
+    return asking.reply(getattr(given, "action", None), getattr(given, "content", None))
 
 
 async def _elicited(ctx: "ServerRequestContext[Any, Any]", approval: Approval) -> Reply | None:

@@ -12,7 +12,7 @@ from mcp_types import ElicitResult, ListRootsResult, Root
 
 from handtools.mcp.translate import DETAILS
 from handtools.testing.fakes import memory_toolbox
-from tests.e2e.mcp.conftest import CURRENT, OLDER, text
+from tests.e2e.mcp.conftest import CURRENT, text
 from tests.e2e.mcp.workshop import PIXEL
 
 pytestmark = pytest.mark.anyio
@@ -195,9 +195,11 @@ async def test_an_answer_for_the_session_is_remembered(on_stdio, era, folder):
     assert len(asked) == 1
 
 
-async def test_a_question_left_open_changes_nothing_and_waits(on_stdio, folder):
-    async with on_stdio(OLDER, elicitation_callback=answering("cancel")) as client:
+async def test_a_question_left_open_changes_nothing_and_waits(on_stdio, era, folder):
+    asked = []
+    async with on_stdio(era, elicitation_callback=answering("cancel", asked)) as client:
         result = await client.call_tool("write", {"path": ".envrc", "content": "x\n"})
+        assert len(asked) == 1
         assert result.is_error
         assert "handtools approve" in text(result)
         pending = (await client.read_resource("handtools://pending")).contents[0].text
