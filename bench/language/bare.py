@@ -10,7 +10,7 @@ from typing import Any
 from bench.language.projects import SEARCH_PATH
 from handtools.host.language.finding import Finder
 from handtools.host.language.greeting import greeting
-from handtools.host.language.programs import packages
+from handtools.host.language.readable_folders import packages
 from handtools.host.language.servers import SERVERS, Table
 
 

@@ -247,7 +247,11 @@ def local_workspace(
         commands=ran,
         language=language or choose_language(None if files else root, folder, ran),
         formatters=formatters
-        or (NoFormatters() if files else LocalFormatters(root, syntax, runner=partial(own_runner, ran))),
+        or (
+            NoFormatters()
+            if files
+            else LocalFormatters(root, syntax, runner=partial(own_runner, ran, root))
+        ),
     )
 
 

@@ -46,7 +46,7 @@ def findings(root: Path, *, deep: bool) -> Iterator[Finding]:
     yield from _journal(root, state, deep=deep)
     yield _capture(root, state)
     yield from _kernel(root, state)
-    yield from _sandbox()
+    yield from _sandbox(root)
     yield _web()
     yield from _programs()
     yield from _plugins()
@@ -160,11 +160,11 @@ def _capture(root: Path, state: Path) -> Finding:
     )
 
 
-def _sandbox() -> Iterator[Finding]:
+def _sandbox(root: Path) -> Iterator[Finding]:
     """What confines commands, and why not something stronger."""
     from handtools.host.commands.runners.choosing import choose
 
-    choice = choose()
+    choice = choose(root=root)
     step = "" if choice.runner.confined else "Install bubblewrap, or allow user namespaces."
     yield Finding(
         "sandbox",

@@ -22,6 +22,7 @@ from handtools.core.searching import (
     Wanted,
 )
 from handtools.host import ripgrep_argv as argv
+from handtools.host.programs import Program
 from handtools.host.ripgrep_records import BEGIN, END, MATCH, hits, path_of, read, records
 from handtools.host.ripgrep_run import Collect, Run, run
 from handtools.host.staging import PREFIX, is_temporary
@@ -109,16 +110,16 @@ class RipgrepSearch:
 
     async def _run(self, options: list[str], scope: Scope, collect: Collect[T]) -> tuple[T, Gaps]:
         return await run(
-            [str(self._program), *options],
+            self._program,
+            options,
             cwd=self._root,
-            environment=argv.environment(),
             seconds=scope.timeout,
             collect=collect,
         )
 
     @cached_property
-    def _program(self) -> Path:
-        return self._given or argv.program(self._root)
+    def _program(self) -> Program:
+        return Program(str(self._given), str(self._given)) if self._given else argv.program(self._root)
 
 
 class Sieve:

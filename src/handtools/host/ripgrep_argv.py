@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -11,6 +10,8 @@ from pathlib import Path
 
 from handtools.core.errors import HostError, InvalidInput
 from handtools.core.searching import Patterns, Scope
+from handtools.host.installation import is_ours
+from handtools.host.programs import Program, find
 from handtools.text.selecting import suffixed
 
 NAME = "rg.exe" if os.name == "nt" else "rg"
@@ -19,31 +20,24 @@ TYPE = "handtools"
 VERSION_CONTROL = (".git", ".hg", ".svn", ".jj")
 _OTHERWISE = re.compile(r"[{,][,}]|[*?.](?:[,}]|\Z)")
 """What rg reads in its own way: an empty alternative, and a suffix that may be empty."""
-_SYSTEM = ("SYSTEMROOT", "TMPDIR", "TEMP", "TMP")
 
 
 class RipgrepMissing(HostError):
     """There is no `rg` to be found."""
 
 
-def program(root: Path) -> Path:
-    """The `rg` that was installed with us, else one on the PATH; never one that lies in the workspace."""
+def program(root: Path) -> Program:
+    """The `rg` that was installed with us, else one on the PATH; one in the workspace only if we are, too."""
     ours = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
-    for folder in ours:
-        if (folder / NAME).is_file():
-            return folder / NAME
-    found = shutil.which(NAME)
-    if found and os.path.isabs(found) and not Path(os.path.realpath(found)).is_relative_to(root):
-        return Path(found)
-    raise RipgrepMissing(
-        "Searching needs ripgrep and there is no `rg` here. "
-        "Install it with `pip install ripgrep==14.1.0`, or put `rg` on the PATH."
-    )
-
-
-def environment() -> dict[str, str]:
-    """What a program needs to start, and nothing that changes what it does."""
-    return {name: os.environ[name] for name in _SYSTEM if name in os.environ}
+    # What lies beside us is kept as we are, where we ourselves run from the workspace.
+    beside = [folder for folder in ours if is_ours(folder / NAME, root)]
+    found = find(NAME, root, folders=ours) or (find(NAME, "", folders=beside) if beside else None)
+    if found is None:
+        raise RipgrepMissing(
+            "Searching needs ripgrep and there is no `rg` here. "
+            "Install it with `pip install ripgrep==14.1.0`, or put `rg` on the PATH."
+        )
+    return found
 
 
 def search(patterns: Patterns, scope: Scope, root: Path) -> list[str]:

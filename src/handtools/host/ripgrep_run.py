@@ -1,12 +1,10 @@
 """A run of ripgrep: one process, read in a thread, killed and reaped however it ends."""
 
 import errno
-import os
-import subprocess
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from tempfile import TemporaryFile
+from subprocess import PIPE
 from typing import IO, Literal, TypeVar
 
 import anyio
@@ -14,6 +12,7 @@ from anyio import to_thread
 
 from handtools.core.errors import HostError, InvalidInput
 from handtools.core.searching import Gaps
+from handtools.host.programs import Program, nameless_file, start
 
 T = TypeVar("T")
 Collect = Callable[["Run", IO[bytes]], T]
@@ -37,22 +36,16 @@ class SearchFailed(HostError):
 class Run:
     """What the thread that reads and the task that watches both know of a process."""
 
-    def __init__(self, argv: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, program: Program, arguments: Sequence[str], cwd: Path) -> None:
         self.capped = False
         self.timed_out = False
         self._said = ""
-        self._errors = _scratch()
+        self._errors = nameless_file()
         self._lock = threading.Lock()
         self._state: Literal["started", "read", "ended"] = "started"
         try:
-            self._process = subprocess.Popen(
-                argv,
-                cwd=cwd,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                bufsize=_READ_BYTES,
+            self._process = start(
+                program, arguments, cwd=cwd, stdout=PIPE, stderr=self._errors, buffer_bytes=_READ_BYTES
             )
         except BaseException:
             self._errors.close()
@@ -114,16 +107,16 @@ class Run:
 
 
 async def run(
-    argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], seconds: float, collect: Collect[T]
+    program: Program, arguments: Sequence[str], *, cwd: Path, seconds: float, collect: Collect[T]
 ) -> tuple[T, Gaps]:
     """Run to the end, the deadline or the cancellation, whichever is first; no process outlives it."""
     try:
         # Here and not in the thread: while the one wakes up, the other is on its way.
-        started = Run(argv, cwd, environment)
+        started = Run(program, arguments, cwd)
     except OSError as error:
         if error.errno == errno.E2BIG:
             raise InvalidInput("The pattern is too long.", hint="Look for a part of it.") from None
-        raise SearchFailed(f"ripgrep could not be run ({argv[0]}): {error.strerror}.") from error
+        raise SearchFailed(f"ripgrep could not be run ({program.file}): {error.strerror}.") from error
     outcome: list[T] = []
     gone = threading.Event()
 
@@ -148,10 +141,3 @@ async def run(
     if not outcome:
         raise SearchFailed(f"The machine is busy: nobody could read what ripgrep found in {seconds:g} s.")
     return outcome[0], started.gaps()
-
-
-def _scratch() -> IO[bytes]:
-    """A file without a name, in memory where that can be had."""
-    if not hasattr(os, "memfd_create"):
-        return TemporaryFile()
-    return open(os.memfd_create("rg", os.MFD_CLOEXEC), "w+b")

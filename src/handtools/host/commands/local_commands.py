@@ -62,7 +62,9 @@ class LocalCommands:
     @cached_property
     def runner(self) -> Runner:
         """The one that was given or named, or the strongest that works here: found out when it is first needed."""
-        return choose(wanted=self._given).runner if isinstance(self._given, str) else self._given
+        if not isinstance(self._given, str):
+            return self._given
+        return choose(wanted=self._given, root=self._root).runner
 
     @property
     def boundary(self) -> str:

@@ -22,13 +22,13 @@ def choose_language(root: str | Path | None, state: Path, commands: HostCommands
         return NoLanguage(f"Language servers are switched off ({SWITCH}).")
     from handtools.host.language.local_language import LocalLanguage
 
-    return LocalLanguage(root, cache=state / "language", runner=partial(own_runner, commands))
+    return LocalLanguage(root, cache=state / "language", runner=partial(own_runner, commands, root))
 
 
-def own_runner(commands: HostCommands) -> Runner:
+def own_runner(commands: HostCommands, root: str | Path) -> Runner:
     """What confines servers and formatters: this machine's programs, for which an image's runner is not."""
     from handtools.host.commands.runners.choosing import choose
 
     if isinstance(commands, LocalCommands) and not isinstance(commands.runner, Keeping):
         return commands.runner
-    return choose().runner
+    return choose(root=root).runner

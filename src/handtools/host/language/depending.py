@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import NamedTuple
 
 from handtools.core.errors import HostError
 from handtools.core.syntax import Symbol, flattened
+from handtools.host import programs
 from handtools.host.language.texts import Texts
 from handtools.host.ripgrep_argv import program
 from handtools.host.syntax.tree_syntax import TreeSyntax
@@ -120,15 +120,16 @@ def dependents(
     """Files of a project that name one of these, newest first."""
     patterns = [part for name in names for part in ("-e", name)]
     globs = [part for suffix in suffixes for part in ("-g", f"*{suffix}")]
+    options = ("--files-with-matches", "--word-regexp", "--fixed-strings", "--null", "--no-messages")
     try:
-        done = subprocess.run(
-            [str(program(Path(root))), "--files-with-matches", "--word-regexp", "--fixed-strings", "--null",
-             "--no-messages", "--no-config", *patterns, *globs, "--", root],
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=SEARCH_SECONDS, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired, HostError):
+        done = programs.run(
+            program(Path(texts.workspace)),
+            [*options, "--no-config", *patterns, *globs, "--", root],
+            programs.Bounds(seconds=SEARCH_SECONDS),
+        )
+    except (OSError, programs.TookTooLong, HostError):
         return []
-    found = [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+    found = [os.fsdecode(name) for name in done.output.split(b"\0") if name]
     newest = sorted(found, key=_modified, reverse=True)
     return [os.path.relpath(name, texts.workspace) for name in newest[:most]]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from handtools.core.formatting import Formatted
 from handtools.core.ports import Syntax
 from handtools.host.language.formatters import Formatter, asked_for, program_of
-from handtools.host.language.programs import program_folders
+from handtools.host.language.readable_folders import program_folders
 from handtools.text.encoding import Source, Unencodable, decode, is_binary
 from handtools.text.scoping import same_words, scoped
 
@@ -62,7 +62,7 @@ class LocalFormatters:
     def _runner(self) -> "Runner":
         from handtools.host.commands.runners.choosing import choose
 
-        return self._given() if self._given else choose().runner
+        return self._given() if self._given else choose(root=self._root).runner
 
     def formats(self, path: str) -> bool:
         """Whether the project asks for a formatter that is here."""

@@ -11,7 +11,12 @@ from handtools.host.commands.runners.standing import owner_of
 from handtools.host.language.child import Child
 from handtools.host.language.client import Client
 from handtools.host.language.finding import Spoken
-from handtools.host.language.programs import holds_home, interpreter_folders, packages, program_folders
+from handtools.host.language.readable_folders import (
+    holds_home,
+    interpreter_folders,
+    packages,
+    program_folders,
+)
 
 LASTING_SECONDS = 10 * 365 * 86400.0
 """A server has no time limit: it is ended when idle."""

@@ -9,23 +9,17 @@ import ctypes
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from handtools.core.errors import HostError
 from handtools.host.commands.processes.orders import Gone, receive, send
+from handtools.host.programs import start_python
 
 _OPEN_TREE, _MOVE_MOUNT = 428, 429
 _CLONE, _RECURSIVE, _EMPTY_FROM, _EMPTY_TO = 0x1, 0x8000, 0x4, 0x40
 _NEW_MOUNTS, _DETACH = 0x20000, 2
 _CALL_SECONDS = 20.0
-_SOURCE = Path(__file__).parents[4]
-_BOOT = (
-    f"import sys; sys.path.insert(0, {str(_SOURCE)!r}); "
-    "from handtools.host.commands.container.layering import main; main(int(sys.argv[1]), *sys.argv[2:])"
-)
 
 
 class Layers:
@@ -35,13 +29,10 @@ class Layers:
         self._line, theirs = socket.socketpair()
         self._line.settimeout(_CALL_SECONDS)
         with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _BOOT, str(theirs.fileno()), str(pid), root],
+            self._process = start_python(
+                "handtools.host.commands.container.layering",
+                [str(theirs.fileno()), str(pid), root],
                 pass_fds=(theirs.fileno(),),
-                stdin=subprocess.DEVNULL,
-                cwd="/",
-                env={},
-                start_new_session=True,
             )
 
     def lay(self, mounts: Sequence[Sequence[Any]]) -> None:
@@ -125,9 +116,9 @@ def _checked(answer: int) -> int:
     return answer
 
 
-def main(line: int, pid: str, root: str) -> None:
+def main(line: str, pid: str, root: str) -> None:
     """Serve until the other side is gone."""
-    with socket.socket(fileno=line) as ours, contextlib.suppress(Gone):
+    with socket.socket(fileno=int(line)) as ours, contextlib.suppress(Gone):
         try:
             mounter = _Mounter(int(pid), root)
         except OSError as error:

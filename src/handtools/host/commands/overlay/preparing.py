@@ -4,7 +4,6 @@ import contextlib
 import os
 import shutil
 import stat
-import subprocess
 import sys
 import tempfile
 import threading
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from handtools.core.changes import Change
+from handtools.host import programs
 from handtools.host.commands.capturing import Delta
 from handtools.host.commands.launching import Launch, Overlay
 from handtools.host.commands.overlay.cleaning import Cleaner
@@ -237,12 +237,17 @@ def problem(root: str | Path, vault: Vault) -> str:
                 Overlay(real, os.fspath(upper), os.fspath(work), real), as_root=os.geteuid() == 0
             )
             flags = NEW_MOUNTS | (NEW_USER if os.geteuid() else 0)
-            argv = [sys.executable, "-SEc", _PROBE, str(flags), real, words]
-            done = subprocess.run(argv, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False)
+            done = programs.run(
+                programs.python(),
+                ["-ISc", _PROBE, str(flags), real, words],
+                programs.Bounds(seconds=_PROBE_SECONDS),
+            )
             for inner in work.iterdir():
                 inner.chmod(0o700)
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except (OSError, programs.TookTooLong) as error:
         return f"A layer can't be made: {error}"
     return (
-        f"A layer can't be mounted here: {done.stderr.strip().splitlines()[-1]}." if done.returncode else ""
+        f"A layer can't be mounted here: {done.errors.decode().strip().splitlines()[-1]}."
+        if done.code
+        else ""
     )

@@ -5,23 +5,17 @@ import contextlib
 import os
 import socket
 import subprocess
-import sys
 import threading
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from handtools.core.errors import HostError
 from handtools.host.commands.processes import groups
 from handtools.host.commands.processes.orders import Gone, receive, send
+from handtools.host.programs import start_python
 
 IDLE = 2
 """Supervisors that are kept without work."""
-_SOURCE = Path(__file__).parents[4]
-_BOOT = (
-    f"import sys; sys.path.insert(0, {str(_SOURCE)!r}); "
-    "from handtools.host.commands.processes.supervisor import main; main(*map(int, sys.argv[1:]))"
-)
 
 
 @dataclass(slots=True)
@@ -101,14 +95,10 @@ POOL = Pool()
 def _hire() -> Hired:
     ours, theirs = socket.socketpair()
     try:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _BOOT, str(theirs.fileno()), str(os.getpid())],
+        process = start_python(
+            "handtools.host.commands.processes.supervisor",
+            [str(theirs.fileno()), str(os.getpid())],
             pass_fds=(theirs.fileno(),),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            cwd="/",
-            env={},
-            start_new_session=True,
         )
     except OSError as error:
         ours.close()

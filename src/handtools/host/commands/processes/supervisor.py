@@ -13,7 +13,6 @@ import resource
 import select
 import signal
 import socket
-import sys
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -226,7 +225,7 @@ def _watched(owner: int) -> int:
         return -1
 
 
-def main(line: int, owner: int) -> None:
+def main(line: str, owner: str) -> None:
     """Serve, and end what still runs."""
     entering.adopt_orphans()
     wake, waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -235,15 +234,13 @@ def main(line: int, owner: int) -> None:
     group = groups.make()
     gc.disable()
     gc.freeze()
-    supervisor = Supervisor(socket.socket(fileno=line), wake, group, 0 if group else _processes_of_user())
+    supervisor = Supervisor(
+        socket.socket(fileno=int(line)), wake, group, 0 if group else _processes_of_user()
+    )
     try:
         with contextlib.suppress(Gone):
             send(supervisor.line, {"folders": group.folders})
-            supervisor.serve(_watched(owner))
+            supervisor.serve(_watched(int(owner)))
     finally:
         end(group, supervisor.reap, gently=False)
         group.remove()
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))

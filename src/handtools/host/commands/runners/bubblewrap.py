@@ -2,8 +2,6 @@
 
 import os
 import re
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,6 +9,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from handtools.core.errors import HostError
+from handtools.host import programs
 from handtools.host.commands.launching import Launch
 from handtools.host.commands.runners import bubblewrap_hidden as hidden
 from handtools.host.commands.runners import bubblewrap_profile as profile
@@ -20,7 +19,8 @@ from handtools.host.commands.runners.bubblewrap_profile import Masks, Sizes
 from handtools.host.commands.runners.standing import bounded, owner_of, reachable
 
 _OLDEST = (0, 8)
-_PROBE_SECONDS = 10
+_NAME = "bwrap"
+_PROBE_BOUNDS = programs.Bounds(seconds=10.0)
 _MOST_MASKS = 256
 """Each is a mount, and a descriptor while it is made."""
 
@@ -35,7 +35,11 @@ class BubblewrapRunner:
     )
     confined = True
 
-    def __init__(self, *, sizes: Sizes | None = None, readable: Iterable[str] = ()) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str] = "", *, sizes: Sizes | None = None, readable: Iterable[str] = ()
+    ) -> None:
+        """`root` is the workspace, in which no program is looked for."""
+        self._root = root
         self._sizes = sizes or Sizes()
         self._readable = tuple(readable)
         self._finders = Finders()
@@ -65,7 +69,7 @@ class BubblewrapRunner:
                 if not Path(launch.root).is_relative_to(path) and reachable(path, user)
             ]
             argv = [
-                *(self._program, *profile.isolation(launch), "--seccomp", str(made[0])),
+                *(_bwrap(launch.root), *profile.isolation(launch), "--seccomp", str(made[0])),
                 *profile.machine(launch, home=home, sizes=self._sizes, readable=readable),
                 *profile.workspace(launch, kept),
                 *profile.masking(hide, made[1:]),
@@ -103,25 +107,20 @@ class BubblewrapRunner:
         return Masks(tuple(dict.fromkeys(files)), (*private.folders, *system.folders)), notes
 
     @cached_property
-    def _program(self) -> str:
-        return shutil.which("bwrap") or "bwrap"
-
-    @cached_property
     def _problem(self) -> str:
-        if not shutil.which("bwrap"):
+        program = programs.find(_NAME, self._root)
+        if program is None:
             return "bubblewrap (bwrap) is not installed."
         if not seccomp.known():
             return f"There is no filter on system calls for {seccomp.machine()}."
         try:
-            return self._probed()
-        except (OSError, subprocess.TimeoutExpired, HostError) as error:
+            return self._probed(program)
+        except (OSError, programs.TookTooLong, HostError) as error:
             return f"bwrap could not be tried: {error}"
 
-    def _probed(self) -> str:
+    def _probed(self, program: programs.Program) -> str:
         """Run nothing in it, once."""
-        said = subprocess.run(
-            [self._program, "--version"], capture_output=True, text=True, check=False
-        ).stdout
+        said = programs.run(program, ["--version"], _PROBE_BOUNDS).output.decode()
         version = tuple(int(part) for part in re.findall(r"\d+", said)[:2])
         if version < _OLDEST:
             return f"bwrap is {said.split()[-1] if said else 'broken'}; 0.8 or newer is needed."
@@ -131,22 +130,25 @@ class BubblewrapRunner:
             )
             ready = self.confine(empty)
             try:
-                done = subprocess.run(
-                    ready.argv,
-                    env=dict(ready.env),
-                    pass_fds=ready.pass_fds,
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    text=True,
-                    timeout=_PROBE_SECONDS,
-                    check=False,
+                done = programs.run(
+                    program, ready.argv[1:], _PROBE_BOUNDS, env=ready.env, pass_fds=ready.pass_fds
                 )
             finally:
                 for fd in ready.pass_fds:
                     os.close(fd)
-        if done.returncode:
-            return f"bwrap can't confine here: {done.stderr.strip().removeprefix('bwrap: ') or done.returncode}"
+        if done.code:
+            said = done.errors.decode(errors="replace").strip().removeprefix("bwrap: ")
+            return f"bwrap can't confine here: {said or done.code}"
         return ""
+
+
+@cache
+def _bwrap(root: str) -> str:
+    """By its real path: no link on the way to it can be moved."""
+    found = programs.find(_NAME, root)
+    if found is None:
+        raise HostError("bubblewrap (bwrap) is not installed outside the workspace.")
+    return found.file
 
 
 @cache

@@ -37,27 +37,29 @@ class Choice:
         return f"{self.runner.name}: the strongest that works here. {skipped}"
 
 
-def ladder() -> tuple[Runner, ...]:
-    """Every runner that shows this machine's own programs, strongest first."""
-    return (BubblewrapRunner(), LandlockRunner(), PlainRunner())
+def ladder(root: str | os.PathLike[str] = "") -> tuple[Runner, ...]:
+    """Every runner that shows this machine's own programs, strongest first; none of those in the workspace."""
+    return (BubblewrapRunner(root), LandlockRunner(root), PlainRunner())
 
 
-def named(name: str) -> Runner:
+def named(name: str, root: str | os.PathLike[str] = "") -> Runner:
     """A runner by name. A container is taken only so: it has other programs; `container:IMAGE` says which."""
     kind, _, image = name.partition(":")
     if kind == ContainerRunner.name:
         return ContainerRunner(image=image)
-    for runner in ladder():
+    for runner in ladder(root):
         if runner.name == name:
             return runner
     known = ", ".join([*(runner.name for runner in ladder()), ContainerRunner.name])
     raise HostError(f"There is no runner called {name}; there are {known}.")
 
 
-def choose(runners: Sequence[Runner] | None = None, *, wanted: str = "") -> Choice:
+def choose(
+    runners: Sequence[Runner] | None = None, *, wanted: str = "", root: str | os.PathLike[str] = ""
+) -> Choice:
     """The first that works; a wanted one is taken or refused, never replaced by a weaker one."""
     if runners is None:
-        rungs: Sequence[Runner] = (named(wanted),) if wanted else ladder()
+        rungs: Sequence[Runner] = (named(wanted, root),) if wanted else ladder(root)
     else:
         rungs = [runner for runner in runners if wanted in {"", runner.name}]
         if not rungs:

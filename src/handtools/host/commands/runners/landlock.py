@@ -14,6 +14,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from handtools.core.errors import HostError
+from handtools.host import programs
 from handtools.host.commands.launching import Launch
 from handtools.host.commands.runners import bubblewrap_hidden as hidden
 from handtools.host.commands.runners import bubblewrap_profile as profile
@@ -45,7 +46,9 @@ class LandlockRunner:
     )
     confined = False
 
-    def __init__(self, *, readable: Iterable[str] = ()) -> None:
+    def __init__(self, root: str | os.PathLike[str] = "", *, readable: Iterable[str] = ()) -> None:
+        """`root` is the workspace, in which no program is looked for."""
+        self._root = root
         self._readable = tuple(readable)
         self._rules: dict[tuple[object, ...], tuple[tuple[object, ...], int]] = {}
         self._lock = threading.Lock()
@@ -57,7 +60,7 @@ class LandlockRunner:
             return f"There is no filter on system calls for {seccomp.machine()}."
         if version() < 1:
             return "The kernel has no Landlock, or it is switched off."
-        if os.geteuid() == 0 and not shutil.which("setpriv"):
+        if os.geteuid() == 0 and programs.find("setpriv", self._root) is None:
             return "As root it needs setpriv, to give up root's capabilities."
         return ""
 
@@ -68,9 +71,11 @@ class LandlockRunner:
         argv = launch.argv
         if os.geteuid() == 0:
             if user is None:
-                setpriv = shutil.which("setpriv") or "setpriv"
+                setpriv = programs.find("setpriv", launch.root)
+                if setpriv is None:
+                    raise HostError("As root it needs setpriv, to give up root's capabilities.")
                 argv = (
-                    setpriv,
+                    setpriv.file,
                     "--bounding-set=-all",
                     "--inh-caps=-all",
                     "--ambient-caps=-all",

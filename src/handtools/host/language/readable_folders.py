@@ -1,4 +1,4 @@
-"""Programs: what must be readable for one to run where only the system's own folders are.
+"""Readable folders: what must be readable for a program to run where only the system's own folders are.
 
 A program of the project has no say in this: its first line, or a link, could name a folder of secrets.
 """

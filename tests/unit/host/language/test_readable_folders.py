@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from handtools.host.language.programs import interpreter_folders, packages, program_folders
+from handtools.host.language.readable_folders import interpreter_folders, packages, program_folders
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_pipe_in_place_of_a_program_holds_nobody_up(tmp_path, home):
 
 
 def test_an_interpreter_beside_a_program_is_the_one_that_will_run_it(tmp_path):
-    from handtools.host.language.programs import program_folders
+    from handtools.host.language.readable_folders import program_folders
 
     real = tmp_path / "lib" / "node_modules" / "server"
     (real / "bin").mkdir(parents=True)

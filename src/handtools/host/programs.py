@@ -1,0 +1,213 @@
+"""Programs: the one module of `host` that starts processes on this machine.
+
+What is started here runs with our rights, outside every boundary. So its file really lies outside the workspace,
+its environment is made of a few names, its input is empty unless we give it bytes, and it is ended in time. What a
+call asks for runs inside a boundary instead: as a `Launch`, which a supervisor executes.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+from handtools.core.errors import HostError
+
+_KEPT = ("SYSTEMROOT", "TEMP", "TMP")
+"""Of our environment: Windows starts nothing without the first. Any other name may change what a program does."""
+_PATH = "/usr/local/bin:/usr/bin:/bin"
+_SOURCE = Path(__file__).parents[2]
+_BOOT = "import sys; sys.path.append({!r}); from {} import main; main(*sys.argv[1:])"
+_KILLED_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program that may be started."""
+
+    file: str
+    """Where it really is, all links followed: what is executed."""
+    name: str
+    """As it was found: some files are many programs, and go by the name they are called by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a program ended, and what it printed."""
+
+    code: int
+    output: bytes
+    errors: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a program may use up. Where the system can't set them from outside, only time is."""
+
+    seconds: float
+    memory_bytes: int | None = None
+    output_bytes: int = 16 << 20
+
+
+class TookTooLong(Exception):
+    """It was ended because its time was up."""
+
+
+def outside(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
+    """Whether a path really lies outside the workspace; everything does where there is none."""
+    return not os.fspath(root) or not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
+
+
+def search_path(root: str | os.PathLike[str]) -> Iterator[str]:
+    """The folders of PATH, without those in the workspace and those that depend on where we are."""
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        if os.path.isabs(folder) and outside(folder, root):
+            yield folder
+
+
+def find(
+    name: str, root: str | os.PathLike[str], *, folders: Sequence[str | os.PathLike[str]] = ()
+) -> Program | None:
+    """A program in the given folders, else on PATH; never one that really lies in the workspace."""
+    for folder in (*folders, *search_path(root)):
+        found = os.path.join(folder, name)
+        file = os.path.realpath(found)
+        if os.path.isfile(file) and os.access(file, os.X_OK) and outside(file, root):
+            return Program(file, found)
+    return None
+
+
+def python() -> Program:
+    """The interpreter that runs us, without the environment that it may have been started from.
+
+    Called by its real path: beside another one there may be settings that say where its library is.
+    """
+    base = getattr(sys, "_base_executable", "") or sys.executable
+    if not base:
+        raise HostError("There is no Python to start: this one does not say where it is.")
+    file = os.path.realpath(base)
+    return Program(file, file)
+
+
+def environment() -> dict[str, str]:
+    """What a program needs to start, and nothing that changes what it does."""
+    return {"PATH": _PATH, "LC_ALL": "C.UTF-8"} | {
+        name: os.environ[name] for name in _KEPT if name in os.environ
+    }
+
+
+def start(
+    program: Program,
+    arguments: Sequence[str],
+    *,
+    cwd: str | os.PathLike[str] = os.sep,
+    env: Mapping[str, str] | None = None,
+    stdin: int | IO[bytes] = subprocess.DEVNULL,
+    stdout: int | IO[bytes] = subprocess.DEVNULL,
+    stderr: int | IO[bytes] | None = None,
+    pass_fds: Sequence[int] = (),
+    buffer_bytes: int = -1,
+    own_session: bool = False,
+) -> subprocess.Popen[bytes]:
+    """Start a program and leave it running: the caller waits for it."""
+    return subprocess.Popen(
+        [program.name, *arguments],
+        executable=program.file,
+        cwd=cwd,
+        env=environment() if env is None else env,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        pass_fds=pass_fds,
+        bufsize=buffer_bytes,
+        start_new_session=own_session,
+    )
+
+
+def start_python(
+    module: str,
+    arguments: Sequence[str],
+    *,
+    pass_fds: Sequence[int] = (),
+    stderr: int | IO[bytes] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start the `main` of a module of ours in a session of its own, with the standard library alone."""
+    boot = _BOOT.format(str(_SOURCE), module)
+    options = ["-I", "-S", "-c", boot, *arguments]
+    return start(python(), options, env={}, pass_fds=pass_fds, stderr=stderr, own_session=True)
+
+
+def run(
+    program: Program,
+    arguments: Sequence[str],
+    bounds: Bounds,
+    *,
+    cwd: str | os.PathLike[str] = os.sep,
+    env: Mapping[str, str] | None = None,
+    pass_fds: Sequence[int] = (),
+) -> Ended:
+    """Run a program to its end; raises `TookTooLong` when that does not come in time."""
+    with nameless_file() as output, nameless_file() as errors:
+        process = start(
+            program,
+            arguments,
+            cwd=cwd,
+            env=env,
+            stdout=output,
+            stderr=errors,
+            pass_fds=pass_fds,
+            own_session=True,
+        )
+        try:
+            _bound(process.pid, bounds)
+            code = process.wait(bounds.seconds)
+        except subprocess.TimeoutExpired:
+            raise TookTooLong(
+                f"{os.path.basename(program.name)} took longer than {bounds.seconds:g} s"
+            ) from None
+        finally:
+            _end(process)
+        return Ended(code, *(_head(file, bounds.output_bytes) for file in (output, errors)))
+
+
+def nameless_file() -> IO[bytes]:
+    """A file without a name, in memory where that can be had."""
+    if not hasattr(os, "memfd_create"):
+        return TemporaryFile()
+    return open(os.memfd_create("handtools", os.MFD_CLOEXEC), "w+b")
+
+
+def _bound(pid: int, bounds: Bounds) -> None:
+    if not sys.platform.startswith("linux"):
+        return
+    import resource
+
+    limits = {resource.RLIMIT_FSIZE: bounds.output_bytes, resource.RLIMIT_CORE: 0}
+    if bounds.memory_bytes is not None:
+        # What it writes to, not what it maps: a large file that is only looked at costs nothing.
+        limits[resource.RLIMIT_DATA] = bounds.memory_bytes
+    with contextlib.suppress(ProcessLookupError):  # it has ended already
+        for number, most in limits.items():
+            _, hard = resource.prlimit(pid, number)
+            least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.prlimit(pid, number, (least, least))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Nothing that it started outlives it, unless it left the session on purpose."""
+    if process.poll() is None:
+        if hasattr(os, "killpg"):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+        process.wait(_KILLED_SECONDS)
+
+
+def _head(file: IO[bytes], most: int) -> bytes:
+    file.seek(0)
+    return file.read(most)
