@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import Figure, gathered
+from handtools.text.tokens import estimate
 
 TOKEN = "bench-token-0123456789abcdef0123"
+LIST_TOKENS = 7_000
+"""What a client may have to tell its model about the coding tools."""
 CURRENT, VERSION = "2026-07-28", "2025-11-25"
 """The protocol of today, which knows no session, and the last that began with a handshake."""
 BARE = """
@@ -116,9 +119,14 @@ def _starts(root: Path, *, rounds: int, npm: Path | None) -> Iterator[Figure]:
             if program.exists():
                 commands[name] = ["node", str(program), str(root)]
     taken: dict[str, list[float]] = {name: [] for name in commands}
+    listed = b""
     for _ in range(rounds):
         for name, command in commands.items():
-            taken[name].append(_start(command))
+            seconds, answer = _start(command)
+            taken[name].append(seconds)
+            listed = answer if name == "ours" else listed
+    told = json.dumps(json.loads(listed)["result"]["tools"], separators=(",", ":"))
+    yield Figure(name="tools/list, coding tools", value=estimate(told), unit="tokens", goal=LIST_TOKENS)
     middle = {name: statistics.median(seconds) * 1000 for name, seconds in taken.items()}
     ratio = statistics.median(o / b for o, b in zip(taken["ours"], taken["bare"], strict=True))
     name = "cold start to the first tools/list"
@@ -128,7 +136,8 @@ def _starts(root: Path, *, rounds: int, npm: Path | None) -> Iterator[Figure]:
         yield Figure(name=f"{name}: {other}", value=middle[other], unit="ms")
 
 
-def _start(command: list[str]) -> float:
+def _start(command: list[str]) -> tuple[float, bytes]:
+    """The seconds until the tools are told, and the line that tells them."""
     began = time.perf_counter()
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -147,7 +156,7 @@ def _start(command: list[str]) -> float:
                 break
         taken = time.perf_counter() - began
         child.kill()
-        return taken
+        return taken, line
 
 
 class Pipe:
