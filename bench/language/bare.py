@@ -19,9 +19,9 @@ class BareClient:
 
     def __init__(self, name: str, root: Path, path: str, text: str) -> None:
         self.server = next(each for each in SERVERS if each.name == name)
-        program = Finder(str(root), Table((self.server,)), search_path=SEARCH_PATH).program(
-            self.server, str(root)
-        )
+        program = Finder(
+            str(root), Table((self.server,)), confined=lambda: True, search_path=SEARCH_PATH
+        ).program(self.server, str(root))
         self.process = subprocess.Popen(
             [program, *self.server.command[1:]],
             cwd=root,

@@ -33,6 +33,7 @@ def local(root):
         markers=("good.toml",),
         install="pip install example-server",
         proof="pull",
+        runs_code=False,
     )
     return LocalLanguage(
         root,

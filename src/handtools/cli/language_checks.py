@@ -11,9 +11,14 @@ def language_findings(root: Path) -> Iterator[Finding]:
     """Every server that we know how to use, the found ones first."""
     from handtools.host.commands.runners.choosing import choose
     from handtools.host.language.choosing import SWITCH
+    from handtools.host.language.finding import UNCONFINED
     from handtools.host.language.local_language import LocalLanguage
 
-    language = LocalLanguage(root, cache=root, runner=lambda: choose().runner)
+    runner = choose(root=root).runner
+    if not runner.confined:
+        yield Finding("sandbox", "missing", UNCONFINED, "handtools doctor")
+    # Nothing is kept: their versions are asked for, and no server is started.
+    language = LocalLanguage(root, cache=root, runner=lambda: runner)
     for speaker in sorted(language.speakers(), key=lambda each: not each.version):
         languages = ", ".join(speaker.languages)
         if speaker.program and not speaker.version:

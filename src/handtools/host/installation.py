@@ -1,8 +1,8 @@
 """The installation: where our own program lies, and what of that is in a workspace.
 
-A program that runs from the folder it works on loads its code from there, whenever it needs more of it. No check of
-ours could tell such a file from one that was put in its place. So these folders are kept as they are: the toolbox adds
-a rule about them.
+A program that runs from the folder it works on loads its code from there, whenever it needs more of it. No check
+of ours could tell such a file from one that was put in its place. So these folders are kept as they are: the
+toolbox adds a rule about them.
 """
 
 import os

@@ -18,6 +18,8 @@ from typing import IO
 
 from handtools.core.errors import HostError
 
+PIPE = subprocess.PIPE
+Process = subprocess.Popen[bytes]
 _KEPT = ("SYSTEMROOT", "TEMP", "TMP")
 """Of our environment: Windows starts nothing without the first. Any other name may change what a program does."""
 _PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -113,7 +115,7 @@ def start(
     pass_fds: Sequence[int] = (),
     buffer_bytes: int = -1,
     own_session: bool = False,
-) -> subprocess.Popen[bytes]:
+) -> Process:
     """Start a program and leave it running: the caller waits for it."""
     return subprocess.Popen(
         [program.name, *arguments],
@@ -135,7 +137,7 @@ def start_python(
     *,
     pass_fds: Sequence[int] = (),
     stderr: int | IO[bytes] | None = None,
-) -> subprocess.Popen[bytes]:
+) -> Process:
     """Start the `main` of a module of ours in a session of its own, with the standard library alone."""
     boot = _BOOT.format(str(_SOURCE), module)
     options = ["-I", "-S", "-c", boot, *arguments]
@@ -175,6 +177,15 @@ def run(
         return Ended(code, *(_head(file, bounds.output_bytes) for file in (output, errors)))
 
 
+def let_end(process: Process, seconds: float) -> int:
+    """Wait for a program that is about to end, and kill it if it does not; gives back its status."""
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
 def nameless_file() -> IO[bytes]:
     """A file without a name, in memory where that can be had."""
     if not hasattr(os, "memfd_create"):
@@ -198,7 +209,7 @@ def _bound(pid: int, bounds: Bounds) -> None:
             resource.prlimit(pid, number, (least, least))
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: Process) -> None:
     """Nothing that it started outlives it, unless it left the session on purpose."""
     if process.poll() is None:
         if hasattr(os, "killpg"):

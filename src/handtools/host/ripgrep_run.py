@@ -4,7 +4,6 @@ import errno
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from subprocess import PIPE
 from typing import IO, Literal, TypeVar
 
 import anyio
@@ -12,7 +11,7 @@ from anyio import to_thread
 
 from handtools.core.errors import HostError, InvalidInput
 from handtools.core.searching import Gaps
-from handtools.host.programs import Program, nameless_file, start
+from handtools.host.programs import PIPE, Program, nameless_file, start
 
 T = TypeVar("T")
 Collect = Callable[["Run", IO[bytes]], T]

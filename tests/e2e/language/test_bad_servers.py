@@ -37,6 +37,7 @@ def bad_box(tmp_path, way, listeners=()):
         markers=("bad.toml",),
         install="none",
         proof="pull",
+        runs_code=False,
         start_seconds=2.0,
     )
     language = LocalLanguage(

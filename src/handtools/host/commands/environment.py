@@ -14,6 +14,8 @@ QUIET: Mapping[str, str] = {
     "PIP_NO_INPUT": "1", "PYTHONUNBUFFERED": "1", "TERM": "dumb", "NO_COLOR": "1",
 }  # fmt: skip
 """Nobody is there to answer a question, leave a pager or see a colour."""
+BASH = "/bin/bash" if os.path.exists("/bin/bash") else "bash"
+"""By its path, where nearly every system has it: no folder of PATH is tried for it, least of all the project's."""
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 
 

@@ -17,7 +17,7 @@ from handtools.core.visits import Visit
 from handtools.host.commands.background import Background, Task
 from handtools.host.commands.capturing import Capture, NoCapture
 from handtools.host.commands.carrying import Carrier
-from handtools.host.commands.environment import environment
+from handtools.host.commands.environment import BASH, environment
 from handtools.host.commands.exits import exit_of, notes_of, output_name
 from handtools.host.commands.launching import Keeping, Launch, Runner
 from handtools.host.commands.processes.running import Ended, run_process
@@ -27,9 +27,6 @@ from handtools.host.store import FolderStore
 
 PROCESSES = 4096
 """Nothing honest needs more at once; a fork bomb stops there."""
-
-BASH = "/bin/bash" if os.path.exists("/bin/bash") else "bash"
-"""By its path, where every system but a few has it: the sandbox needs not try each folder of PATH."""
 
 OUTPUTS_BYTES = 4 << 30
 OUTPUTS_SECONDS = 7 * 86400.0

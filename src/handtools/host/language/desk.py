@@ -12,14 +12,16 @@ from handtools.core.errors import Unavailable
 from handtools.core.language import OTHERWISE, Answer, Late, Question, Review, Verdict
 from handtools.host.commands.launching import Runner
 from handtools.host.language.asking import Asker
+from handtools.host.language.child import NotStarted
 from handtools.host.language.client import Client
-from handtools.host.language.finding import Finder, Spoken
+from handtools.host.language.finding import UNCONFINED, Finder, Spoken
 from handtools.host.language.freshness import CHECKING, prove
 from handtools.host.language.launching import launch, started
 from handtools.host.language.pool import Baseline, NotReady, Seat
 from handtools.host.language.reviewing import Edited, Findings, Reviewer
 from handtools.host.language.texts import Texts, text_of
 from handtools.host.language.thread import THREAD
+from handtools.host.programs import outside
 
 LATE_SECONDS = 60.0
 """How long servers may go on after the call has its answer."""
@@ -70,6 +72,10 @@ class Desk:
         loop = asyncio.get_running_loop()
         ready = await loop.run_in_executor(None, launch, spoken, self._workspace, self._cache, private)
         runner = await loop.run_in_executor(None, self._runner)
+        if not runner.confined and (
+            spoken.server.runs_code or not outside(spoken.program, self._workspace)
+        ):
+            raise NotStarted(UNCONFINED)
         return await started(spoken, ready, runner)
 
     def _alone(self, seat: Seat, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":

@@ -4,15 +4,16 @@ import contextlib
 import os
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from handtools.core.command import Allowance
-from handtools.host.commands.environment import environment
+from handtools.host.commands.environment import BASH, environment
 from handtools.host.commands.launching import Launch, Runner
 from handtools.host.commands.processes.running import Ended, run_process
 from handtools.host.commands.runners.choosing import confining
+from handtools.host.programs import search_path
 
 _COMPLAINT_CHARS = 200
 # Its input and output are files in memory: it can't block on a pipe, and never holds the file itself.
@@ -38,20 +39,24 @@ async def filtered(runner: Runner, program: Filter, data: bytes, seconds: float)
         os.lseek(given, 0, os.SEEK_SET)
         kept = Path(tempfile.gettempdir(), f"handtools-{uuid.uuid4().hex}")
         held.callback(kept.unlink, missing_ok=True)
-        launch = _launch(program, given, made, seconds, len(data))
+        # What nothing confines must not find programs of the project.
+        path = {} if runner.confined else {"PATH": os.pathsep.join(search_path(program.root))}
+        launch = _launch(program, path, (given, made), seconds, len(data))
         with confining(runner, launch) as confined:
             ended = await run_process(confined, kept)
         return os.pread(made, os.fstat(made).st_size, 0), _complaint(ended, seconds)
 
 
-def _launch(program: Filter, given: int, made: int, seconds: float, size: int) -> Launch:
-    plumbed = ("bash", "--noprofile", "--norc", "-c", _PLUMBING, "bash", str(given), str(made))
+def _launch(
+    program: Filter, path: Mapping[str, str], files: tuple[int, int], seconds: float, size: int
+) -> Launch:
+    plumbed = (BASH, "--noprofile", "--norc", "-c", _PLUMBING, "bash", *map(str, files))
     return Launch(
         argv=(*plumbed, *program.argv),
-        env=environment({}, frozenset(), terminal=False),
+        env=environment(path, frozenset(), terminal=False),
         cwd=program.cwd,
         root=program.root,
-        pass_fds=(given, made),
+        pass_fds=files,
         private=program.private,
         frozen=True,
         readable=program.readable,

@@ -5,14 +5,19 @@ import os
 import shutil
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from handtools.host import programs
 from handtools.host.language.servers import Role, Server, Table
 
 LOOK_AGAIN = 30.0
 """Seconds for which what was not found is not looked for again."""
+UNCONFINED = (
+    "Language servers run only where the kernel confines them, and nothing here does. "
+    "A person can change that: `handtools doctor` says how."
+)
 _LOCAL = (".venv/bin", "venv/bin", "node_modules/.bin")
 _ROLES: tuple[Role, ...] = ("checker", "linter")
 _REMEMBERED = 4096
@@ -30,9 +35,18 @@ class Spoken:
 class Finder:
     """Looks in one workspace; remembers what it found."""
 
-    def __init__(self, workspace: str, table: Table, *, search_path: str | None = None) -> None:
+    def __init__(
+        self,
+        workspace: str,
+        table: Table,
+        *,
+        confined: Callable[[], bool],
+        search_path: str | None = None,
+    ) -> None:
+        """`confined` tells whether the kernel keeps servers inside: only then may they be the project's."""
         self.workspace = workspace
         self._table = table
+        self._confined = confined
         self._search_path = search_path
         self._programs: dict[tuple[str, str], tuple[str, float]] = {}
         self._wanted: dict[tuple[str, str], tuple[bool, float]] = {}
@@ -66,6 +80,8 @@ class Finder:
         if self.spoken(path):
             return ""
         found = [server for server in servers if self.program(server, self.workspace)]
+        if not found and not self._confined():
+            return UNCONFINED
         if not found:
             return (
                 f"No language server for `{path}` is installed. "
@@ -75,12 +91,10 @@ class Finder:
         return f"{found[0].name} is installed, but `{path}` is in no project: it needs one of {markers}."
 
     def program(self, server: Server, root: str) -> str:
-        """Where a server's program is; empty when it is not there. The project's own comes first."""
+        """Where a server's program is; empty when there is none to be run. The project's own comes first."""
         found, at = self._programs.get((server.name, root), ("", 0.0))
         if not found and (not at or time.monotonic() - at > LOOK_AGAIN):
-            places = dict.fromkeys((root, self.workspace))
-            local = os.pathsep.join(os.path.join(place, each) for place in places for each in _LOCAL)
-            found = self._usable(server, local) or self._usable(server, self._search_path) or ""
+            found = self._found(server, root) if self._confined() else self._outside(server)
             self._programs[server.name, root] = (found, time.monotonic())
         return found
 
@@ -89,6 +103,19 @@ class Finder:
             root = self._root(server, path)
             if root is not None and (program := self.program(server, root)):
                 yield Spoken(server, program, root)
+
+    def _found(self, server: Server, root: str) -> str:
+        places = dict.fromkeys((root, self.workspace))
+        local = os.pathsep.join(os.path.join(place, each) for place in places for each in _LOCAL)
+        return self._usable(server, local) or self._usable(server, self._search_path) or ""
+
+    def _outside(self, server: Server) -> str:
+        """What runs with all our rights must be ours and leave the project's code alone."""
+        if server.runs_code:
+            return ""
+        places = self._search_path or os.pathsep.join(programs.search_path(self.workspace))
+        found = self._usable(server, places)
+        return found if found and programs.outside(found, self.workspace) else ""
 
     def _usable(self, server: Server, places: str | None) -> str | None:
         found = shutil.which(server.command[0], path=places)

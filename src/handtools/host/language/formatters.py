@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from handtools.host import programs
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -140,7 +142,9 @@ def program_of(formatter: Formatter, root: str, folder: str, *, ours_only: bool)
                 copy = os.path.join(place, own, formatter.name)
                 if os.access(copy, os.X_OK):
                     return copy
-    return shutil.which(formatter.name)
+        return shutil.which(formatter.name)
+    found = programs.find(formatter.name, root)
+    return found.name if found else None
 
 
 def _upwards(root: str, folder: str) -> Iterator[str]:

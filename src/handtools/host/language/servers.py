@@ -38,6 +38,8 @@ class Server:
     """How long a change waits for it when it is not running yet."""
     version: tuple[str, ...] = ()
     """The command that says its version, where the program itself does not."""
+    runs_code: bool = True
+    """Whether it may execute something of the project: build scripts, plug-ins, the project's interpreter."""
     least_version: int = 0
     """The first major version that can be used, where older ones have another meaning."""
 
@@ -107,6 +109,7 @@ SERVERS: tuple[Server, ...] = (
         chosen_by=("ruff.toml", ".ruff.toml", "pyproject.toml#tool.ruff"),
         install="pip install ruff",
         proof="pull",
+        runs_code=False,
     ),
     Server(
         name="typescript",

@@ -20,7 +20,7 @@ def place(tmp_path):
 
 def finder(place):
     root, programs = place
-    return Finder(str(root), Table(SERVERS), search_path=programs)
+    return Finder(str(root), Table(SERVERS), confined=lambda: True, search_path=programs)
 
 
 def names(place, path):
@@ -76,7 +76,7 @@ def test_an_old_compiler_is_no_server(place, tmp_path):
         (package / "package.json").write_text(f'{{"version": "{version}"}}')
         (package / "bin" / "tsc").write_text("#!/bin/sh\n")
         (package / "bin" / "tsc").chmod(0o755)
-        looked = Finder(str(root), Table(SERVERS), search_path=str(package / "bin"))
+        looked = Finder(str(root), Table(SERVERS), confined=lambda: True, search_path=str(package / "bin"))
         assert looked.speaks("a.ts") is found
 
 

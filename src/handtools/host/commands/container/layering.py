@@ -8,13 +8,12 @@ import contextlib
 import ctypes
 import os
 import socket
-import subprocess
 from collections.abc import Sequence
 from typing import Any
 
 from handtools.core.errors import HostError
 from handtools.host.commands.processes.orders import Gone, receive, send
-from handtools.host.programs import start_python
+from handtools.host.programs import let_end, start_python
 
 _OPEN_TREE, _MOVE_MOUNT = 428, 429
 _CLONE, _RECURSIVE, _EMPTY_FROM, _EMPTY_TO = 0x1, 0x8000, 0x4, 0x40
@@ -46,11 +45,7 @@ class Layers:
     def close(self) -> None:
         """Let the process go."""
         self._line.close()
-        try:
-            self._process.wait(_CALL_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        let_end(self._process, _CALL_SECONDS)
 
     def _ask(self, message: dict[str, Any]) -> None:
         try:

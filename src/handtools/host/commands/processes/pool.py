@@ -4,7 +4,6 @@ import atexit
 import contextlib
 import os
 import socket
-import subprocess
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +11,11 @@ from typing import Any
 from handtools.core.errors import HostError
 from handtools.host.commands.processes import groups
 from handtools.host.commands.processes.orders import Gone, receive, send
-from handtools.host.programs import start_python
+from handtools.host.programs import Process, let_end, start_python
 
 IDLE = 2
 """Supervisors that are kept without work."""
+_END_SECONDS = 10.0
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Hired:
     """A supervisor of ours, and the line to it."""
 
     line: socket.socket
-    process: subprocess.Popen[bytes]
+    process: Process
     folders: list[str]
     """Of its control group; everything it starts is in there."""
 
@@ -41,11 +41,7 @@ class Hired:
     def dismiss(self) -> None:
         """Let it go: it ends what it runs, then itself."""
         self.line.close()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        let_end(self.process, _END_SECONDS)
 
 
 class Pool:
