@@ -1,5 +1,6 @@
 """The toolbox: tools, a machine and a policy put together; the only module that knows all three."""
 
+import copy
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -182,6 +183,13 @@ class Toolbox:
             approver=approver,
             callbacks=self.callbacks,
         )
+
+    def owned_by(self, owner: str) -> "Toolbox":
+        """The same tools for one of several who share the workspace: what the others' calls left is not there."""
+        view = copy.copy(self)
+        view.workspace = self.workspace.owned_by(owner)
+        view._executor = replace(self._executor, workspace=view.workspace)  # noqa: SLF001 - a toolbox like this one
+        return view
 
     async def aclose(self) -> None:
         """Let go of files; the toolbox opens them again if it is used again."""

@@ -23,6 +23,8 @@ class Call:
     session: str = "default"
     turn: str = ""
     agent: str = ""
+    owner: str = ""
+    """Whose call it is, and so whose all that is kept of it: a token's name; the local user has none."""
     parent: str = ""
     deadline: float | None = None
     """Seconds from the start of the call; None leaves it to the toolbox's limits."""
@@ -30,3 +32,10 @@ class Call:
     def __post_init__(self) -> None:
         if not isinstance(self.args, Mapping):
             raise UsageError("The arguments of a call are an object; parse a provider's JSON text first.")
+        if "\n" in self.owner:
+            raise UsageError("The name of an owner is one line.")
+
+    @property
+    def session_key(self) -> str:
+        """The session as it is kept: what one owner calls by a name is not what another calls by it."""
+        return f"{self.owner}\n{self.session}" if self.owner else self.session

@@ -17,7 +17,7 @@ from handtools.core.result import Result
 from handtools.mcp import asking
 from handtools.mcp.claims import Claims
 from handtools.mcp.following import Follower
-from handtools.mcp.identity import Identity, digest, identify
+from handtools.mcp.identity import Identity, identify
 from handtools.mcp.metrics import Metrics
 from handtools.mcp.sampling import lent_by
 from handtools.mcp.translate import DETAILS, LIST_MS, Json, answer, complete, failure, tools
@@ -61,6 +61,11 @@ class Desk:
     metrics: Metrics = field(default_factory=Metrics)
     _flights: dict[str, _Flight] = field(default_factory=dict)
     _group: TaskGroup | None = None
+
+    def __post_init__(self) -> None:
+        # Here, where a token's desk gets its tools, and nowhere else: all that it can reach is its own.
+        if self.agent:
+            self.toolbox = self.toolbox.owned_by(self.agent)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["Desk"]:
@@ -171,12 +176,8 @@ class Desk:
             flight.done.set()
 
     def own(self, call_id: str) -> str:
-        """The id as this agent may use it: an id that another agent has used names a call of its own."""
-        if not self.agent:
-            return call_id
-        logged = self.toolbox.workspace.journal.calls.find(call_id)
-        other = logged is not None and logged.id == call_id and logged.agent != self.agent
-        return digest("agent", self.agent, call_id) if other else call_id
+        """The id under which a call that the client names so is kept."""
+        return self.toolbox.workspace.journal.own_id(call_id)
 
     def _call(
         self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams"
@@ -186,7 +187,7 @@ class Desk:
         scope = self.scope or _header(ctx, "mcp-session-id")
         key = _header(ctx, "idempotency-key")
         found: Identity = identify(meta, ctx.request_id, scope, params.name, args, key=key)
-        call_id = self.own(found.call_id) if found.chosen else found.call_id
+        call_id = self.own(found.call_id)
         session = str(meta.get(SESSION) or _header(ctx, "mcp-session-id") or self.session)
         agent = self.agent or _client_name(ctx)
         return Call(tool=params.name, args=args, id=call_id, session=session, agent=agent), found.chosen
@@ -204,12 +205,7 @@ class Desk:
         call_id = params.request_state or ""
         kept = self.toolbox.workspace.journal.calls.suspended(call_id)
         if kept is not None:
-            mine = not self.agent or kept.call.agent == self.agent
-            if (
-                not mine
-                or kept.call.tool != params.name
-                or dict(kept.call.args) != (params.arguments or {})
-            ):
+            if kept.call.tool != params.name or dict(kept.call.args) != (params.arguments or {}):
                 raise HandtoolsError("The answer belongs to another call. Nothing was run.")
         elif self.toolbox.workspace.journal.calls.recall(self.own(call_id)) is None:
             raise HandtoolsError("No call of that name waits for an answer. Call the tool again.")

@@ -64,12 +64,12 @@ class Gate:
         self.announce(Asked(approval, reply))
         if reply is None:
             raise Suspended(approval)
-        settle(self.journal, approval, reply)
+        settle(self.journal, self.call, approval, reply)
 
     def remembers(self, approval: Approval) -> bool:
         """Whether a person has said yes to all of this before, and that it is to last."""
         kept = _lines(approval)
-        return bool(kept) and all(self.journal.calls.granted(self.call.session, each) for each in kept)
+        return bool(kept) and all(self.journal.calls.granted(self.call, each) for each in kept)
 
     async def _ask(self, approval: Approval) -> Reply | None:
         if self.approver is not None:
@@ -98,14 +98,14 @@ class Gate:
         )
 
 
-def settle(journal: Journal, approval: Approval, reply: Reply) -> None:
+def settle(journal: Journal, call: Call, approval: Approval, reply: Reply) -> None:
     """Act on an answer: remember a yes that is to last, raise on a no."""
     if not reply.allow:
         hint = reply.message or "Do something else, or ask what is wanted."
         raise Denied("A person declined this.", hint=hint)
     if reply.remember != "once":
         for kept in _lines(approval):
-            journal.calls.grant(approval.session if reply.remember == "session" else "", kept)
+            journal.calls.grant(call, kept, lasts=reply.remember)
 
 
 def _lines(approval: Approval) -> list[str]:

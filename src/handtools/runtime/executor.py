@@ -95,6 +95,7 @@ class Executor:
         self, call: Call, cancel: CancelToken | None = None, *, fresh: bool = False
     ) -> Result[Any]:
         """Run a call, or give back what was recorded under its id; nothing is under a `fresh` one."""
+        call = self.workspace.journal.owned(call)
         if (running := self._running.get(call.id)) is not None:
             ended = await running.ended()
             if ended is not None:
@@ -110,7 +111,7 @@ class Executor:
                 return recorded
             raise UsageError(f"No call {call_id!r} is waiting for an answer.")
         try:
-            settle(self.workspace.journal, kept.approval, reply)
+            settle(self.workspace.journal, kept.call, kept.approval, reply)
         except Denied as no:
             await to_thread.run_sync(let_go, self.workspace, kept.call.id)
             return await self._settle(kept.call, _failed(no), None, time.time(), 0.0)

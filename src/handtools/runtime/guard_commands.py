@@ -42,7 +42,7 @@ class GuardedCommands:
             command = await self._admitted(command)
             ran = await self.workspace.commands.run(
                 command,
-                call=self.call,
+                call=self._as_kept,
                 show=self._show,
                 private=hidden(self.files.gate.policy),
                 read_only=guarded(self.files.gate.policy),
@@ -65,7 +65,7 @@ class GuardedCommands:
         policy = self.files.gate.policy
         job = await self.workspace.commands.start(
             command,
-            call=self.call,
+            call=self._as_kept,
             description=description,
             private=hidden(policy),
             read_only=guarded(policy),
@@ -76,26 +76,31 @@ class GuardedCommands:
 
     async def jobs(self) -> list[Job]:
         """The session's jobs, newest first."""
-        return [_named(job) for job in await self.workspace.commands.jobs(self.call.session)]
+        return [_named(job) for job in await self.workspace.commands.jobs(self.call.session_key)]
 
     async def job(self, job_id: str, *, timeout: float = 0.0) -> Job:  # noqa: ASYNC109
         """One job, after waiting at most so long for its end; if its changes wait for a word, now is the time."""
-        found = await self.workspace.commands.job(job_id, self.call.session, timeout=timeout)
+        found = await self.workspace.commands.job(job_id, self.call.session_key, timeout=timeout)
         if found.waiting is not None:
             found = replace(found, exit=await self._asked(found, found.waiting), waiting=None)
         return _named(found)
 
     async def page(self, job_id: str, start: int, size: int) -> Page:
         """A part of what a job printed."""
-        return await self.workspace.commands.page(job_id, self.call.session, start, size)
+        return await self.workspace.commands.page(job_id, self.call.session_key, start, size)
 
     async def send(self, job_id: str, data: bytes) -> None:
         """Write to a job. It was allowed to run, so it is allowed to be told things; its boundary is the same."""
-        await self.workspace.commands.send(job_id, self.call.session, data)
+        await self.workspace.commands.send(job_id, self.call.session_key, data)
 
     async def kill(self, job_id: str) -> Job:
         """End a job and everything it started."""
-        return _named(await self.workspace.commands.kill(job_id, self.call.session))
+        return _named(await self.workspace.commands.kill(job_id, self.call.session_key))
+
+    @property
+    def _as_kept(self) -> Call:
+        """The call for the machine, which knows sessions by their names alone."""
+        return replace(self.call, session=self.call.session_key)
 
     def _settled(self, ran: Ran, *, review: bool) -> Exit | None:
         """Land what a job changed, in the job's own thread, where nobody can be asked: then it waits."""
@@ -120,7 +125,7 @@ class GuardedCommands:
         except Denied as denied:
             end = _unlanded(ran, denied)
         await to_thread.run_sync(ran.discard)
-        self.workspace.commands.settled(job.id, self.call.session, end)
+        self.workspace.commands.settled(job.id, self.call.session_key, end)
         return end
 
     def _as_job(self, call: Call) -> "GuardedCommands":

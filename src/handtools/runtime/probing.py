@@ -36,6 +36,7 @@ class ProbingGate(Gate):
 
 async def probe(executor: Executor, call: Call) -> Decision:
     """The decision on a hypothetical call. Nothing is changed, asked or recorded, and nothing is raised."""
+    call = executor.workspace.journal.owned(call)
     gate = ProbingGate(call, executor.policy, None, executor.workspace.journal, lambda _: None)
     files = GuardedFiles(call, executor.workspace, gate, lambda _: None)
     try:

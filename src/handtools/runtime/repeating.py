@@ -45,4 +45,4 @@ class RepeatGuard:
 
 def _key(call: Call) -> str:
     args = json.dumps(dict(call.args), sort_keys=True, default=str)
-    return f"{call.session}\0{call.agent}\0{call.tool}\0{hash(args)}"
+    return f"{call.session_key}\0{call.agent}\0{call.tool}\0{hash(args)}"

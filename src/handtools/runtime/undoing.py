@@ -114,7 +114,7 @@ class GuardedHistory:
         entries = self.workspace.journal.entries
         if scope == "path":
             name = self.workspace.files.locate(name)
-        named = entries.selected(scope, name)
+        named = entries.selected(scope, self._kept_name(scope, name))
         if scope == "path":
             named = sorted([*named, *self._moved_along(name)], key=lambda touch: -touch.id)
         standing = [t for t in named if t.reverted_by is None and (scope == "call" or t.kind == "change")]
@@ -123,6 +123,9 @@ class GuardedHistory:
         if not standing:
             raise _nothing(scope, name, undone=bool(named))
         return standing
+
+    def _kept_name(self, scope: UndoScope, name: str) -> str:
+        return self.workspace.journal.own_id(name) if scope == "call" else name
 
     def _moved_along(self, path: str) -> Iterator[Touch]:
         """The touches of folders that were moved as one, with this path in them."""
@@ -138,7 +141,7 @@ class GuardedHistory:
         entries = self.workspace.journal.entries
         if scope == "path":
             name = self.workspace.files.locate(name)
-        named = entries.selected(scope, name)
+        named = entries.selected(scope, self._kept_name(scope, name))
         undos = [t.reverted_by for t in named if t.reverted_by is not None]
         if not undos and scope == "path":
             # Taken out of a folder that was moved as one: that change still stands.

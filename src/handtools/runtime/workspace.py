@@ -1,6 +1,6 @@
 """A workspace: one machine's files with their locks, record and outputs. What a toolbox is built around."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from handtools.core.formatting import Formatters
 from handtools.core.language import HostLanguage
@@ -9,6 +9,7 @@ from handtools.core.skills import HostSkills
 from handtools.core.tool import AnyTool
 from handtools.core.web import HostWeb
 from handtools.runtime.journal import Journal
+from handtools.runtime.outputs import OwnedOutputs
 from handtools.runtime.recent import RecentFiles
 
 
@@ -31,6 +32,11 @@ class Workspace:
     formatters: Formatters
     web: HostWeb
     recent: RecentFiles = field(default_factory=RecentFiles)
+
+    def owned_by(self, owner: str) -> "Workspace":
+        """The same workspace for one of its owners: of what the others' calls left, nothing is there."""
+        journal = self.journal.owned_by(owner)
+        return replace(self, journal=journal, outputs=OwnedOutputs(self.outputs, journal.calls))
 
     def serves(self, tool: AnyTool) -> bool:
         """Whether the machine has what the tool needs."""

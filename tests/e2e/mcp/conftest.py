@@ -113,15 +113,18 @@ class Site:
 
 @contextmanager
 def sites(where):
-    """Start workshops over HTTP with one folder per token; all end with the block."""
+    """Start workshops over HTTP with one folder per token; `ann@work` and `bob@work` share one."""
     running = []
 
     def start(*names, **options):
-        port, folders = free_port(), {}
-        for name in names or ("work",):
-            folders[f"token-of-{name}-0123456789abcdef"] = where / name
-            (where / name).mkdir(exist_ok=True)
-        plan = {"port": port, "tokens": {t: str(f) for t, f in folders.items()}, "options": options}
+        port, folders, owners = free_port(), {}, {}
+        for words in names or ("work",):
+            name, _, shared = words.partition("@")
+            token = f"token-of-{name}-0123456789abcdef"
+            folders[token], owners[token] = where / (shared or name), name
+            folders[token].mkdir(exist_ok=True)
+        told = {token: str(folder) for token, folder in folders.items()}
+        plan = {"port": port, "tokens": told, "options": {"owners": owners, **options}}
         command = [sys.executable, str(HERE / "workshop.py"), "http", json.dumps(plan)]
         process = subprocess.Popen(command, env=os.environ | {"HANDTOOLS_STATE": str(where / "state")})
         running.append(process)

@@ -58,8 +58,9 @@ async def test_a_question_of_one_is_answered_at_the_other(replicas, token):
 async def test_a_pending_call_is_resumed_and_fetched_through_the_other(replicas, token):
     call = Call(tool="write", args={"path": "two/.envrc", "content": "y\n"})
     async with RemoteToolbox(replicas[0].url, token) as one, RemoteToolbox(replicas[1].url, token) as two:
-        assert (await one.call(call)).status == "pending"
-        assert call.id in {approval.call_id for approval in await two.waiting()}
+        asked = await one.call(call)
+        assert asked.status == "pending"
+        assert asked.request.call_id in {approval.call_id for approval in await two.waiting()}
         done = await two.resume(call.id, Reply(allow=True))
         assert done.ok, done.text
         assert await one.call(call) == done

@@ -114,9 +114,10 @@ def workshop(folder: Path, **policy: object) -> Toolbox:
 
 
 def serve(port: int, tokens: dict[str, Path], **options: object) -> None:
-    """One HTTP server over several folders; the names are those of the folders."""
+    """One HTTP server over several folders; without other names, they are those of the folders."""
+    names = {token: options.get("owners", {}).get(token, folder.name) for token, folder in tokens.items()}
     grants = [
-        Grant(name=folder.name, sha256=digest_of(token), workspace=folder, **options.get(folder.name, {}))
+        Grant(name=names[token], sha256=digest_of(token), workspace=folder, **options.get(names[token], {}))
         for token, folder in tokens.items()
     ]
     place = Place(
@@ -126,7 +127,8 @@ def serve(port: int, tokens: dict[str, Path], **options: object) -> None:
         grace=float(options.get("grace", 5.0)),
         stateless=bool(options.get("stateless")),
     )
-    site = Site(Grants(grants), place, {grant.name: workshop(grant.workspace) for grant in grants})
+    boxes = {grant.name: workshop(grant.workspace, excluded=tuple(grant.excluded)) for grant in grants}
+    site = Site(Grants(grants), place, boxes)
     anyio.run(run_site, site)
 
 

@@ -197,7 +197,9 @@ def test_a_journal_of_the_version_before_is_brought_up_to_date(tmp_path):
     old.close()
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(
-            "DROP TABLE once; ALTER TABLE refs DROP COLUMN content; PRAGMA user_version = 1;"
+            "DROP TABLE once; ALTER TABLE refs DROP COLUMN content; ALTER TABLE calls DROP COLUMN owner;"
+            "ALTER TABLE entries DROP COLUMN owner; ALTER TABLE approvals DROP COLUMN owner;"
+            "PRAGMA user_version = 1;"
         )
     new = Journal(path, MemoryStore())
     assert new.once.begin("scope", "name")

@@ -1,9 +1,13 @@
 """The journal: what was called, what it changed, and the bytes to take it back."""
 
+import copy
+import hashlib
 import logging
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
+from handtools.core.call import Call
 from handtools.core.errors import HostError
 from handtools.core.ports import Store
 from handtools.core.vault import Vault
@@ -24,7 +28,10 @@ log = logging.getLogger("handtools")
 
 
 class Journal:
-    """The parts of the record, over one database."""
+    """The parts of the record, over one database, as one owner sees them."""
+
+    owner = ""
+    """Of others nothing is there; the local user, who has no name, sees everything."""
 
     def __init__(self, path: str, store: Store, vault: Vault | None = None) -> None:
         self._database = Database(path, self._record)
@@ -36,6 +43,28 @@ class Journal:
         self.contents = Contents(self._database)
         self.entries = Entries(self._database, blobs, self.refs, self.contents)
         self.retention = Retention(self._database, blobs, self.refs)
+
+    def owned_by(self, owner: str) -> "Journal":
+        """The same record for an owner of calls."""
+        view = copy.copy(self)
+        view.owner = owner
+        view.calls = Calls(self._database, owner)
+        view.entries = self.entries.owned_by(owner)
+        return view
+
+    def owned(self, call: Call) -> Call:
+        """A call as its owner's, whatever it says itself."""
+        return replace(call, owner=self.owner) if self.owner and call.owner != self.owner else call
+
+    def own_id(self, name: str) -> str:
+        """The id of the call that the owner names so, whether there is one or not.
+
+        Ids are unique in the record, because people answer by them. So what an owner calls `a` is kept under an
+        id that no other owner can come to, and naming another's finds nothing.
+        """
+        if not self.owner or self.calls.has(name):
+            return name
+        return hashlib.sha256(f"{self.owner}\n{name}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     @property
     def path(self) -> str:

@@ -53,7 +53,7 @@ class Behind:
         with self._lock:
             self._notes.setdefault(call.id, note)
             for path, node in note.sights.items():
-                self._sights[call.session, call.agent, path] = node
+                self._sights[call.session_key, call.agent, path] = node
                 self._held += len(node.data)
             full = len(self._notes) >= NOTES or self._held >= BYTES
             self._see_to_it()
@@ -62,7 +62,7 @@ class Behind:
 
     def sight(self, call: Call, path: str) -> Node | None:
         """What an agent last saw of a path, if that is still to be written."""
-        return self._sights.get((call.session, call.agent, path))
+        return self._sights.get((call.session_key, call.agent, path))
 
     def take(self) -> list[Note]:
         """Give what waits, to be written now; whoever looks for it meanwhile waits for the database."""

@@ -3,8 +3,8 @@
 import json
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 from handtools.core.approval import Approval
 from handtools.core.call import Call
@@ -17,7 +17,7 @@ from handtools.core.wire import (
     result_to_json,
 )
 from handtools.runtime.journal.blobs import pack, unpack
-from handtools.runtime.journal.database import Database
+from handtools.runtime.journal.database import Database, of_owner
 
 COLUMNS = "seq, id, session, turn, agent, parent, tool, args, started, ended, status, code"
 
@@ -60,8 +60,11 @@ class Suspension:
 class Calls:
     """The record of calls."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, owner: str = "") -> None:
         self._database = database
+        self._calls, self._entries, self._approvals = (
+            of_owner(table, owner) for table in ("calls", "entries", "approvals")
+        )
 
     def record(self, call: Call, result: Result[Any], started: float, ended: float | None = None) -> None:
         """Keep how a call ended; the first ending of an id stays, except that pending gives way."""
@@ -69,14 +72,14 @@ class Calls:
         row = (
             call.id, call.session, call.turn, call.agent, call.parent, call.tool,
             json.dumps(dict(call.args)), started, ended or time.time(), result.status,
-            result.fault.code if result.fault else "", len(packed).to_bytes(4) + pack(packed),
+            result.fault.code if result.fault else "", len(packed).to_bytes(4) + pack(packed), call.owner,
         )  # fmt: skip
         with self._database.writing() as connection:
             connection.execute(
-                f"INSERT INTO calls ({COLUMNS.removeprefix('seq, ')}, result) "
+                f"INSERT INTO calls ({COLUMNS.removeprefix('seq, ')}, result, owner) "
                 f"VALUES ({', '.join('?' * len(row))}) ON CONFLICT (id) DO UPDATE SET "
                 "ended = excluded.ended, status = excluded.status, code = excluded.code, "
-                "result = excluded.result WHERE status = 'pending'",
+                "result = excluded.result WHERE status = 'pending' AND owner = excluded.owner",
                 row,
             )
             if result.status != "pending":
@@ -86,7 +89,7 @@ class Calls:
         """The recorded result of an id, as JSON values; None when there is none."""
         if call_id in self._database.behind:
             self._database.catch_up()
-        row = self._database.peek("SELECT result FROM calls WHERE id = ?", (call_id,))
+        row = self._database.peek(f"SELECT result FROM {self._calls} WHERE id = ?", (call_id,))
         if row is None:
             return None
         if not row[0]:
@@ -95,11 +98,17 @@ class Calls:
         recalled: dict[str, Any] = json.loads(unpack(packed, size))
         return recalled
 
+    def has(self, call_id: str) -> bool:
+        """Whether a call of exactly this id is on record."""
+        if call_id in self._database.behind:
+            self._database.catch_up()
+        return self._database.peek(f"SELECT 1 FROM {self._calls} WHERE id = ?", (call_id,)) is not None
+
     def find(self, call_id: str) -> LoggedCall | None:
         """One call by its id, or by the start of it when that names one call."""
         with self._database.reading() as connection:
             rows = connection.execute(
-                f"SELECT {COLUMNS} FROM calls WHERE id >= ? AND id < ? LIMIT 2",
+                f"SELECT {COLUMNS} FROM {self._calls} WHERE id >= ? AND id < ? LIMIT 2",
                 (call_id, call_id + "\U0010ffff"),
             ).fetchall()
         exact = [row for row in rows if row[1] == call_id] or rows
@@ -109,7 +118,7 @@ class Calls:
         """Ids that begin so, the exact one first."""
         with self._database.reading() as connection:
             rows = connection.execute(
-                "SELECT id FROM calls WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+                f"SELECT id FROM {self._calls} WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
                 (prefix, prefix + "\U0010ffff", limit),
             ).fetchall()
         return [str(row[0]) for row in rows]
@@ -118,7 +127,8 @@ class Calls:
         """The start of an id that names no other call."""
         with self._database.reading() as connection:
             beside = connection.execute(
-                "SELECT (SELECT max(id) FROM calls WHERE id < ?1), (SELECT min(id) FROM calls WHERE id > ?1)",
+                f"SELECT (SELECT max(id) FROM {self._calls} WHERE id < ?1), "
+                f"(SELECT min(id) FROM {self._calls} WHERE id > ?1)",
                 (call_id,),
             ).fetchone()
         others = [other for other in beside if other is not None]
@@ -129,7 +139,7 @@ class Calls:
     def newest_change(self) -> Author | None:
         """Whose change is the newest that stands."""
         return self._author(
-            "FROM entries e WHERE e.state = 'done' AND e.kind = 'change' AND EXISTS "
+            f"FROM {self._entries} e WHERE e.state = 'done' AND e.kind = 'change' AND EXISTS "
             "(SELECT 1 FROM touches t WHERE t.entry = e.id AND t.reverted_by IS NULL) ORDER BY e.id DESC"
         )
 
@@ -137,7 +147,7 @@ class Calls:
         """Whose change was taken back last, and is still."""
         return self._author(
             "FROM reversals r JOIN touches t ON t.id = r.touch AND t.reverted_by = r.entry "
-            "JOIN entries e ON e.id = t.entry AND e.kind = 'change' ORDER BY r.entry DESC"
+            f"JOIN {self._entries} e ON e.id = t.entry AND e.kind = 'change' ORDER BY r.entry DESC"
         )
 
     def _author(self, chosen: str) -> Author | None:
@@ -155,7 +165,7 @@ class Calls:
             values.append(session)  # type: ignore[arg-type]
         with self._database.reading() as connection:
             rows = connection.execute(
-                f"SELECT {COLUMNS} FROM calls WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT ?",
+                f"SELECT {COLUMNS} FROM {self._calls} WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT ?",
                 (*values, limit),
             ).fetchall()
         return [_logged(row) for row in rows]
@@ -164,22 +174,23 @@ class Calls:
         """How many calls of the same session were recorded after one."""
         with self._database.reading() as connection:
             row = connection.execute(
-                "SELECT count(*) FROM calls WHERE session = ? AND seq > ?", (logged.session, logged.seq)
+                f"SELECT count(*) FROM {self._calls} WHERE session = ? AND seq > ?",
+                (logged.session, logged.seq),
             ).fetchone()
         return int(row[0])
 
     def suspend(self, call: Call, approval: Approval, granted: Iterable[str] = ()) -> None:
         """Keep a question whose answer is out, with the call that asked it and what it was granted so far."""
         values = (call_to_json(call), approval_to_json(approval), sorted(granted))
-        row = (call.id, *(json.dumps(value) for value in values), time.time())
+        row = (call.id, *(json.dumps(value) for value in values), time.time(), call.owner)
         with self._database.writing() as connection:
-            connection.execute("INSERT OR REPLACE INTO approvals VALUES (?, ?, ?, ?, ?)", row)
+            connection.execute("INSERT OR REPLACE INTO approvals VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def suspended(self, call_id: str) -> Suspension | None:
         """The call behind a pending approval."""
         with self._database.reading() as connection:
             row = connection.execute(
-                "SELECT call, approval, granted FROM approvals WHERE call_id = ?", (call_id,)
+                f"SELECT call, approval, granted FROM {self._approvals} WHERE call_id = ?", (call_id,)
             ).fetchone()
         if row is None:
             return None
@@ -189,24 +200,29 @@ class Calls:
     def waiting(self) -> list[Approval]:
         """Every question whose answer is out, oldest first."""
         with self._database.reading() as connection:
-            rows = connection.execute("SELECT approval FROM approvals ORDER BY at").fetchall()
+            rows = connection.execute(f"SELECT approval FROM {self._approvals} ORDER BY at").fetchall()
         return [Approval(**json.loads(row[0])) for row in rows]
 
-    def grant(self, session: str, remembered: str) -> None:
-        """Remember a yes: for a session, or for the project when `session` is empty."""
+    def grant(self, call: Call, remembered: str, *, lasts: Literal["session", "project"]) -> None:
+        """Remember a yes to what a call wanted, for its owner: in this session, or in all of them."""
+        key = call.session_key if lasts == "session" else _every_session(call)
         with self._database.writing() as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO grants VALUES (?, ?, ?)", (session, remembered, time.time())
+                "INSERT OR REPLACE INTO grants VALUES (?, ?, ?)", (key, remembered, time.time())
             )
 
-    def granted(self, session: str, remembered: str) -> bool:
+    def granted(self, call: Call, remembered: str) -> bool:
         """Whether a remembered yes covers this."""
         with self._database.reading() as connection:
             row = connection.execute(
-                "SELECT 1 FROM grants WHERE session IN (?, '') AND remembered = ?",
-                (session, remembered),
+                "SELECT 1 FROM grants WHERE session IN (?, ?) AND remembered = ?",
+                (call.session_key, _every_session(call), remembered),
             ).fetchone()
         return row is not None
+
+
+def _every_session(call: Call) -> str:
+    return replace(call, session="").session_key
 
 
 def _logged(row: tuple[Any, ...]) -> LoggedCall:

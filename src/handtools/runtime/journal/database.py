@@ -11,7 +11,7 @@ from typing import Any
 from handtools.core.errors import HostError, JournalDamaged
 from handtools.runtime.journal.behind import Behind, Note
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 BUSY_SECONDS = 30.0
 CHECKPOINT_WRITES = 400
 """After this many transactions the log is folded into the file, by a caller that has time."""
@@ -23,13 +23,15 @@ SCHEMA = f"""
 CREATE TABLE calls (
   seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, session TEXT NOT NULL, turn TEXT NOT NULL,
   agent TEXT NOT NULL, parent TEXT NOT NULL, tool TEXT NOT NULL, args TEXT NOT NULL,
-  started REAL NOT NULL, ended REAL NOT NULL, status TEXT NOT NULL, code TEXT NOT NULL, result BLOB NOT NULL
+  started REAL NOT NULL, ended REAL NOT NULL, status TEXT NOT NULL, code TEXT NOT NULL, result BLOB NOT NULL,
+  owner TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX calls_by_session ON calls (session, seq);
 CREATE TABLE entries (
   id INTEGER PRIMARY KEY, call_id TEXT NOT NULL, ordinal INTEGER NOT NULL, session TEXT NOT NULL,
   turn TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, coverage TEXT NOT NULL,
-  fingerprint TEXT NOT NULL, note TEXT NOT NULL, at REAL NOT NULL, UNIQUE (call_id, ordinal)
+  fingerprint TEXT NOT NULL, note TEXT NOT NULL, at REAL NOT NULL, owner TEXT NOT NULL DEFAULT '',
+  UNIQUE (call_id, ordinal)
 );
 CREATE INDEX entries_by_session ON entries (session, turn, id);
 CREATE INDEX entries_open ON entries (id) WHERE state = 'intent';
@@ -57,13 +59,28 @@ CREATE TABLE grants (
   session TEXT NOT NULL, remembered TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, remembered)
 );
 CREATE TABLE approvals (
-  call_id TEXT PRIMARY KEY, call TEXT NOT NULL, approval TEXT NOT NULL, granted TEXT NOT NULL, at REAL NOT NULL
+  call_id TEXT PRIMARY KEY, call TEXT NOT NULL, approval TEXT NOT NULL, granted TEXT NOT NULL, at REAL NOT NULL,
+  owner TEXT NOT NULL DEFAULT ''
 );
 {ONCE}
 """
 CONTENT = "ALTER TABLE refs ADD COLUMN content TEXT NOT NULL DEFAULT ''"
-UPGRADES = {1: ONCE, 2: CONTENT, 3: ""}
-"""What each older version lacks; from 4 on some blobs are differences, which older programs can't read."""
+OWNED = ";\n".join(
+    f"ALTER TABLE {table} ADD COLUMN owner TEXT NOT NULL DEFAULT ''"
+    for table in ("calls", "entries", "approvals")
+)
+UPGRADES = {1: ONCE, 2: CONTENT, 3: "", 4: OWNED}
+"""What each older version lacks; from 4 on some blobs are differences, which older programs can't read.
+
+Whose the calls of older versions were is not known: they are the local user's.
+"""
+
+
+def of_owner(table: str, owner: str) -> str:
+    """A table as its owner sees it, for a query to choose from; the local user has no name, and sees all of it."""
+    return (
+        f"(SELECT * FROM {table} WHERE owner = CAST(x'{owner.encode().hex()}' AS TEXT))" if owner else table
+    )
 
 
 def storable(name: str) -> str | bytes:

@@ -11,7 +11,7 @@ from handtools.core.history import UndoScope, Version
 from handtools.core.ports import Step
 from handtools.runtime.journal.blobs import Blobs, kept_in_record
 from handtools.runtime.journal.contents import Contents
-from handtools.runtime.journal.database import Database, storable, stored
+from handtools.runtime.journal.database import Database, of_owner, storable, stored
 from handtools.runtime.journal.refs import Refs
 
 EntryKind = Literal["change", "undo"]
@@ -73,11 +73,18 @@ class Entry:
 class Entries:
     """The record of changes: intent, done, and who took what back."""
 
-    def __init__(self, database: Database, blobs: Blobs, refs: Refs, contents: Contents) -> None:
+    def __init__(
+        self, database: Database, blobs: Blobs, refs: Refs, contents: Contents, owner: str = ""
+    ) -> None:
         self._database = database
         self._blobs = blobs
         self._refs = refs
         self._contents = contents
+        self._owned = of_owner("entries", owner)
+
+    def owned_by(self, owner: str) -> "Entries":
+        """The same record, of which only the owner's changes can be named; what a crash left is everyone's."""
+        return Entries(self._database, self._blobs, self._refs, self._contents, owner)
 
     def intend(
         self,
@@ -108,9 +115,9 @@ class Entries:
             row = (*facts, "intent", coverage, fingerprint, note)
             entry = connection.execute(
                 "INSERT INTO entries "
-                "(call_id, ordinal, session, turn, kind, state, coverage, fingerprint, note, at) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*row, time.time()),
+                "(call_id, ordinal, session, turn, kind, state, coverage, fingerprint, note, at, owner) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*row, time.time(), call.owner),
             ).lastrowid
             assert entry is not None
             connection.executemany(
@@ -170,8 +177,8 @@ class Entries:
         return self._database.peek("SELECT 1 FROM entries WHERE state = 'intent' LIMIT 1", ()) is None
 
     def touches(self, entry: int) -> list[Touch]:
-        """The paths of an entry, in the order they were written."""
-        return self._touches("t.entry = ? ORDER BY t.id", entry)
+        """The paths of an entry, whoever made it, in the order they were written."""
+        return self._touches("t.entry = ? ORDER BY t.id", entry, chosen="entries")
 
     def selected(self, scope: UndoScope, name: str) -> list[Touch]:
         """Landed touches that the words name, newest first, taken back or not."""
@@ -217,7 +224,7 @@ class Entries:
             rows = connection.execute(
                 "SELECT t.id, e.call_id, coalesce(c.tool, ''), e.at, t.before_kind, t.after_kind, "
                 "coalesce(t.after_bytes, b.bytes) "
-                "FROM touches t JOIN entries e ON e.id = t.entry LEFT JOIN calls c ON c.id = e.call_id "
+                f"FROM touches t JOIN {self._owned} e ON e.id = t.entry LEFT JOIN calls c ON c.id = e.call_id "
                 "LEFT JOIN blobs b ON b.digest = t.after_digest "
                 "WHERE t.path = ? AND e.state = 'done' ORDER BY t.id DESC LIMIT ?",
                 (path, limit),
@@ -261,7 +268,7 @@ class Entries:
 
     def saw(self, call: Call, path: str, node: Node) -> None:
         """Remember what an agent last saw of a path."""
-        key = (call.session, call.agent, path)
+        key = (call.session_key, call.agent, path)
         with self._database.writing() as connection:
             row = connection.execute(f"SELECT digest FROM seen WHERE {SEEN_KEY}", key).fetchone()
             if row and row[0] == node.digest:
@@ -276,7 +283,7 @@ class Entries:
 
     def saw_more(self, call: Call, path: str) -> None:
         """What an agent last saw of a path is more than is remembered; what it saw before is no longer that."""
-        key = (call.session, call.agent, path)
+        key = (call.session_key, call.agent, path)
         if self._database.peek(f"SELECT 1 FROM seen WHERE {SEEN_KEY}", key) is not None:
             with self._database.writing() as connection:
                 gone = connection.execute(f"DELETE FROM seen WHERE {SEEN_KEY} RETURNING digest", key)
@@ -287,15 +294,17 @@ class Entries:
         waiting = self._database.behind.sight(call, path)
         if waiting is not None:
             return waiting.data if len(waiting.data) <= SEEN_BYTES else None
-        key = (call.session, call.agent, path)
+        key = (call.session_key, call.agent, path)
         row = self._database.peek(f"SELECT digest FROM seen WHERE {SEEN_KEY}", key)
         if row is None:
             return None
         with self._database.peeking() as connection:
             return self._blobs.get(connection, str(row[0]))
 
-    def _touches(self, where: str, *values: Any) -> list[Touch]:
-        query = f"SELECT {TOUCH} FROM touches t JOIN entries e ON e.id = t.entry WHERE {where}"
+    def _touches(self, where: str, *values: Any, chosen: str = "") -> list[Touch]:
+        query = (
+            f"SELECT {TOUCH} FROM touches t JOIN {chosen or self._owned} e ON e.id = t.entry WHERE {where}"
+        )
         with self._database.reading() as connection:
             rows = connection.execute(query, values).fetchall()
         return [

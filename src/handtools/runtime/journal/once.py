@@ -19,7 +19,7 @@ class Once:
     def in_session(self, call: Call, name: str) -> bool:
         """Whether this is the first time for the agent of a call in its session; from now on it is not."""
         run = self._run if call.session == UNNAMED else ""
-        return self.begin(f"session {call.session}\n{call.agent}\n{run}", name)
+        return self.begin(f"session {call.session_key}\n{call.agent}\n{run}", name)
 
     def begin(self, scope: str, name: str) -> bool:
         """Whether nobody has begun it; from now on somebody has."""
