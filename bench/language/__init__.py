@@ -7,6 +7,7 @@ knows its best signal, on a copy of the project, in the same run.
 
 import argparse
 import re
+import shutil
 import statistics
 import tempfile
 import time
@@ -20,11 +21,10 @@ import anyio
 
 from bench.figures import Figure, gathered
 from bench.language.bare import BareClient
-from bench.language.projects import GOOD, PROJECTS, ROOT, SEARCH_PATH, Project
+from bench.language.projects import GOOD, PROJECTS, SEARCH_PATH, Project
 from handtools.host.commands.runners.choosing import choose
-from handtools.host.language.finding import Finder
 from handtools.host.language.local_language import LocalLanguage
-from handtools.host.language.servers import SERVERS, Table
+from handtools.host.language.servers import SERVERS
 from handtools.runtime.policy import DEFAULTS, Policy
 from handtools.toolbox import CODING, Toolbox, local_workspace
 
@@ -93,10 +93,7 @@ def run(options: argparse.Namespace) -> Iterable[Figure]:
 
 def _installed(name: str) -> bool:
     server = next((each for each in SERVERS if each.name == name), None)
-    here = str(ROOT)
-    return server is not None and bool(
-        Finder(here, Table((server,)), search_path=SEARCH_PATH).program(server, here)
-    )
+    return server is not None and shutil.which(server.command[0], path=SEARCH_PATH) is not None
 
 
 async def _figures(projects: list[Project], edits: int, waiting: float | None) -> AsyncIterator[Figure]:
