@@ -2,7 +2,9 @@
 
 import asyncio
 import secrets
+import signal
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
     from handtools.mcp.desk import Desk
     from handtools.mcp.greeting import Json
     from handtools.toolbox import Toolbox
+
+TERMINATED = 128 + signal.SIGTERM
+"""The exit status of programs that SIGTERM ended."""
 
 
 def serve_stdio(toolbox: "Toolbox", root: Path | None = None) -> None:
@@ -25,10 +30,15 @@ def serve_stdio(toolbox: "Toolbox", root: Path | None = None) -> None:
 
 def serve_opening(open_toolbox: Callable[[], "Toolbox"], root: Path | None, listed: "Json | None") -> None:
     """Serve a toolbox that is opened after the greeting where its tools are known already."""
-    asyncio.run(_serve(open_toolbox, root, listed))
+    try:
+        asyncio.run(_serve(open_toolbox, root, listed))
+    except asyncio.CancelledError:
+        raise SystemExit(TERMINATED) from None
 
 
 async def _serve(open_toolbox: Callable[[], "Toolbox"], root: Path | None, listed: "Json | None") -> None:
+    _cancel_on_sigterm()
+
     @cache
     def desk() -> "Desk":
         from handtools.mcp.desk import Desk
@@ -39,6 +49,13 @@ async def _serve(open_toolbox: Callable[[], "Toolbox"], root: Path | None, liste
 
     async with standard_streams(lambda: listed or desk().listed) as (reading, writing), desk().open():
         await _run(desk(), root, reading, writing)
+
+
+def _cancel_on_sigterm() -> None:
+    """End as on Ctrl-C, calls that run recorded as cancelled: some clients that leave send it at once."""
+    task = asyncio.current_task()
+    with suppress(NotImplementedError):  # Windows has no such signal
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel if task else lambda: None)
 
 
 async def _run(desk: "Desk", root: Path | None, reading: Any, writing: Any) -> None:

@@ -2,13 +2,27 @@
 
 import json
 import os
+import secrets
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.clients.processes import running, wait
+
 HANDTOOLS = str(Path(sys.executable).with_name("handtools"))
+HELLO = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "t", "version": "1"},
+}
+
+
+def say(server, **message):
+    server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+    server.stdin.flush()
 
 
 @pytest.fixture
@@ -32,21 +46,32 @@ def test_what_is_installed_starts_the_server_and_goes_again(run, folder):
     assert file.read_text() == before
     assert run("install", "cursor").returncode == 0
     entry = json.loads(file.read_text().replace("// mine", ""))["mcpServers"]["handtools"]
-    hello = {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "t", "version": "1"},
-    }
-    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
     with subprocess.Popen([entry["command"], *entry["args"]], stdin=-1, stdout=-1) as server:
-        server.stdin.write(line.encode() + b"\n")
-        server.stdin.flush()
+        say(server, id=1, method="initialize", params=HELLO)
         assert json.loads(server.stdout.readline())["result"]["serverInfo"]["name"] == "handtools"
         server.stdin.close()
         assert server.wait(20) == 0
     assert run("uninstall", "cursor").returncode == 0
     assert file.read_text() == before
     assert run("uninstall", "cursor").returncode == 1
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, None], ids=["ctrl-c", "sigterm", "closed"])
+def test_a_client_that_goes_takes_its_command_along_and_the_record_says_so(run, folder, how):
+    mark = f"86398.{secrets.randbelow(10**9):09}"
+    with subprocess.Popen([HANDTOOLS, "mcp", str(folder)], stdin=-1, stdout=-1) as server:
+        say(server, id=1, method="initialize", params=HELLO)
+        say(server, method="notifications/initialized")
+        call = {"name": "bash", "arguments": {"command": f"sleep {mark}"}}
+        say(server, id=2, method="tools/call", params=call)
+        assert wait(lambda: running(mark), 60, server)
+        if how is None:
+            server.stdin.close()
+        else:
+            server.send_signal(how)
+        assert server.wait(20) == (0 if how is None else 128 + how)
+    assert not running(mark)
+    assert json.loads(run("log", "--json").stdout.splitlines()[0])["status"] == "cancelled"
 
 
 def test_a_file_that_held_nothing_else_is_gone_again(run, folder):
