@@ -242,7 +242,7 @@ def local_workspace(
         kept=RipgrepSearch(folder / "outputs"),
         search=RipgrepSearch(root),
         syntax=syntax,
-        media=FileMedia(),
+        media=FileMedia(root),
         skills=skills
         or SkillFolders(
             held,
@@ -251,7 +251,7 @@ def local_workspace(
             users=user_shelves(),
             packages=package_shelves,
         ),
-        web=web or LocalWeb(pages=Pages(FolderStore(folder / "pages"))),
+        web=web or LocalWeb(pages=Pages(FolderStore(folder / "pages")), root=root),
         commands=ran,
         language=language or choose_language(None if files else root, folder, ran),
         formatters=formatters

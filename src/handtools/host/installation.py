@@ -9,11 +9,15 @@ import os
 import sys
 from pathlib import Path
 
+from handtools.host.programs import outside
+
 _PACKAGE = Path(__file__).parents[1]
 
 
 def installed_in(root: str | os.PathLike[str]) -> tuple[str, ...]:
     """The folders of a workspace that we run from, relative to it; usually none. `.` is the workspace itself."""
+    if not os.fspath(root):
+        return ()
     real = os.path.realpath(root)
     ours = {os.path.realpath(each): None for each in (sys.prefix, sys.base_prefix, _PACKAGE)}
     inside = [Path(each).relative_to(real).as_posix() for each in ours if Path(each).is_relative_to(real)]
@@ -28,16 +32,10 @@ def is_ours(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
 
 def import_path(root: str | os.PathLike[str]) -> list[str]:
     """Where modules may come from: not from the workspace, unless we do, and not from wherever we happen to be."""
-    real = os.path.realpath(root)
     return [
         folder
         for folder in sys.path
-        if os.path.isabs(folder)
-        and (
-            not Path(os.path.realpath(folder)).is_relative_to(real)
-            or _holds_us(folder)
-            or is_ours(folder, root)
-        )
+        if os.path.isabs(folder) and (outside(folder, root) or _holds_us(folder) or is_ours(folder, root))
     ]
 
 

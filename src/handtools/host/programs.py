@@ -24,7 +24,7 @@ _KEPT = ("SYSTEMROOT", "TEMP", "TMP")
 """Of our environment: Windows starts nothing without the first. Any other name may change what a program does."""
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _SOURCE = Path(__file__).parents[2]
-_BOOT = "import sys; sys.path.append({!r}); from {} import main; main(*sys.argv[1:])"
+_BOOT = "import sys; sys.path.append({!r}); from {} import {} as run; run(*sys.argv[1:])"
 _KILLED_SECONDS = 10.0
 
 
@@ -136,12 +136,15 @@ def start_python(
     arguments: Sequence[str],
     *,
     pass_fds: Sequence[int] = (),
-    stderr: int | IO[bytes] | None = None,
 ) -> Process:
     """Start the `main` of a module of ours in a session of its own, with the standard library alone."""
-    boot = _BOOT.format(str(_SOURCE), module)
-    options = ["-I", "-S", "-c", boot, *arguments]
-    return start(python(), options, env={}, pass_fds=pass_fds, stderr=stderr, own_session=True)
+    line = python_arguments(module, "main", arguments)
+    return start(python(), line, env={}, pass_fds=pass_fds, own_session=True)
+
+
+def python_arguments(module: str, function: str, arguments: Sequence[str]) -> list[str]:
+    """What Python is told to call a function of ours, and to look at no settings and no other packages."""
+    return ["-I", "-S", "-c", _BOOT.format(str(_SOURCE), module, function), *arguments]
 
 
 def run(
@@ -151,6 +154,7 @@ def run(
     *,
     cwd: str | os.PathLike[str] = os.sep,
     env: Mapping[str, str] | None = None,
+    stdin: int | IO[bytes] = subprocess.DEVNULL,
     pass_fds: Sequence[int] = (),
 ) -> Ended:
     """Run a program to its end; raises `TookTooLong` when that does not come in time."""
@@ -160,6 +164,7 @@ def run(
             arguments,
             cwd=cwd,
             env=env,
+            stdin=stdin,
             stdout=output,
             stderr=errors,
             pass_fds=pass_fds,

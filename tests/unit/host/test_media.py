@@ -14,6 +14,7 @@ import pytest
 from PIL import Image as Pictures
 
 from handtools.core.content import Image
+from handtools.core.errors import TooLarge
 from handtools.host.media import archives, images
 from handtools.host.media.file_media import FileMedia
 from handtools.testing.fakes import memory_toolbox
@@ -79,10 +80,10 @@ async def test_a_transparent_image_stays_transparent():
     assert opened(image).mode == "RGBA"
 
 
-async def test_an_image_of_too_many_pixels_is_refused_before_it_is_unpacked(monkeypatch):
+def test_an_image_of_too_many_pixels_is_refused_before_it_is_unpacked(monkeypatch):
     monkeypatch.setattr(images, "MOST_PIXELS", 100)
-    result = await read("a.png", picture(20, 20))
-    assert result.fault.code == "too_large"
+    with pytest.raises(TooLarge, match="20 x 20 pixels"):
+        images.preview("a.png", picture(20, 20))
 
 
 async def test_an_image_that_even_its_reader_fears_is_refused_as_too_large():
@@ -290,10 +291,10 @@ async def test_one_packed_file_that_is_no_archive_says_what_to_do():
     assert "unpack it with a command" in result.text
 
 
-async def test_an_archive_that_would_unpack_to_too_much_is_left_alone(monkeypatch):
+def test_an_archive_that_would_unpack_to_too_much_is_left_alone(monkeypatch):
     monkeypatch.setattr(archives, "UNPACKED_BYTES", 1000)
-    result = await read("a.tgz", gzip.compress(tarred("w")))
-    assert result.fault.code == "too_large"
+    with pytest.raises(TooLarge, match="unpacks to more"):
+        archives.preview("a.tgz", gzip.compress(tarred("w")))
 
 
 async def test_a_database_is_its_schema_and_first_rows(tmp_path):

@@ -1,6 +1,5 @@
 """Documents: PDF pages as text, or as pictures for a model that sees."""
 
-import threading
 from typing import TYPE_CHECKING
 
 from handtools.core.content import Image
@@ -17,25 +16,22 @@ TEXT_PAGES = 40
 PICTURE_PAGES = 5
 SCALE = 2
 """Times 72 dots per inch; less for a page that is a poster."""
-_LOCK = threading.Lock()
-"""PDFium keeps global state: one document at a time."""
 
 
 def preview(path: str, data: bytes, wish: Wish) -> Preview:
     """The wanted pages, or the first ones."""
     import pypdfium2
 
-    with _LOCK:
-        try:
-            document = pypdfium2.PdfDocument(data)
-        except pypdfium2.PdfiumError as error:
-            reason = str(error).rstrip(".")
-            message = f"`{path}` looks like a PDF but can't be read: {reason}."
-            raise WrongKind(message, hint=UNREADABLE) from error
-        try:
-            return _shown(document, wish)
-        finally:
-            document.close()
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        reason = str(error).rstrip(".")
+        message = f"`{path}` looks like a PDF but can't be read: {reason}."
+        raise WrongKind(message, hint=UNREADABLE) from error
+    try:
+        return _shown(document, wish)
+    finally:
+        document.close()
 
 
 def _shown(document: "PdfDocument", wish: Wish) -> Preview:

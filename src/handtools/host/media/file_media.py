@@ -1,18 +1,29 @@
 """File media: the Media port over the readers that are installed here."""
 
+import os
 from importlib.util import find_spec
 
 from anyio import to_thread
 
-from handtools.core.errors import WrongKind
+from handtools.core.errors import TooLarge, WrongKind
 from handtools.core.media import MediaKind, Preview, Wish
 from handtools.host.media.kinds import described, kind_of
 
 _NEEDS: dict[MediaKind, tuple[str, ...]] = {"image": ("PIL",), "pdf": ("pypdfium2", "PIL")}
 
 
+_OTHERWISE = "Open it with a command, or get another copy."
+
+
 class FileMedia:
-    """Reads with what is installed; a missing library is named instead of guessed around."""
+    """Reads with what is installed; a missing library is named instead of guessed around.
+
+    The reading is a worker's, with limits: a file can be made so that it takes all memory there is, or worse.
+    """
+
+    def __init__(self, root: str | os.PathLike[str] = "") -> None:
+        """`root` is the workspace, from which no library is loaded."""
+        self._root = root
 
     def kind(self, path: str, head: bytes) -> MediaKind | None:
         """What a file is, by its first bytes and its name."""
@@ -31,20 +42,14 @@ class FileMedia:
         if missing:
             hint = "A person can install it: `pip install handtools-slim[media]`."
             raise WrongKind(f"`{path}` is of a kind ({kind}) whose reader is not installed.", hint=hint)
-        return await to_thread.run_sync(_preview, kind, path, data, wish)
+        return await to_thread.run_sync(self._preview, kind, path, data, wish)
 
+    def _preview(self, kind: MediaKind, path: str, data: bytes, wish: Wish) -> Preview | None:
+        from handtools.host.media import previews
+        from handtools.host.workers import Overtaxed, workers_for
 
-def _preview(kind: MediaKind, path: str, data: bytes, wish: Wish) -> Preview | None:
-    from handtools.host.media import archives, documents, images, notebooks, tables
-
-    match kind:
-        case "image":
-            return images.preview(path, data)
-        case "pdf":
-            return documents.preview(path, data, wish)
-        case "notebook":
-            return notebooks.preview(path, data)
-        case "archive":
-            return archives.preview(path, data)
-        case "table":
-            return tables.preview(path, data)
+        try:
+            made = workers_for(self._root).call(previews.task(kind), previews.asked(kind, path, wish), data)
+            return previews.shown(kind, made)
+        except (Overtaxed, ValueError, LookupError, TypeError) as why:
+            raise TooLarge(f"`{path}` can't be shown: {why}.", hint=_OTHERWISE) from why

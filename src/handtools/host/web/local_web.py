@@ -39,6 +39,8 @@ class LocalWeb:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     """Where a person has put the keys of search engines."""
     pace: Pace = field(default_factory=Pace)
+    root: str | os.PathLike[str] = ""
+    """The workspace, from which no library is loaded."""
 
     @property
     def missing(self) -> str:
@@ -76,7 +78,7 @@ class LocalWeb:
         """A page as text."""
         from handtools.host.web.rendering import rendered
 
-        return await rendered(answer, form)
+        return await rendered(answer, form, self.root)
 
     async def search(self, query: Query, *, opens: Opens) -> Findings:
         """Ask the engine that is set up."""

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import ssl
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
@@ -18,6 +19,7 @@ from handtools.host.web.keeping import Pages
 from handtools.host.web.limits import Limits
 from handtools.host.web.local_web import LocalWeb
 from handtools.host.web.looking_up import vetted
+from handtools.host.workers import TaskLimits, Workers
 from handtools.runtime.policy import Policy
 from handtools.testing.fakes import memory_toolbox
 from handtools.text.urls import read_url
@@ -249,10 +251,11 @@ async def test_a_long_page_is_converted_apart_and_comes_out_the_same():
 
 
 async def test_a_page_that_keeps_the_converter_busy_is_given_up(monkeypatch):
-    monkeypatch.setattr(rendering, "APART_SECONDS", 0.05)
+    impatient = Workers(sys.path, TaskLimits(seconds=0.05))
+    monkeypatch.setattr(rendering, "workers_for", lambda root: impatient)
     data = b"<blockquote>" * 200_000
     answer = Answer(url=read_url("https://docs.example/"), status=200, media_type="text/html", data=data)
-    with pytest.raises(TooLarge, match="to convert"):
+    with pytest.raises(TooLarge, match=r"more than 0\.05 s"):
         await LocalWeb().render(answer, "markdown")
 
 

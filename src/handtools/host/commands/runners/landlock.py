@@ -1,16 +1,14 @@
 """Landlock: what is left where no namespaces can be had: rules on files, and no sockets."""
 
 import contextlib
-import ctypes
 import os
 import shutil
-import struct
 import tempfile
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
 from handtools.core.errors import HostError
@@ -19,16 +17,17 @@ from handtools.host.commands.launching import Launch
 from handtools.host.commands.runners import bubblewrap_hidden as hidden
 from handtools.host.commands.runners import bubblewrap_profile as profile
 from handtools.host.commands.runners import seccomp
+from handtools.host.commands.runners.landlock_rules import (
+    DEVICE,
+    LISTING,
+    READING,
+    WRITING,
+    call_filter,
+    ruleset,
+    version,
+)
 from handtools.host.commands.runners.standing import bounded, owner_of
 
-_CREATE, _ADD, _ASK_VERSION = 444, 445, 1
-_EXECUTE, _WRITE, _READ, _LIST = 0x1, 0x2, 0x4, 0x8
-_DEVICES = 0x40 | 0x800
-_TRUNCATE, _CONTROL = 0x4000, 0x8000
-_ON_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _CONTROL
-_RIGHTS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
-"""Everything that each version of the interface can refuse about files; later ones added nothing here."""
-_TCP, _SCOPES = 0x3, 0x3
 _DEVICE_FILES = ("null", "zero", "full", "random", "urandom")
 _TERMINALS = ("tty", "ptmx", "pts")
 _OTHER_TREES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc", "/sys/devices/system/cpu")
@@ -96,7 +95,7 @@ class LandlockRunner:
             unshare=0 if launch.door else launch.unshare,
             door=None,
             landlock=self._ruleset(launch),
-            seccomp=_filter(sockets),
+            seccomp=call_filter(sockets),
             allowance=bounded(launch.allowance),
             notes=(*launch.notes, *((_LISTED,) if launch.network == "listed" else ())),
         )
@@ -115,7 +114,7 @@ class LandlockRunner:
             if known != state:
                 if self._rules.pop(key, None):
                     os.close(rules)
-                rules = _ruleset(self._grants(launch), network=network)
+                rules = ruleset(self._grants(launch), network=network)
                 self._rules[key] = state, rules
             return os.dup(rules)
 
@@ -132,20 +131,18 @@ class LandlockRunner:
 
     def _grants(self, launch: Launch) -> Iterator[tuple[str, int]]:
         """Paths, and what may be done below them."""
-        reading = _EXECUTE | _READ | _LIST
         for path in self._trees(launch):
-            yield path, reading
+            yield path, READING
         secret = hidden.system_secrets()
-        yield "/etc", _LIST
+        yield "/etc", LISTING
         for path in _without("/etc", (*secret.files, *secret.folders)):
-            yield path, reading
+            yield path, READING
         # A terminal of its own can't be told from the person's, so there is none unless it was asked for.
         for name in (*_DEVICE_FILES, *(_TERMINALS if launch.terminal else ())):
-            yield f"/dev/{name}", _READ | _WRITE | _LIST | _CONTROL
-        writing = _RIGHTS[5] & ~_DEVICES
-        yield launch.root, reading if launch.frozen else writing
+            yield f"/dev/{name}", DEVICE
+        yield launch.root, READING if launch.frozen else WRITING
         for path in (self._private, *launch.writable):
-            yield path, writing
+            yield path, WRITING
 
     @cached_property
     def _private(self) -> str:
@@ -175,13 +172,6 @@ def _changed(path: str) -> int:
     return 0
 
 
-@cache
-def _filter(sockets: seccomp.Sockets) -> bytes:
-    return seccomp.assemble(
-        seccomp.rules(sockets=sockets, namespaces="host"), architecture=seccomp.machine()
-    )
-
-
 def _without(tree: str, secret: Iterable[str]) -> Iterator[str]:
     """A tree as the largest parts of it that hold nothing secret: rules can only grant."""
     inside = [path for path in secret if Path(path).is_relative_to(tree)]
@@ -190,41 +180,3 @@ def _without(tree: str, secret: Iterable[str]) -> Iterator[str]:
     elif tree not in inside:
         for name in os.listdir(tree):
             yield from _without(os.path.join(tree, name), inside)
-
-
-def version() -> int:
-    """The version of the kernel's interface; below one when there is none."""
-    try:
-        return int(ctypes.CDLL(None, use_errno=True).syscall(_CREATE, None, 0, _ASK_VERSION))
-    except (OSError, AttributeError):
-        return -1
-
-
-def _ruleset(grants: Iterable[tuple[str, int]], *, network: bool) -> int:
-    """The rules as a descriptor: what is not granted below a path is refused."""
-    known = version()
-    library = ctypes.CDLL(None, use_errno=True)
-    every = _RIGHTS[min(known, max(_RIGHTS))]
-    asked = [every]
-    if known >= 4:
-        asked.append(0 if network else _TCP)
-    if known >= 6:
-        asked.append(_SCOPES)
-    attributes = struct.pack(f"{len(asked)}Q", *asked)
-    ruleset = library.syscall(_CREATE, attributes, len(attributes), 0)
-    if ruleset < 0:
-        raise HostError(f"Landlock refused its rules: {os.strerror(ctypes.get_errno())}.")
-    for path, rights in grants:
-        try:
-            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        except OSError:
-            continue  # what is not there needs no rule
-        try:
-            allowed = rights & every & (-1 if os.path.isdir(path) else _ON_FILES)
-            rule = struct.pack("=Qi", allowed, place)
-            if library.syscall(_ADD, ruleset, 1, rule, 0) < 0:
-                os.close(ruleset)
-                raise HostError(f"Landlock refused a rule for {path}: {os.strerror(ctypes.get_errno())}.")
-        finally:
-            os.close(place)
-    return int(ruleset)
