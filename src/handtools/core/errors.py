@@ -80,6 +80,10 @@ class Stale(ToolError):
     code = "stale"
 
 
+class Redirected(Stale):
+    """A link has come into the way since the path was located: what is there now is not what was judged."""
+
+
 class Busy(ToolError):
     """Another writer holds the file and did not let go in time."""
 

@@ -67,7 +67,11 @@ class Step:
 
 
 class HostFiles(Protocol):
-    """A workspace's files as a machine offers them: blocking, confined, without policy or memory."""
+    """A workspace's files as a machine offers them: blocking, confined, without policy or memory.
+
+    `locate` follows links and says where a path leads. Everything else takes located paths and goes through no
+    link: one that has come into the way since is refused with `Redirected`. So what was judged is what is opened.
+    """
 
     @property
     def quick(self) -> bool:
@@ -79,7 +83,7 @@ class HostFiles(Protocol):
         ...
 
     def facts(self, path: str) -> FileFacts | None:
-        """What is there, links followed while they stay inside; None when nothing is."""
+        """What is there; None when nothing is."""
         ...
 
     def names(self, path: str) -> list[FileFacts]:
@@ -87,14 +91,10 @@ class HostFiles(Protocol):
         ...
 
     def node(self, path: str, *, like: Node | None = None) -> Node | None:
-        """What is at the path itself, with its bytes and mode; links are not followed.
+        """What is at the path itself, with its bytes and mode; a link at its end is a thing like others.
 
         With a `like` that is held, seen the way that was: by a mark, a folder with all that is in it.
         """
-        ...
-
-    def direct(self, path: str) -> bool:
-        """Whether the folder of a path is there, and no link leads to it."""
         ...
 
     @property

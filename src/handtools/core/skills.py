@@ -1,7 +1,7 @@
 """Skills: instructions that people wrote for agents, in folders with a SKILL.md; and how they are read."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -45,6 +45,8 @@ class Skill:
     """As `read` takes it: a path of the workspace, or `skill:NAME`."""
     location: str
     """The folder as a `file://` address."""
+    source: str = ""
+    """The located path of what was read as its SKILL.md, which may be a link; empty outside of the workspace."""
     scope: str = ""
     """The folder of the workspace that it is for; empty when it is for all of it."""
     paths: tuple[str, ...] = ()
@@ -58,6 +60,10 @@ class Skill:
     def file(self) -> str:
         """Its SKILL.md, as `read` takes it."""
         return f"{self.folder}/{FILE}"
+
+    def is_hidden(self, hides: Callable[[str], bool]) -> bool:
+        """Whether rules hide it, by its own name or by what its SKILL.md leads to."""
+        return hides(self.file) or bool(self.source and hides(self.source))
 
     def address(self, path: str) -> str:
         """The `file://` address of one of its files."""
@@ -127,6 +133,7 @@ def described(
     origin: Origin,
     folder: str,
     location: str,
+    source: str = "",
     scope: str = "",
     unreadable: str = "",
 ) -> Skill:
@@ -143,6 +150,7 @@ def described(
         origin=origin,
         folder=folder if origin == "workspace" else f"{SCHEME}{own}",
         location=location,
+        source=source,
         scope=scope,
         paths=tuple(_globs(fields.get("paths"), fields.get("globs"))),
         listed=not unreadable and _text(fields.get("disable-model-invocation")).lower() not in _TRUE,

@@ -58,6 +58,19 @@ def inside(change: Change) -> list[str]:
     return [f"{change.path}/{path}" for path in sorted(leaves)]
 
 
+def links_made(changes: Iterable[Change]) -> dict[str, str]:
+    """Where links come to be, and where each points."""
+    found = {}
+    for change in changes:
+        node = change.after
+        if node and node.kind == "link":
+            found[change.path] = node.data.decode(errors="surrogateescape")
+        elif node and is_tree(node):
+            leaves = (leaf for leaf in unpack(node.data) if leaf.kind == "link")
+            found |= {f"{change.path}/{leaf.path}": leaf.mark for leaf in leaves}
+    return found
+
+
 def unfolded(change: Change) -> list[Change]:
     """A change of whole folders as the changes of everything in them; any other as it is."""
     if not is_tree(change.before) and not is_tree(change.after):

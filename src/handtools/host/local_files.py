@@ -7,15 +7,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from handtools.core.changes import Change, Node
-from handtools.core.errors import InvalidInput, TooLarge, UsageError, WrongKind
+from handtools.core.errors import InvalidInput, Redirected, TooLarge, UsageError, WrongKind
 from handtools.core.ports import FileFacts, Step
-from handtools.host import git, landing, sparing, sweeping, syscalls
+from handtools.host import git, landing, sparing, sweeping
 from handtools.host.faults import fault
-from handtools.host.folders import kind_of, not_a_file, reopened
+from handtools.host.folders import Folder, kind_of, not_a_file
 from handtools.host.handles import Handles, Place
 from handtools.host.marking import look
 from handtools.host.mounts import is_near
-from handtools.host.resolving import Root, Spot
+from handtools.host.resolving import Root
 from handtools.host.sparing import LARGE_BYTES
 from handtools.host.staging import is_temporary, temporary_name
 from handtools.host.vault import Vault
@@ -65,9 +65,9 @@ class LocalFiles:
         return self._near
 
     def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
-        """The bytes of a regular file, or a part of them."""
+        """The bytes of a regular file at a located path, or a part of them."""
         try:
-            found, fd = self._open(self._root.exact(path))
+            found, fd = self._root.found(self._root.exact(path))
             if fd is None:
                 raise not_a_file(found, path)
             try:
@@ -78,22 +78,21 @@ class LocalFiles:
             raise fault(error, path) from error
 
     def facts(self, path: str) -> FileFacts | None:
-        """What is there, links followed while they stay inside; None when nothing is."""
+        """What is at a located path; None when nothing is."""
         inside = self._root.exact(path)
         try:
-            found = self._find(inside)
+            return _facts(inside or ".", self._root.stat(inside))
         except OSError as error:
             if error.errno in _MISSING:
                 return None
             raise fault(error, path) from error
-        return found and _facts(inside or ".", found)
 
     def names(self, path: str) -> list[FileFacts]:
         """What a folder holds, by name, links not followed; temporaries of ours are left out."""
         inside = self._root.exact(path)
         prefix = f"{inside}/" if inside else ""
         try:
-            with self._root.folder(inside) as folder:
+            with self._root.straight(inside) as folder:
                 found = [(name, folder.find(name)) for name in sorted(folder.names())]
         except OSError as error:
             if error.errno == errno.ENOTDIR and self.facts(path):
@@ -105,23 +104,15 @@ class LocalFiles:
         """What is at the path itself, with its bytes or seen as something held; links are not followed."""
         inside = self._root.exact(path)
         try:
-            spot = self._root.spot(inside, follow=False)
-            with spot.folder:
+            folder, name = self._root.holding(inside)
+            with folder:
                 if like is not None and like.held:
-                    return look(spot.folder, spot.name, like=like)
-                return _node(spot, path)
+                    return look(folder, name, like=like)
+                return _node(folder, name, path)
         except OSError as error:
             if error.errno in _MISSING:
                 return None
             raise fault(error, path) from error
-
-    def direct(self, path: str) -> bool:
-        """Whether the folder of a path is there, and no link leads to it."""
-        try:
-            self._root.straight(self._root.exact(path).rpartition("/")[0]).close()
-        except OSError:
-            return False
-        return True
 
     def moved(self, path: str) -> str | None:
         """Where a file went, as far as the repository's history tells."""
@@ -131,9 +122,9 @@ class LocalFiles:
         """Whether this user may write to what is there; a program that opens it would be let."""
         inside = self._root.exact(path)
         try:
-            spot = self._root.spot(inside, follow=False)
-            with spot.folder:
-                return spot.folder.writable(spot.name)
+            folder, name = self._root.holding(inside)
+            with folder:
+                return folder.writable(name)
         except OSError as error:
             raise fault(error, path) from error
 
@@ -152,17 +143,13 @@ class LocalFiles:
     def perform(self, steps: Sequence[Step]) -> None:
         """Do all steps or none: each only if `before` is still there. Raises `Stale`, having undone the rest."""
         if steps:
-            exact = [self._exact(step) for step in steps]
-            held = any(
-                node and node.held for step in exact for node in (step.change.before, step.change.after)
-            )
-            # What is moved was seen where it is: a link that has come in between leads somewhere else.
-            landing.land(exact, self._root.straight if held else self._root.folder, self._vault)
+            # The folders of located paths, and no others: a link that has come in between leads somewhere else.
+            landing.land([self._exact(step) for step in steps], self._root.straight, self._vault)
 
     def sweep(self, step: Step) -> str | None:
         """After a crash: put away what a step left beside its target; says where bytes that are not ours went."""
         change = self._exact(step).change
-        handles = Handles(self._root.folder)
+        handles = Handles(self._root.straight)
         try:
             place = Place(handles, change.path, step.temporary, self._vault)
             return sweeping.sweep(place, change.before, change.after)
@@ -180,8 +167,8 @@ class LocalFiles:
         try:
             with self._root.straight(parent) as folder:
                 return sparing.spared(change, folder, name, self._vault, self._large_bytes)
-        except OSError:
-            return change  # behind a link, or not to be done at all
+        except (OSError, Redirected):
+            return change  # not to be done at all, as will be seen
 
     def _exact(self, step: Step) -> Step:
         path = self._root.exact(step.change.path)
@@ -190,27 +177,6 @@ class LocalFiles:
         if not path or not is_temporary(step.temporary):
             raise UsageError("A step has a path below the workspace and a name given by `plan`.")
         return Step(Change(path, step.change.before, step.change.after), step.temporary)
-
-    def _open(self, inside: str) -> tuple[os.stat_result, int | None]:
-        handle = self._root.enter(inside)
-        if handle is not None and syscalls.reopens():
-            return reopened(handle)
-        if handle is not None:
-            os.close(handle)
-        spot = self._root.spot(inside, follow=True)
-        with spot.folder:
-            return spot.folder.open_found(spot.name)
-
-    def _find(self, inside: str) -> os.stat_result | None:
-        handle = self._root.enter(inside)
-        if handle is None:
-            spot = self._root.spot(inside, follow=True)
-            spot.folder.close()
-            return spot.found
-        try:
-            return os.fstat(handle)
-        finally:
-            os.close(handle)
 
 
 def _facts(path: str, found: os.stat_result) -> FileFacts:
@@ -225,17 +191,18 @@ def _facts(path: str, found: os.stat_result) -> FileFacts:
     )
 
 
-def _node(spot: Spot, path: str) -> Node | None:
-    if spot.found is None:
+def _node(folder: Folder, name: str, path: str) -> Node | None:
+    found = folder.find(name)
+    if found is None:
         return None
-    kind, mode = kind_of(spot.found.st_mode), stat.S_IMODE(spot.found.st_mode)
+    kind, mode = kind_of(found.st_mode), stat.S_IMODE(found.st_mode)
     if kind is None:
         raise WrongKind(f"`{path}` is a pipe, a socket or a device.", hint="Use another path.")
     if kind == "folder":
         return Node("folder", mode=mode)
     if kind == "link":
-        return Node("link", spot.folder.link_target(spot.name))
-    found, fd = spot.folder.open_found(spot.name)
+        return Node("link", folder.link_target(name))
+    found, fd = folder.open_found(name)
     if fd is None:
         raise not_a_file(found, path)
     try:

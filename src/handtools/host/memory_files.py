@@ -17,6 +17,7 @@ from handtools.core.errors import (
 )
 from handtools.core.ports import FileFacts, Step
 from handtools.core.trees import leaf, tree
+from handtools.host.resolving import redirected
 from handtools.host.staging import is_temporary, temporary_name
 from handtools.text.paths import BadPath, relative
 
@@ -88,7 +89,7 @@ class MemoryFiles:
         if start < 0 or (size is not None and size < 0):
             raise InvalidInput("`start` and `size` can't be negative.", hint="Count from 0.")
         with self._lock:
-            node = self._nodes.get(self._follow(_exact(path)))
+            node = self._nodes.get(self._straight(_exact(path)))
         if node is None:
             raise _nothing(path)
         if node.kind != "file":
@@ -96,19 +97,16 @@ class MemoryFiles:
         return node.data[start : None if size is None else start + size]
 
     def facts(self, path: str) -> FileFacts | None:
-        """What is there, links followed while they stay inside; None when nothing is."""
+        """What is at a located path; None when nothing is."""
         inside = _exact(path)
         with self._lock:
-            try:
-                return self._facts(inside or ".", self._follow(inside))
-            except NotFound:
-                return None
+            return self._facts(inside or ".", self._straight(inside))
 
     def names(self, path: str) -> list[FileFacts]:
         """What a folder holds, by name, links not followed."""
         inside = _exact(path)
         with self._lock:
-            real = self._follow(inside)
+            real = self._straight(inside)
             node = self._nodes.get(real)
             if node is None:
                 raise _nothing(path)
@@ -124,21 +122,11 @@ class MemoryFiles:
     def node(self, path: str, *, like: Node | None = None) -> Node | None:
         """What is at the path itself, with its bytes and mode; links are not followed."""
         with self._lock:
-            try:
-                real = self._resolve(_exact(path), follow=False)
-            except NotFound:
-                return None
+            real = self._straight(_exact(path), end=False)
             node = self._nodes.get(real)
             if node and like and like.held:
                 return self._held(real, node, like.held)
         return Node("link", node.data) if node and node.kind == "link" else node
-
-    def direct(self, path: str) -> bool:
-        """Whether the folder of a path is there, and no link leads to it."""
-        parts = _exact(path).split("/")
-        above = (self._nodes.get("/".join(parts[:depth])) for depth in range(1, len(parts)))
-        with self._lock:
-            return all(node is not None and node.kind == "folder" for node in above)
 
     def moved(self, path: str) -> str | None:
         """Memory has no history."""
@@ -153,7 +141,7 @@ class MemoryFiles:
     def locate(self, path: str) -> str:
         """The path with inner links resolved; it need not exist."""
         with self._lock:
-            return self._resolve(_relative(path), follow=True, lenient=True) or "."
+            return self._resolve(_relative(path)) or "."
 
     def plan(self, changes: Iterable[Change]) -> list[Step]:
         """Name the temporary of each step; touches nothing."""
@@ -178,13 +166,12 @@ class MemoryFiles:
 
     def _do(self, step: Step) -> None:
         change, path = step.change, _checked(step)
-        parent, _, name = path.rpartition("/")
-        real_parent = self._follow(parent)
-        holder = self._nodes.get(real_parent)
+        parent = path.rpartition("/")[0]
+        holder = self._nodes.get(self._straight(parent))
         if holder is None or holder.kind != "folder":
             message = f"There is no folder `{parent}`; nothing was written."
             raise NotFound(message, hint="Create it first.")
-        real = f"{real_parent}/{name}" if real_parent else name
+        real = path
         now = self._nodes.get(real)
         if now and change.before and change.before.held:
             now = self._held(real, now, change.before.held)
@@ -247,11 +234,17 @@ class MemoryFiles:
     def _children(self, folder: str) -> list[str]:
         return [path for path in self._nodes if path and path.rpartition("/")[0] == folder]
 
-    def _follow(self, path: str) -> str:
-        return self._resolve(path, follow=True)
+    def _straight(self, path: str, *, end: bool = True) -> str:
+        """A located path as it is; a link on its way is refused, and one at its `end`."""
+        parts = path.split("/")
+        for depth in range(1, len(parts) + end):
+            node = self._nodes.get("/".join(parts[:depth]))
+            if node is not None and node.kind == "link":
+                raise redirected(path)
+        return path
 
-    def _resolve(self, path: str, *, follow: bool, lenient: bool = False) -> str:
-        """The real path, every link but perhaps the last followed."""
+    def _resolve(self, path: str) -> str:
+        """Where a path leads, every link followed; nothing need be there."""
         names: list[str] = []
         todo = deque(_parts(path))
         links = 0
@@ -264,7 +257,7 @@ class MemoryFiles:
                 continue
             here = "/".join([*names, part])
             node = self._nodes.get(here)
-            if node is not None and node.kind == "link" and (follow or todo):
+            if node is not None and node.kind == "link":
                 links += 1
                 target = os.fsdecode(node.data)
                 if links > LINK_LIMIT or (target.startswith("/") and not _below_root(target)):
@@ -274,7 +267,7 @@ class MemoryFiles:
                 todo.extendleft(reversed(_parts(target)))
                 continue
             if todo and (node is None or node.kind != "folder"):
-                if node is None and lenient and ".." not in todo:
+                if node is None and ".." not in todo:
                     return "/".join([*names, part, *todo])
                 raise _nothing(path)
             names.append(part)

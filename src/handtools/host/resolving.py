@@ -1,35 +1,31 @@
-"""Resolving: from a path the model wrote to a handle below the workspace, nothing trusted on the way."""
+"""Resolving: from a path the model wrote to a handle below the workspace, nothing trusted on the way.
+
+There are two steps, and between them the path is judged. `locate` follows links and says where a path leads;
+everything else takes such a located path and goes through no link at all. So what is opened is what was judged:
+a link that comes into the way in between is refused, and the path is located and judged again.
+"""
 
 import errno
 import os
 import stat
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from handtools.core.errors import OutsideWorkspace
+from handtools.core.errors import OutsideWorkspace, Redirected
 from handtools.host import syscalls
-from handtools.host.folders import ENTERED, FOLDER, Folder
+from handtools.host.folders import ENTERED, Folder, reopened
 from handtools.text.paths import BadPath, relative
 
 LINK_LIMIT = 40
 RACE_LIMIT = 32
+STRETCH_BYTES = 4000
+"""As much of a path as is handed to the kernel at once: it takes no more than 4,096 bytes."""
 _ODD_PARTS = {"", ".", ".."}
-_CONFINED = syscalls.BENEATH | syscalls.NO_MAGIC_LINKS
 _LINKLESS = syscalls.BENEATH | syscalls.NO_LINKS
-_WALK_INSTEAD = {errno.EXDEV, errno.EAGAIN, errno.ELOOP, errno.EPERM, errno.ENOSYS}
-"""Absolute links that come back inside, lost races: what the kernel refuses, the walk looks at again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """A name in an open folder, with the links before it resolved; the reader closes the folder."""
-
-    folder: Folder
-    name: str
-    path: str
-    """The real path below the workspace; empty for the workspace itself."""
-    found: os.stat_result | None
+_WALK_INSTEAD = {errno.EXDEV, errno.EAGAIN, errno.EPERM, errno.ENOSYS, errno.ENAMETOOLONG}
+"""No such call, or one that is forbidden; a path of great length: then we go part by part."""
 
 
 class Root:
@@ -56,109 +52,100 @@ class Root:
         plain = _ODD_PARTS.isdisjoint(path.split("/")) and "\0" not in path
         return path if plain and (path.isascii() or _encodes(path)) else self.relative(path)
 
-    def enter(self, path: str, *, flags: int = syscalls.PATH_ONLY) -> int | None:
-        """A path-only handle of what is there, links followed; None where the kernel can't confine it."""
+    def straight(self, path: str, *, flags: int = ENTERED) -> Folder:
+        """Open a folder to which no link leads; `Redirected` when one does."""
+        root = Folder.at(self.real, flags=ENTERED if path else flags)
+        with _refusing_links(path):
+            return below(root, path, flags=flags, kernel=self._kernel)
+
+    def holding(self, path: str) -> tuple[Folder, str]:
+        """The folder that holds a path, to which no link leads, and the name there."""
+        above, _, name = path.rpartition("/")
+        return self.straight(above), name or "."
+
+    def found(self, path: str) -> tuple[os.stat_result, int | None]:
+        """What is at a located path; and, if that is a regular file, open for reading. No link is followed."""
+        handle = self._enter(path) if syscalls.reopens() else None
+        if handle is not None:
+            return reopened(handle)
+        folder, name = self.holding(path)
+        with folder:
+            found, fd = folder.open_found(name)
+        if stat.S_ISLNK(found.st_mode):
+            raise redirected(path)
+        return found, fd
+
+    def stat(self, path: str) -> os.stat_result:
+        """What is at a located path. No link is followed."""
+        handle = self._enter(path)
+        if handle is not None:
+            try:
+                return os.fstat(handle)
+            finally:
+                os.close(handle)
+        folder, name = self.holding(path)
+        with folder:
+            found = folder.stat(name)
+        if stat.S_ISLNK(found.st_mode):
+            raise redirected(path)
+        return found
+
+    def _enter(self, path: str) -> int | None:
+        """A path-only handle of what is at a path; None where the kernel can't refuse links by itself."""
         if not (self._kernel and syscalls.confines()):
             return None
-        with Folder.at(self.real) as root:
-            return _beneath(root, path or ".", flags, _CONFINED)
-
-    def folder(self, path: str, *, flags: int = ENTERED) -> Folder:
-        """Open a folder, links followed."""
-        if not path:
-            return Folder.at(self.real, flags=flags)
-        handle = self.enter(path, flags=flags)
-        if handle is None:
-            spot = self.spot(path, follow=True)
-            with spot.folder:
-                return spot.folder.child(spot.name, flags=flags)
-        return Folder(handle, os.path.join(self.real, path))
-
-    def straight(self, path: str) -> Folder:
-        """Open a folder to which no link leads; `NotADirectoryError` when one does."""
-        folder = Folder.at(self.real)
-        for part in path.split("/") if path else ():
-            try:
-                inner = folder.child(part)
-            finally:
-                folder.close()
-            folder = inner
-        return folder
+        with Folder.at(self.real) as root, _refusing_links(path):
+            return _beneath(root, path or ".", syscalls.PATH_ONLY)
 
     def locate(self, path: str) -> str:
         """The real path below the workspace, whether or not anything is there."""
-        spot = self._spot(path, follow=True, lenient=True)
-        spot.folder.close()
-        return spot.path
+        with Folder.at(self.real) as root:
+            if self._is_plain(root, path):
+                return path
+            return _Walk(root, (self.real, self.given)).to(path)
 
-    def spot(self, path: str, *, follow: bool) -> Spot:
-        """The folder that holds a path, and its name there; with `follow`, past a link at the end too."""
-        return self._spot(path, follow=follow, lenient=False)
-
-    def _spot(self, path: str, *, follow: bool, lenient: bool) -> Spot:
-        root = Folder.at(self.real)
-        try:
-            spot = self._quick_spot(root, path)
-            if spot and not (follow and spot.found and stat.S_ISLNK(spot.found.st_mode)):
-                if spot.folder is not root:
-                    root.close()
-                return spot
-            if spot and spot.folder is not root:
-                spot.folder.close()
-            walk = _Walk(root, (self.real, self.given), lenient=lenient)
-            return walk.to(path, follow=follow)
-        except BaseException:
-            root.close()
-            raise
-
-    def _quick_spot(self, root: Folder, path: str) -> Spot | None:
-        """The common case: not a single link on the way."""
+    def _is_plain(self, root: Folder, path: str) -> bool:
+        """The common case: not a single link, on the way or at the end."""
         if not path or not (self._kernel and syscalls.confines()):
-            return None
+            return not path
         above, _, name = path.rpartition("/")
         if not above:
-            return Spot(root, name, path, root.find(name))
+            return not _is_link(root, name)
         try:
-            fd = _beneath(root, above, FOLDER, _LINKLESS)
-        except (FileNotFoundError, NotADirectoryError):  # the latter also for a link at its end
-            return None
-        if fd is None:
-            return None
-        folder = Folder(fd, os.path.join(root.path, above))
-        try:
-            return Spot(folder, name, path, folder.find(name))
-        except BaseException:
-            folder.close()
+            fd = _beneath(root, above, ENTERED)
+        except OSError as error:
+            if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
+                return False
             raise
+        if fd is None:
+            return False
+        with Folder(fd, above) as folder:
+            return not _is_link(folder, name)
 
 
 class _Walk:
     """Going part by part with handles, reading links ourselves."""
 
-    def __init__(self, root: Folder, prefixes: tuple[str, ...], *, lenient: bool) -> None:
-        self._lenient = lenient
+    def __init__(self, root: Folder, prefixes: tuple[str, ...]) -> None:
         self._prefixes = prefixes
         self._trail = [root]
         self._names: list[str] = []
         self._todo: deque[str] = deque()
         self._links = self._races = 0
 
-    def to(self, path: str, *, follow: bool) -> Spot:
-        """Where the path ends."""
+    def to(self, path: str) -> str:
+        """Where the path leads, past a link at its end too."""
         self._todo.extend(path.split("/"))
         try:
             while self._todo:
                 part = self._todo.popleft()
                 if part == "..":
                     self._climb()
-                elif part not in {"", "."}:
-                    end = self._descend(part, follow=follow)
-                    if end:
-                        return end
-            return self._end(".", self._names, self._trail[-1].stat("."))
-        except BaseException:
+                elif part not in {"", "."} and self._is_end(part):
+                    break
+            return "/".join(self._names)
+        finally:
             _close(self._trail[1:])
-            raise
 
     def _climb(self) -> None:
         if not self._names:
@@ -166,33 +153,39 @@ class _Walk:
         self._names.pop()
         self._trail.pop().close()
 
-    def _descend(self, part: str, *, follow: bool) -> Spot | None:
+    def _is_end(self, part: str) -> bool:
+        """Go one part on; tells whether the way ends there, for want of anything further."""
         found = self._trail[-1].find(part)
         last = not any(self._todo)
-        if found is not None and stat.S_ISLNK(found.st_mode) and (follow or not last):
-            self._follow(part)
-            return None
-        if last:
-            return self._end(part, [*self._names, part], found)
-        if found is None:
-            return self._beyond(part)
-        try:
+        if found is not None and stat.S_ISLNK(found.st_mode):
+            with self._again_if(part, errno.EINVAL):
+                self._follow(part)
+        elif last or found is None:
+            rest = [name for name in self._todo if name not in {"", "."}]
+            if ".." in rest:
+                raise FileNotFoundError(errno.ENOENT, "no such folder")
+            self._names += [part, *rest]
+            return True
+        else:
+            self._descend(part, found)
+        return False
+
+    def _descend(self, part: str, found: os.stat_result) -> None:
+        swapped = (errno.ELOOP, errno.ENOTDIR) if stat.S_ISDIR(found.st_mode) else ()
+        with self._again_if(part, *swapped):
             self._trail.append(self._trail[-1].child(part))
+            self._names.append(part)
+
+    @contextmanager
+    def _again_if(self, part: str, *swapped: int) -> Iterator[None]:
+        """A folder that became a link since we looked, or a link that became something else: look again."""
+        try:
+            yield
         except OSError as error:
             self._races += 1
-            swapped = error.errno in {errno.ELOOP, errno.ENOTDIR} and stat.S_ISDIR(found.st_mode)
-            if not swapped or self._races > RACE_LIMIT:
+            if error.errno not in swapped or self._races > RACE_LIMIT:
                 raise
-            self._todo.appendleft(part)  # a folder that became a link since we looked: look again
-        else:
-            self._names.append(part)
-        return None
-
-    def _beyond(self, part: str) -> Spot:
-        rest = [name for name in self._todo if name not in {"", "."}]
-        if not self._lenient or ".." in rest:
-            raise FileNotFoundError(errno.ENOENT, "no such folder")
-        return self._end(part, [*self._names, part, *rest], None)
+            self._todo.appendleft(part)
 
     def _follow(self, part: str) -> None:
         self._links += 1
@@ -214,9 +207,10 @@ class _Walk:
                 return below
         raise OSError(errno.EXDEV, "a link to outside")
 
-    def _end(self, name: str, names: list[str], found: os.stat_result | None) -> Spot:
-        _close(self._trail[:-1])
-        return Spot(self._trail[-1], name, "/".join(names), found)
+
+def _is_link(folder: Folder, name: str) -> bool:
+    found = folder.find(name)
+    return found is not None and stat.S_ISLNK(found.st_mode)
 
 
 def _encodes(path: str) -> bool:
@@ -233,13 +227,66 @@ def _refusal(path: str, problem: BadPath, root: str) -> OutsideWorkspace:
     )
 
 
-def _beneath(root: Folder, path: str, flags: int, resolve: int) -> int | None:
-    """Let the kernel resolve; None when it will not, and the walk has to say why."""
+def redirected(path: str) -> Redirected:
+    """The refusal to go through a link that was not there when the path was located."""
+    return Redirected(
+        f"A link has come into the way to `{path[:200]}`; nothing was read or written.",
+        hint="Look where it leads, and try again.",
+    )
+
+
+@contextmanager
+def _refusing_links(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise redirected(path) from error
+        raise
+
+
+def below(start: Folder, path: str, *, flags: int = ENTERED, kernel: bool = True) -> Folder:
+    """Open a folder below another, however deep, no link followed: ELOOP at the first. Closes the start."""
+    parts = path.split("/") if path else []
+    while parts:
+        with start:
+            count, inner = _stretch(start, parts, flags) if kernel and syscalls.confines() else (0, None)
+            if inner is None:
+                count, inner = 1, _child(start, parts[0], flags if len(parts) == 1 else ENTERED)
+        start, parts = inner, parts[count:]
+    return start
+
+
+def _stretch(start: Folder, parts: list[str], flags: int) -> tuple[int, Folder | None]:
+    """Open as much of a path as the kernel takes at once; None when it won't."""
+    count = size = 0
+    for part in parts:
+        size += len(os.fsencode(part)) + 1
+        if size > STRETCH_BYTES:
+            break
+        count += 1
+    names = "/".join(parts[:count])
+    fd = _beneath(start, names, flags if count == len(parts) else ENTERED) if count else None
+    return count, None if fd is None else Folder(fd, os.path.join(start.path, names))
+
+
+def _child(folder: Folder, name: str, flags: int) -> Folder:
+    """Open a folder in another; ELOOP where the name is a link, whichever way the system puts that."""
+    try:
+        return folder.child(name, flags=flags)
+    except NotADirectoryError:
+        if _is_link(folder, name):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
+        raise
+
+
+def _beneath(root: Folder, path: str, flags: int) -> int | None:
+    """Have the kernel open a path through no link at all (ELOOP); None when it can't, and we go ourselves."""
     if root.fd is None:
         return None
     for _ in range(RACE_LIMIT):
         try:
-            return syscalls.openat2(root.fd, path, flags, resolve)
+            return syscalls.openat2(root.fd, path, flags, _LINKLESS)
         except OSError as error:
             if error.errno == errno.EAGAIN:  # a rename somewhere on the way, at this very moment
                 continue

@@ -1,7 +1,8 @@
 """Ripgrep: searching a workspace on this machine's disk."""
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +23,10 @@ from handtools.core.searching import (
     Wanted,
 )
 from handtools.host import ripgrep_argv as argv
+from handtools.host.mounts import is_near
 from handtools.host.programs import Program
+from handtools.host.resolving import Root
+from handtools.host.ripgrep_confirm import Confirmation, QuietFolders, all_opened
 from handtools.host.ripgrep_records import BEGIN, END, MATCH, hits, path_of, read, records
 from handtools.host.ripgrep_run import Collect, Run, run
 from handtools.host.staging import PREFIX, is_temporary
@@ -30,6 +34,9 @@ from handtools.host.walking import Walker
 from handtools.text.selecting import Selection
 
 T = TypeVar("T")
+COUNTING = ("--count-matches", "--with-filename", "--null", "--color=never")
+OPENED, RECOUNTED = 256, 2_048
+"""Files that are open at once to be counted again, and those that are counted again at all."""
 _VERSION_CONTROL = frozenset(argv.VERSION_CONTROL)
 
 
@@ -40,13 +47,14 @@ class RipgrepSearch:
         self._root = Path(os.path.realpath(root))
         self._given = program
         self._walker = Walker(self._root)
+        self._root_folder = Root(self._root, kernel=True)
 
     async def hits(self, patterns: Patterns, scope: Scope, *, most: int, admit: Admit) -> Hits:
         """The first hits in the order of their paths."""
         options = ["--json", "--sort", "path", *argv.search(patterns, scope, self._root)]
         sieve = Sieve(scope, admit)
 
-        def collect(running: Run, stream: IO[bytes]) -> tuple[list[Hit], int]:
+        def collect(running: Run, stream: IO[bytes]) -> tuple[list[Hit], int, list[str]]:
             found: list[tuple[str, bytes]] = []
             path, wanted, binary = "", False, 0
             for record in records(stream):
@@ -63,16 +71,19 @@ class RipgrepSearch:
                     # A file that is named itself is searched to its end.
                     binary += read(record)["binary_offset"] is not None
             # Hits are read only now: meanwhile rg comes to its end.
-            every = [hit for path, record in found for hit in hits(path, read(record))]
+            with Confirmation(self._root_folder) as confirmed:
+                told = [(path, read(record)) for path, record in found]
+                every = [
+                    hit for path, data in told if confirmed.holds(path, data) for hit in hits(path, data)
+                ]
             running.capped = running.capped or len(every) > most
-            return every[:most], binary
+            return every[:most], binary, confirmed.refused
 
-        (found, binary), gaps = await self._run(options, scope, collect)
-        return Hits(tuple(found), replace(gaps, binary=binary))
+        (found, binary, refused), gaps = await self._run(options, scope, collect)
+        return Hits(tuple(found), _with_changed(replace(gaps, binary=binary), refused))
 
     async def tallies(self, patterns: Patterns, scope: Scope, *, most: int, admit: Admit) -> Tallies:
         """The first files that hold it, and how often."""
-        form = ["--count-matches", "--with-filename", "--null", "--color=never", "--sort", "path"]
         sieve = Sieve(scope, admit)
 
         def collect(running: Run, stream: IO[bytes]) -> list[Tally]:
@@ -85,9 +96,28 @@ class RipgrepSearch:
                     found.append(Tally(name, count))
             return found
 
-        options = [*form, *argv.search(patterns, scope, self._root)]
+        options = [*COUNTING, "--sort", "path", *argv.search(patterns, scope, self._root)]
+        since = time.time_ns() if is_near(str(self._root)) else 0  # another machine has its own clock
         found, gaps = await self._run(options, scope, collect)
-        return Tallies(tuple(found), gaps)
+        counts = {tally.path: tally.matches for tally in found}
+        # A count can't be looked up again as a hit can: where names have changed meanwhile, it is counted again.
+        folders = QuietFolders(self._root_folder, since)
+        moved = [path for path in counts if not folders.hold(path)]
+        counts |= dict.fromkeys(moved, 0) | await self._recounted(patterns, scope, moved[:RECOUNTED])
+        tallies = tuple(Tally(path, count) for path, count in counts.items() if count)
+        return Tallies(tallies, _with_changed(gaps, [path for path in moved if not counts[path]]))
+
+    async def _recounted(self, patterns: Patterns, scope: Scope, paths: Sequence[str]) -> dict[str, int]:
+        """How often it is in files that we have opened ourselves, through no link."""
+        counts: dict[str, int] = {}
+        for start in range(0, len(paths), OPENED):
+            with all_opened(self._root_folder, paths[start : start + OPENED]) as handles:
+                names = {f"/proc/self/fd/{fd}": path for path, fd in handles.items()}
+                if names:
+                    options = [*COUNTING, *argv.search_opened(patterns, names)]
+                    told, _ = await self._run(options, scope, _all_counted, tuple(handles.values()))
+                    counts |= {names[name]: count for name, count in told.items()}
+        return counts
 
     async def paths(self, scope: Scope, *, wanted: Wanted, most: int, admit: Admit) -> Paths:
         """The newest paths below a folder, and how many there are; folders are not rg's business."""
@@ -108,13 +138,16 @@ class RipgrepSearch:
         """What a folder holds, and the folders in it."""
         return await self._walker.tree(scope, depth=depth, most=most, admit=admit)
 
-    async def _run(self, options: list[str], scope: Scope, collect: Collect[T]) -> tuple[T, Gaps]:
+    async def _run(
+        self, options: list[str], scope: Scope, collect: Collect[T], pass_fds: Sequence[int] = ()
+    ) -> tuple[T, Gaps]:
         return await run(
             self._program,
             options,
             cwd=self._root,
             seconds=scope.timeout,
             collect=collect,
+            pass_fds=pass_fds,
         )
 
     @cached_property
@@ -168,6 +201,18 @@ def _names(stream: IO[bytes], root: str) -> list[str]:
     if PREFIX in listed or any(f"/{name}" in listed for name in argv.VERSION_CONTROL):
         return [name for name in names if not _internal(name, root)]
     return names
+
+
+def _all_counted(_: Run, stream: IO[bytes]) -> dict[str, int]:
+    return dict(_counted(stream))
+
+
+def _with_changed(gaps: Gaps, paths: Sequence[str]) -> Gaps:
+    """The same with paths that were something else by the time they were looked at again."""
+    if not paths:
+        return gaps
+    told = gaps.example or f"{paths[0]}: it changed while it was searched"
+    return replace(gaps, unreadable=gaps.unreadable + len(set(paths)), example=told)
 
 
 def _counted(stream: IO[bytes]) -> Iterator[tuple[str, int]]:

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -42,6 +42,16 @@ def program(root: Path) -> Program:
 
 def search(patterns: Patterns, scope: Scope, root: Path) -> list[str]:
     """The options and operands of a search, without the form of its output."""
+    return [*matching(patterns), *walk(scope, root), "--", operand(scope)]
+
+
+def search_opened(patterns: Patterns, names: Iterable[str]) -> list[str]:
+    """The same for files that are open already; as rg is told their names, it takes all of them."""
+    return [*matching(patterns), "--no-config", "--", *names]
+
+
+def matching(patterns: Patterns) -> list[str]:
+    """The options that say what is looked for."""
     options = ["--crlf", "--no-mmap", "--no-pre"]
     options.append("--case-sensitive" if patterns.case_sensitive else "--ignore-case")
     if patterns.literal:
@@ -50,7 +60,7 @@ def search(patterns: Patterns, scope: Scope, root: Path) -> list[str]:
         options.append("--multiline")
     for pattern in patterns.patterns:
         options += ["-e", _argument(pattern)]
-    return [*options, *walk(scope, root), "--", operand(scope)]
+    return options
 
 
 def walk(scope: Scope, root: Path) -> list[str]:

@@ -22,6 +22,7 @@ BEGIN, MATCH, END = (b'{"type":"%s"' % word for word in (b"begin", b"match", b"e
 _PIECE_BYTES = 1 << 16
 _PATH = re.compile(rb'"path":(\{"(?:text|bytes)":"(?:[^"\\]|\\.)*"\})')
 _LINE = re.compile(rb'"\},"line_number":(\d+)')
+_OFFSET = re.compile(rb'"absolute_offset":(\d+)')
 _TEXT = re.compile(rb'"lines":\{"text":"((?:[^"\\]|\\[^u]|\\u[0-9a-fA-F]{4}){0,16384})')
 
 
@@ -82,6 +83,14 @@ def path_of(data: dict[str, Any]) -> str:
     return name.removeprefix("./")
 
 
+def raw_line(data: dict[str, Any]) -> bytes:
+    """The bytes that a match record shows."""
+    given: dict[str, str] = data["lines"]
+    if "text" in given:
+        return given["text"].encode("utf-8", "surrogatepass")
+    return base64.b64decode(given["bytes"])
+
+
 def _text(given: dict[str, str]) -> tuple[bytes, str]:
     """Bytes and text of a line; only one that is no UTF-8 is worth a guess at its encoding."""
     if "text" in given:
@@ -103,10 +112,11 @@ def _span(raw: bytes, text: str, start: int, end: int) -> tuple[int, int]:
 
 def _overlong(head: bytes, stream: IO[bytes]) -> bytes | None:
     """A match record of a gigantic line: its path, its number, its beginning; the rest is read past."""
-    number = _LINE.search(head)
+    number, offset = _LINE.search(head), _OFFSET.search(head)
     tail = head[-64:]
     while piece := stream.readline(_PIECE_BYTES):
         number = number or _LINE.search(tail + piece)
+        offset = offset or _OFFSET.search(tail + piece)
         tail = piece[-64:]
         if piece.endswith(b"\n"):
             break
@@ -118,6 +128,7 @@ def _overlong(head: bytes, stream: IO[bytes]) -> bytes | None:
         "path": json.loads(path[1]),
         "lines": {"text": json.loads(f'"{shown}"')},
         "line_number": int(number[1]) if number else 0,
+        "absolute_offset": int(offset[1]) if offset else 0,
         "submatches": [],
         "cut": True,
     }

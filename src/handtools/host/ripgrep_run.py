@@ -35,7 +35,9 @@ class SearchFailed(HostError):
 class Run:
     """What the thread that reads and the task that watches both know of a process."""
 
-    def __init__(self, program: Program, arguments: Sequence[str], cwd: Path) -> None:
+    def __init__(
+        self, program: Program, arguments: Sequence[str], cwd: Path, pass_fds: Sequence[int] = ()
+    ) -> None:
         self.capped = False
         self.timed_out = False
         self._said = ""
@@ -44,7 +46,13 @@ class Run:
         self._state: Literal["started", "read", "ended"] = "started"
         try:
             self._process = start(
-                program, arguments, cwd=cwd, stdout=PIPE, stderr=self._errors, buffer_bytes=_READ_BYTES
+                program,
+                arguments,
+                cwd=cwd,
+                stdout=PIPE,
+                stderr=self._errors,
+                pass_fds=pass_fds,
+                buffer_bytes=_READ_BYTES,
             )
         except BaseException:
             self._errors.close()
@@ -106,12 +114,18 @@ class Run:
 
 
 async def run(
-    program: Program, arguments: Sequence[str], *, cwd: Path, seconds: float, collect: Collect[T]
+    program: Program,
+    arguments: Sequence[str],
+    *,
+    cwd: Path,
+    seconds: float,
+    collect: Collect[T],
+    pass_fds: Sequence[int] = (),
 ) -> tuple[T, Gaps]:
     """Run to the end, the deadline or the cancellation, whichever is first; no process outlives it."""
     try:
         # Here and not in the thread: while the one wakes up, the other is on its way.
-        started = Run(program, arguments, cwd)
+        started = Run(program, arguments, cwd, pass_fds)
     except OSError as error:
         if error.errno == errno.E2BIG:
             raise InvalidInput("The pattern is too long.", hint="Look for a part of it.") from None

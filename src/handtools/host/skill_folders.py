@@ -109,11 +109,13 @@ class SkillFolders:
 
     def read(self, name: str, path: str, *, start: int = 0, size: int | None = None) -> bytes:
         """A file of a skill outside of the workspace; no link leads out of the skill's folder."""
-        return self._home(name).read(path, start=start, size=size)
+        home = self._home(name)
+        return home.read(home.locate(path), start=start, size=size)
 
     def facts(self, name: str, path: str) -> FileFacts | None:
         """What is at a path of such a skill, or None."""
-        return self._home(name).facts(path)
+        home = self._home(name)
+        return home.facts(home.locate(path))
 
     def _home(self, name: str) -> LocalFiles:
         if name not in self._homes:

@@ -25,12 +25,13 @@ _UNLISTED = {".git", "__pycache__", "node_modules"}
 def of_workspace(files: HostFiles, root: str, shelf: str, scope: str) -> Iterator[Skill]:
     """The skills on a shelf of the workspace; what a link brings in from outside is not there."""
     for path in islice(_inside(files, shelf), MOST_SKILLS):
-        head, problem = _head(files, f"{path}/{FILE}")
+        source, head, problem = _head(files, f"{path}/{FILE}")
         yield described(
             head,
             path.rpartition("/")[2],
             origin="workspace",
             folder=path,
+            source=source,
             location=file_url(f"{root}/{path}"),
             scope=scope,
             unreadable=problem,
@@ -40,7 +41,7 @@ def of_workspace(files: HostFiles, root: str, shelf: str, scope: str) -> Iterato
 def of_machine(shelf: Path, origin: Origin) -> Iterator[Skill]:
     """The skills on a shelf of the machine; its owner may have linked their folders from elsewhere."""
     for path in islice(_outside(shelf), MOST_SKILLS):
-        head, problem = _head(LocalFiles(path), FILE)
+        _, head, problem = _head(LocalFiles(path), FILE)
         location = file_url(str(path.resolve()))
         yield described(head, path.name, origin=origin, folder="", location=location, unreadable=problem)
 
@@ -65,11 +66,12 @@ def bundled(files: HostFiles, folder: str) -> Bundle:
 
 
 def facts_of(files: HostFiles, path: str) -> FileFacts | None:
-    """What is at a path, as far as it is ours to look at."""
+    """What a path leads to, as far as it is ours to look at."""
     try:
-        return files.facts(path)
+        facts = files.facts(files.locate(path))
     except ToolError:
         return None
+    return facts and replace(facts, path=path)
 
 
 def _bundle(found: list[FileFacts], folder: str, *, more: bool) -> Bundle:
@@ -108,14 +110,23 @@ def _folders(folder: Path) -> list[Path]:
 def _entries(files: HostFiles, folder: str) -> list[FileFacts]:
     """What a folder holds, as far as it can be read."""
     try:
-        return files.names(folder or ".")
+        located = files.locate(folder or ".")
+        inside = files.names(located)
     except ToolError:
         return []
+    # By the names through which they were reached: they may be links' names.
+    return [replace(facts, path=_joined(folder, facts.path.rpartition("/")[2])) for facts in inside]
 
 
-def _head(files: HostFiles, path: str) -> tuple[Frontmatter, str]:
-    """The head of a SKILL.md; or why it can't be read."""
+def _joined(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _head(files: HostFiles, path: str) -> tuple[str, Frontmatter, str]:
+    """Where a SKILL.md really is, and its head; or why it can't be read."""
+    located = path
     try:
-        return read_frontmatter(decode(files.read(path, size=HEAD_BYTES)).body), ""
+        located = files.locate(path)
+        return located, read_frontmatter(decode(files.read(located, size=HEAD_BYTES)).body), ""
     except ToolError as failure:
-        return Frontmatter(), failure.message
+        return located, Frontmatter(), failure.message

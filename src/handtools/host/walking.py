@@ -18,7 +18,7 @@ from pathlib import Path
 from anyio import from_thread, to_thread
 
 from handtools.core.changes import Kind
-from handtools.core.errors import WrongKind
+from handtools.core.errors import Redirected, WrongKind
 from handtools.core.searching import Admit, AnyKind, Entry, Gaps, Listing, Paths, Scope, Tree, Wanted
 from handtools.host.faults import fault
 from handtools.host.folders import LISTED, Folder, kind_of
@@ -78,10 +78,29 @@ class Walker:
         return is_near(self._root.real)
 
     def newest(self, paths: Sequence[str], most: int) -> list[Entry]:
-        """The newest of some paths; those whose time can't be had come last, by name."""
+        """The newest of some paths; those whose time can't be had come last, by name.
+
+        A program may have listed them, through a link that was a folder a moment ago: what is shown is looked at
+        once more without links, and what is not there then is left out.
+        """
         with Folder.at(self._root.real) as root:
             stated = _stated(root, paths)
-        return [_dated(*found) for found in heapq.nsmallest(most, stated)]
+        shown = [_dated(*found) for found in heapq.nsmallest(most, stated)]
+        folders: dict[str, list[str]] = {}
+        for entry in shown:
+            folders.setdefault(entry.path.rpartition("/")[0], []).append(entry.path)
+        there = {path for folder, paths in folders.items() for path in self._there(folder, paths)}
+        return [entry for entry in shown if entry.path in there]
+
+    def _there(self, above: str, paths: Sequence[str]) -> Sequence[str]:
+        """Those of some paths of a folder that are in it, when no link leads there."""
+        try:
+            with self._root.straight(above) as folder:
+                return [path for path in paths if folder.find(path.rpartition("/")[2]) is not None]
+        except (FileNotFoundError, NotADirectoryError, Redirected):
+            return ()
+        except OSError:
+            return paths  # a folder that can be listed and not entered
 
     def _paths(self, scope: Scope, wanted: Wanted, most: int, admit: Admit) -> Paths:
         asked = Selection(
@@ -140,7 +159,7 @@ class Walker:
         parts = [] if scope.root == "." else scope.root.split("/")
         for depth in range(len(parts)):
             path = "/".join(parts[:depth])
-            with self._root.folder(path) as folder:
+            with self._root.straight(path) as folder:
                 there = [name for name in _TRIED if folder.has(name)]
                 texts = _ignore_texts(folder, there)
                 ignores = ignores.into(path, texts, repository=".git" in there)
@@ -157,7 +176,7 @@ class Walker:
         """Look into one folder; one that can't be opened shows nothing, and is counted unless it is the root."""
         inside = "" if path == "." else path
         try:
-            with self._root.folder(inside, flags=LISTED) as folder, _scan(folder) as scan:
+            with self._root.straight(inside, flags=LISTED) as folder, _scan(folder) as scan:
                 found = _Found(scan, watch.names, f"{inside}/" if inside else "")
                 if not scope.ignored:
                     texts = _ignore_texts(folder, found.dotted)
@@ -165,6 +184,12 @@ class Walker:
                 ignored = found.pass_by(ignores, scope)
                 left_out = found.keep(admit, most)
                 listing = found.listing(sized=most is not None)
+        except Redirected as swapped:
+            # It was a folder when its name was read: behind the link is what nobody has judged.
+            if path == scope.root:
+                raise
+            watch.skip(f"{path}: {swapped.message}")
+            return _Look(Listing(), ignores, 0, 0)
         except OSError as error:
             if path == scope.root:
                 raise fault(error, path) from error

@@ -1,21 +1,23 @@
 """Guarded files: what a tool holds instead of the machine's files."""
 
+import contextlib
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from anyio import to_thread
 
 from handtools.core.call import Call
 from handtools.core.changes import Change, Changes, ChangeSet, Coverage, Node
 from handtools.core.effects import Read
-from handtools.core.errors import NotFound, StorageFault, WrongKind
+from handtools.core.errors import NotFound, Redirected, StorageFault, ToolError, WrongKind
 from handtools.core.events import Changed, Event
 from handtools.core.ports import FileFacts
 from handtools.core.skills import SCHEME
 from handtools.runtime.approval import Gate
+from handtools.runtime.commit_rules import question
 from handtools.runtime.guard_skills import parted
 from handtools.runtime.journal.entries import EntryKind
 from handtools.runtime.landing import land, lock_keys, recover
@@ -26,6 +28,9 @@ OUTPUT = "output:"
 ELSEWHERE = (OUTPUT, SCHEME)
 """What can be read and is not in the workspace."""
 LOCK_SECONDS = 30.0
+TRIES = 16
+"""A link that is swapped all the time is lost to now and then; so often in a row, to nobody but an attacker."""
+T = TypeVar("T")
 QUICK_BYTES = 256 << 10
 """Files up to this size are read without a thread where the machine is quick."""
 
@@ -81,18 +86,27 @@ class GuardedFiles:
         if path.startswith(SCHEME):
             await self.gate.admit(Read((path,)))
             return await to_thread.run_sync(self.workspace.skills.facts, *parted(path))
-        located = await to_thread.run_sync(self.workspace.files.locate, path)
-        await self.gate.admit(Read((located,)))
-        return await to_thread.run_sync(self.workspace.files.facts, located)
+        return await self._looked(path, self.workspace.files.facts)
 
     async def names(self, path: str) -> list[FileFacts]:
         """What a folder holds, by name; what the policy hides is left out."""
         if path.startswith(ELSEWHERE):
             return []
-        located = await to_thread.run_sync(self.workspace.files.locate, path)
-        await self.gate.admit(Read((located,)))
-        found = await to_thread.run_sync(self.workspace.files.names, located)
+        found = await self._looked(path, self.workspace.files.names)
         return [facts for facts in found if not self.gate.policy.hides(facts.path)]
+
+    async def _looked(self, path: str, look: Callable[[str], T]) -> T:
+        """Locate, judge and look: again from the start when a link has come in between."""
+        tries = TRIES
+        while True:
+            located = await to_thread.run_sync(self.workspace.files.locate, path)
+            await self.gate.admit(Read((located,)))
+            try:
+                return await to_thread.run_sync(look, located)
+            except Redirected:
+                tries -= 1
+                if not tries:
+                    raise
 
     def named(self, path: str) -> str:
         """The path as answers and diffs show it: relative to the workspace, links resolved."""
@@ -120,7 +134,7 @@ class GuardedFiles:
         """Ask, compare with what was read, write, record, announce."""
         done = await to_thread.run_sync(self._apply_if_plain, changes)
         if isinstance(done, ChangeSet):
-            return await self.land(done)
+            return await self.land(done, question=await to_thread.run_sync(self._question, done))
         return self._announced(done)
 
     async def land(
@@ -162,8 +176,29 @@ class GuardedFiles:
             self.held.issuperset(full.paths)
             and self.gate.policy.decide(full, self.call.tool).verdict == "allow"
             and self.workspace.journal.entries.is_settled
+            and not self._question(full)
         )
         return self._land(full, "change", ()) if plain else full
+
+    def _question(self, changes: ChangeSet) -> str:
+        """Why a person must see changes that no rule speaks about; empty when nobody has to."""
+        asked = question(changes.changes, there=self.is_there, within=self.is_within)
+        return f"It would make {asked}." if asked else ""
+
+    def is_there(self, path: str) -> bool:
+        """Whether something is at a located path, be it a link."""
+        try:
+            return self.workspace.files.facts(path) is not None
+        except ToolError:
+            return True  # a link, or nothing that we may look at
+
+    def is_within(self, target: str) -> bool:
+        """Whether a path leads to a place inside of the workspace."""
+        try:
+            self.workspace.files.locate(target)
+        except ToolError:
+            return False
+        return True
 
     def _land(
         self,
@@ -197,10 +232,14 @@ class GuardedFiles:
 
     def _read_if_allowed(self, path: str, start: int, size: int | None) -> bytes | str:
         """The bytes; or, when a person must be asked first, the located path."""
-        located = self.workspace.files.locate(path)
-        if self.gate.judge(Read((located,))).verdict != "allow":
-            return located
-        return self._read(located, start, size)
+
+        def look() -> bytes | str:
+            located = self.workspace.files.locate(path)
+            if self.gate.judge(Read((located,))).verdict != "allow":
+                return located
+            return self._read(located, start, size)
+
+        return persistent(look)
 
     def _read(self, located: str, start: int, size: int | None) -> bytes:
         data = self.workspace.files.read(located, start=start, size=size)
@@ -271,6 +310,14 @@ class GuardedFiles:
             return seen if seen and before and seen.data is before.data and seen == before else before
         facts = self.workspace.files.facts(located)
         return Node(before.kind, before.data, facts.mode if facts else None)
+
+
+def persistent(look: Callable[[], T]) -> T:
+    """What a look finds that locates, judges and opens: when a link has come in between, it is all done again."""
+    for _ in range(TRIES - 1):
+        with contextlib.suppress(Redirected):
+            return look()
+    return look()
 
 
 def no_longer_kept(path: str) -> NotFound:

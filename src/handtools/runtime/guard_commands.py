@@ -13,10 +13,11 @@ from handtools.core.command import Command, Exit, Job, Output, Page, Ran, Shown
 from handtools.core.effects import Run
 from handtools.core.errors import Denied, HostError, ToolError, WrongKind
 from handtools.core.events import Event, Progressed, Visited
+from handtools.core.ports import FileFacts
 from handtools.core.visits import Visit
 from handtools.runtime.approval import Suspended
 from handtools.runtime.commit_rules import Ruled, rule
-from handtools.runtime.guard import OUTPUT, GuardedFiles
+from handtools.runtime.guard import OUTPUT, GuardedFiles, persistent
 from handtools.runtime.policy import Policy
 from handtools.runtime.rules import Rule
 from handtools.runtime.workspace import Workspace
@@ -155,8 +156,11 @@ class GuardedCommands:
         return command
 
     def _folder(self, path: str) -> str:
-        located = self.workspace.files.locate(path)
-        facts = self.workspace.files.facts(located)
+        def look() -> tuple[str, FileFacts | None]:
+            located = self.workspace.files.locate(path)
+            return located, self.workspace.files.facts(located)
+
+        located, facts = persistent(look)
         if facts is None or facts.kind != "folder":
             raise WrongKind(f"`{path}` is not a folder.", hint="Give a folder of the workspace as `cwd`.")
         return located or "."
@@ -186,20 +190,13 @@ class GuardedCommands:
         return replace(end, changes=changes)
 
     def _ruled(self, delta: tuple[Change, ...]) -> Ruled:
-        policy, files = self.files.gate.policy, self.workspace.files
+        policy = self.files.gate.policy
         return rule(
             delta,
-            forbidden=lambda path: policy.forbids(path, self.call.tool),
-            there=lambda path: files.facts(path) is not None,
-            within=self._within,
+            forbidden=lambda path, link: policy.forbids(path, self.call.tool, link=link),
+            there=self.files.is_there,
+            within=self.files.is_within,
         )
-
-    def _within(self, target: str) -> bool:
-        try:
-            self.workspace.files.locate(target)
-        except ToolError:
-            return False
-        return True
 
     def _show(self, shown: Shown | Visit) -> None:
         if isinstance(shown, Visit):

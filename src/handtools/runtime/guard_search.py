@@ -11,7 +11,7 @@ from handtools.core.errors import InvalidInput, NotFound, ToolError, WrongKind
 from handtools.core.ports import FileFacts
 from handtools.core.searching import Gaps, Hits, Paths, Patterns, Scope, Tallies, Tree, Wanted
 from handtools.runtime.approval import Gate
-from handtools.runtime.guard import OUTPUT, no_longer_kept
+from handtools.runtime.guard import OUTPUT, no_longer_kept, persistent
 from handtools.runtime.policy import Policy
 from handtools.runtime.workspace import Workspace
 from handtools.text.globbing import AnyGlob, BadGlob
@@ -114,8 +114,11 @@ class GuardedSearch:
         return replace(scope, root=located, exclude=(*scope.exclude, *sieve.hiding.globs)), sieve
 
     def _facts(self, path: str) -> tuple[str, FileFacts | None]:
-        located = self.workspace.files.locate(path or ".")
-        return located, self.workspace.files.facts(located)
+        def look() -> tuple[str, FileFacts | None]:
+            located = self.workspace.files.locate(path or ".")
+            return located, self.workspace.files.facts(located)
+
+        return persistent(look)
 
     def _read(self, paths: Sequence[str], most: int) -> dict[str, bytes] | None:
         """Files up to a size; None when there is a larger one that may be wanted."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from anyio import to_thread
 
-from handtools.core.errors import NotFound
+from handtools.core.errors import NotFound, ToolError
 from handtools.core.skills import SCHEME, Bundle, Skill
 from handtools.runtime.approval import Gate
 from handtools.runtime.workspace import Workspace
@@ -23,13 +23,27 @@ class GuardedSkills:
 
     def _found(self, near: str) -> list[Skill]:
         skills = self.workspace.skills.found(self.workspace.files.locate(near or "."))
-        return [skill for skill in skills if not self.gate.policy.hides(skill.file)]
+        return [skill for skill in skills if not skill.is_hidden(self.gate.policy.hides)]
 
     async def bundle(self, skill: Skill) -> Bundle:
         """The files of a skill, hidden ones included."""
-        found = await to_thread.run_sync(self.workspace.skills.bundle, skill)
-        shown = [f for f in found.files if not self.gate.policy.hides(f"{skill.folder}/{f.path}")]
-        return replace(found, files=tuple(shown))
+        return await to_thread.run_sync(self._bundle, skill)
+
+    def _bundle(self, skill: Skill) -> Bundle:
+        found = self.workspace.skills.bundle(skill)
+        return replace(
+            found, files=tuple(f for f in found.files if self._shows(f"{skill.folder}/{f.path}"))
+        )
+
+    def _shows(self, path: str) -> bool:
+        """Whether rules let a file be named: by its name, and by what it leads to."""
+        hides = self.gate.policy.hides
+        try:
+            return not hides(path) and (
+                path.startswith(SCHEME) or not hides(self.workspace.files.locate(path))
+            )
+        except ToolError:
+            return False
 
 
 def parted(path: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from handtools.core.effects import Read
 from handtools.core.errors import HostError, ToolError
 from handtools.core.result import Result
 from handtools.core.skills import GUIDE, Skill
-from handtools.runtime.guard import GuardedFiles
+from handtools.runtime.guard import GuardedFiles, persistent
 from handtools.text.clipping import clip
 from handtools.text.encoding import decode
 
@@ -48,7 +48,8 @@ def _found(files: GuardedFiles) -> Found:
         if path.endswith(f"/{GUIDE}"):
             guides[path] = None
         for skill in known.mentioned(path):
-            skills.setdefault(skill.file, (skill, path))
+            if not skill.is_hidden(files.gate.policy.hides):
+                skills.setdefault(skill.file, (skill, path))
     return list(guides), list(skills.values())
 
 
@@ -93,9 +94,13 @@ def _guides(files: GuardedFiles, paths: list[str]) -> Iterator[str]:
 def _read(files: GuardedFiles, path: str, most: int) -> bytes | None:
     """The beginning of a guide; None when a link leads to what is not to be read."""
     host = files.workspace.files
-    try:
+
+    def look() -> bytes | None:
         located = host.locate(path)
         return host.read(located, size=most + 1) if _is_open(files, located) else None
+
+    try:
+        return persistent(look)
     except ToolError:
         return None
 

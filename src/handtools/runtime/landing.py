@@ -7,7 +7,7 @@ from anyio import to_thread
 from handtools.core.call import Call
 from handtools.core.changes import Change, Changes, ChangeSet, Coverage, Held, Node, Touched
 from handtools.core.effects import fingerprint
-from handtools.core.errors import Busy, Stale
+from handtools.core.errors import Busy, Redirected, Stale
 from handtools.core.ports import Step
 from handtools.runtime.journal import Entry
 from handtools.runtime.journal.entries import Entries, EntryKind, action_of
@@ -144,4 +144,7 @@ def _landed(workspace: Workspace, step: Step) -> bool:
 
 def found(workspace: Workspace, path: str, *, like: Node | None) -> Node | None:
     """What is at a recorded path. Recorded paths go through no links: what is behind one is something else."""
-    return workspace.files.node(path, like=like) if workspace.files.direct(path) else None
+    try:
+        return workspace.files.node(path, like=like)
+    except Redirected:
+        return None

@@ -5,14 +5,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
+from handtools.core.changes import ChangeSet
 from handtools.core.command import Command
 from handtools.core.effects import Effect, EffectKind, Run, targets
 from handtools.core.errors import UsageError
 from handtools.core.tool import AnyTool
+from handtools.core.trees import links_made
 from handtools.core.visits import Visit
 from handtools.runtime.deciding import STRENGTH, Decision, Verdict
 from handtools.runtime.judging import judged
-from handtools.runtime.rules import PRIVATE, PROTECTED, Rule
+from handtools.runtime.rules import PRIVATE, PROTECTED, Rule, slashless
 from handtools.text.hosts import BadHost, Hosts, read_hosts
 
 ToolSet = Literal["all", "coding", "read_only", "none"]
@@ -43,6 +45,7 @@ class Policy:
     defaults: dict[EffectKind, Verdict] = field(default_factory=lambda: dict(DEFAULTS))
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "excluded", slashless(self.excluded))
         for rule in self.rules:
             rule.check()
         try:
@@ -75,7 +78,8 @@ class Policy:
             return [*self._reached(effect.command), *parts]
         if isinstance(effect, Visit):
             return [self._visited(effect, tool)]
-        return [self._judge(effect.kind, target, tool) for target in targets(effect)]
+        links = links_made(effect) if isinstance(effect, ChangeSet) else {}
+        return [self._judge(effect.kind, each, tool, link=each in links) for each in targets(effect)]
 
     def _reached(self, command: Command) -> Iterator[Decision]:
         """Hosts that are not listed, judged as visits: being allowed to run is not being allowed to go there."""
@@ -98,16 +102,16 @@ class Policy:
         listed = (rule.listed for rule in rules if rule.speaks("visit", tool))
         return any(hosts.lists(host, port) for hosts in (self._listed, *listed))
 
-    def forbids(self, path: str, tool: str) -> bool:
-        """Whether a path may not be changed at all."""
-        return self._judge("change", path, tool).verdict == "deny"
+    def forbids(self, path: str, tool: str, *, link: bool = False) -> bool:
+        """Whether a path may not be changed at all, or not be made a link."""
+        return self._judge("change", path, tool, link=link).verdict == "deny"
 
     def hides(self, path: str) -> bool:
         """Whether listings and searches must leave the path out."""
         return self._judge("read", path, "").verdict == "deny"
 
-    def _judge(self, kind: EffectKind, target: str, tool: str) -> Decision:
-        hits = [rule for rule in self._all_rules if rule.hits(kind, target, tool)]
+    def _judge(self, kind: EffectKind, target: str, tool: str, *, link: bool = False) -> Decision:
+        hits = [rule for rule in self._all_rules if rule.hits(kind, target, tool, link=link)]
         if not hits:
             return self._default(kind, target)
         rule = max(hits, key=lambda r: STRENGTH[r.verdict])

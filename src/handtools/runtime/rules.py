@@ -1,6 +1,6 @@
 """Rules: sentences about effects on paths, about commands, or about hosts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import get_args
@@ -9,6 +9,7 @@ from handtools.core.effects import EFFECTS, EffectKind
 from handtools.core.errors import UsageError
 from handtools.core.visits import Visit
 from handtools.runtime.deciding import Verdict
+from handtools.runtime.protected import ROWS
 from handtools.text.globbing import AnyGlob
 from handtools.text.hosts import BadHost, Hosts, address, read_hosts
 from handtools.text.shelling import Words, read_script
@@ -69,7 +70,8 @@ class Rule:
     reason: str
     effects: frozenset[EffectKind] = EFFECTS
     paths: tuple[str, ...] = ()
-    """Globs, matched without regard to case; none means every path."""
+    """Globs, matched without regard to case; none means every path. Each stands for the thing itself, be it a
+    folder, a file or a link, and for everything below it: a slash at its end adds nothing."""
     commands: tuple[str, ...] = ()
     """Beginnings of commands, with alternatives: `git log|diff`, `npm run *`. Then it is about commands only."""
     hosts: tuple[str, ...] = ()
@@ -83,9 +85,14 @@ class Rule:
     not_match: tuple[str, ...] = ()
     """Paths, scripts or hosts that the rule must leave alone: checked when the policy is made."""
 
-    def hits(self, kind: EffectKind, target: str, tool: str) -> bool:
-        """Whether the rule speaks about this."""
-        return not self.commands and self.speaks(kind, tool) and self.covers(target)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "paths", slashless(self.paths))
+
+    def hits(self, kind: EffectKind, target: str, tool: str, *, link: bool = False) -> bool:
+        """Whether the rule speaks about this; about a link also when it speaks about what would be below it."""
+        if self.commands or not self.speaks(kind, tool):
+            return False
+        return self.covers(target) or (link and self._above.matches(target))
 
     def speaks(self, kind: EffectKind, tool: str) -> bool:
         """Whether the rule is about this kind of effect and this tool at all."""
@@ -118,6 +125,15 @@ class Rule:
         return AnyGlob(self.paths, case_sensitive=False)
 
     @cached_property
+    def _above(self) -> AnyGlob:
+        """The folders that lead to what the rule is about: as a link, one brings all of it along."""
+        split = [path.split("/") for path in self.paths]
+        heads = [
+            parts[:depth] for parts in split for depth in range(1, len(parts)) if parts[depth - 1] != "**"
+        ]
+        return AnyGlob(["/" + "/".join(head) for head in heads], case_sensitive=False)
+
+    @cached_property
     def _but(self) -> AnyGlob:
         return AnyGlob(self.but, case_sensitive=False)
 
@@ -148,13 +164,18 @@ class Rule:
         return self.listed.lists(*address(written))
 
 
+def slashless(globs: Iterable[str]) -> tuple[str, ...]:
+    """Globs without a slash at the end, which would leave out a file or a link of that name."""
+    return tuple(each.rstrip("/") or each for each in globs)
+
+
 PRIVATE = Rule(
     name="private",
     verdict="deny",
     reason="It may hold secrets. A person can open it up with a rule in the policy.",
     paths=(
         ".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.keystore", "id_rsa*", "id_ed25519*", "id_ecdsa*",
-        ".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", ".aws/", ".ssh/", ".gnupg/",
+        ".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", ".aws", ".ssh", ".gnupg",
     ),
     but=("*.pub", ".env.example", ".env.sample", ".env.template", ".env.dist"),
     match=(".env", "deep/.env.local", "id_rsa", ".ssh/config", ".ENV"),
@@ -166,10 +187,10 @@ PROTECTED = Rule(
     verdict="ask",
     reason="Programs run or trust what is in it.",
     effects=frozenset({"change"}),
-    paths=(
-        ".git", ".git/", ".envrc", ".mcp.json", ".vscode/", ".idea/", ".zed/", ".claude/", ".cursor/", ".codex/",
-        ".husky/", ".pre-commit-config.yaml", ".github/workflows/", ".bashrc", ".profile", ".zshrc",
+    paths=tuple(ROWS),
+    match=(
+        ".git", ".git/config", "sub/.git/hooks/pre-commit", ".envrc", ".github/workflows/ci.yml", ".vscode",
+        ".devcontainer/devcontainer.json", ".gitlab-ci.yml", ".circleci/config.yml", "mise.toml", ".bash_profile",
     ),
-    match=(".git/config", "sub/.git/hooks/pre-commit", ".envrc", ".github/workflows/ci.yml"),
-    not_match=(".gitignore", "src/git/config", ".github/CODEOWNERS"),
+    not_match=(".gitignore", "src/git/config", ".github/CODEOWNERS", "docs/mise.md"),
 )  # fmt: skip

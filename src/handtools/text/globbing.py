@@ -59,23 +59,32 @@ class Glob:
 class AnyGlob:
     """An ordered union of patterns, cheap enough to ask about every file."""
 
-    __slots__ = ("_globs", "_match", "_names", "_suffixes")
+    __slots__ = ("_folds", "_globs", "_match", "_match_all", "_names", "_suffixes")
 
     def __init__(self, patterns: Iterable[str], *, case_sensitive: bool = True) -> None:
         self._globs = tuple(Glob(each, case_sensitive=case_sensitive) for each in patterns)
         asked = dict.fromkeys(each.pattern for each in self._globs)
-        # Most patterns are a plain name or `*.suffix`, where string methods beat any regex.
-        plain = [each for each in asked if case_sensitive and _WILD.isdisjoint(each[1:])]
-        self._names = frozenset(each for each in plain if each[0] not in _WILD)
-        self._suffixes = tuple(each[1:] for each in plain if each[0] == "*")
-        fast = self._names.union("*" + each for each in self._suffixes)
-        others = tuple(each for each in asked if each not in fast)
+        # Most patterns are a plain name or `*.suffix`, where string methods beat any regex. Without regard to
+        # case they do so for ASCII only: which other letters are the same is for the regex to say.
+        self._folds = not case_sensitive
+        plain = [
+            each for each in asked if (case_sensitive or each.isascii()) and _WILD.isdisjoint(each[1:])
+        ]
+        plain = [each for each in plain if each[0] not in _WILD or each[0] == "*"]
+        fold = str if case_sensitive else str.lower
+        self._names = frozenset(fold(each) for each in plain if each[0] != "*")
+        self._suffixes = tuple(fold(each[1:]) for each in plain if each[0] == "*")
+        others = tuple(each for each in asked if each not in plain)
         flags = re.NOFLAG if case_sensitive else re.IGNORECASE
         self._match = _compiled(others, flags).match if others else None
+        self._match_all = _compiled(tuple(asked), flags).match if plain and not case_sensitive else None
 
     def matches(self, path: str, *, folder: bool = False) -> bool:
         """Tell whether any pattern matches."""
-        names = path.split("/")
+        if self._folds and not path.isascii():
+            match = self._match_all or self._match
+            return bool(match and match(path + "/" if folder else path))
+        names = (path.lower() if self._folds else path).split("/")
         if not self._names.isdisjoint(names):
             return True
         if self._suffixes and any(name.endswith(self._suffixes) for name in names):

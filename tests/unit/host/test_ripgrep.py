@@ -39,6 +39,7 @@ def children() -> set[str]:
 def fake(folder: Path, script: str) -> Path:
     """A program that stands in for rg."""
     path = folder / "rg"
+    (folder / "a").write_text("needle\n")
     path.write_text(f"#!{sys.executable}\n{script}")
     path.chmod(0o755)
     return path
@@ -204,7 +205,9 @@ async def test_time_that_runs_out_gives_what_was_found_and_leaves_no_process(tmp
 
 
 async def test_much_that_is_said_on_the_side_blocks_nothing(tmp_path):
-    script = f"import sys\nsys.stderr.write('rg: ./x: no\\n' * 100_000)\nprint({record('a', 1, 'n')!r})"
+    script = (
+        f"import sys\nsys.stderr.write('rg: ./x: no\\n' * 100_000)\nprint({record('a', 1, 'needle')!r})"
+    )
     with anyio.fail_after(20):
         found = await hits(RipgrepSearch(tmp_path, program=fake(tmp_path, script)), "n")
     assert len(found.hits) == 1
@@ -262,7 +265,7 @@ async def test_temporaries_of_ours_are_not_found(tmp_path):
     assert not (await search.tree(Scope(hidden=True), depth=1, most=9, admit=everything)).entries
 
 
-async def test_newest_paths_come_first_and_those_without_a_time_last(tmp_path):
+async def test_newest_paths_come_first_and_what_is_gone_is_left_out(tmp_path):
     for age, name in enumerate(["new", "middle", "old"]):
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (1_000_000 - age, 1_000_000 - age))
@@ -271,8 +274,53 @@ async def test_newest_paths_come_first_and_those_without_a_time_last(tmp_path):
     gone = await RipgrepSearch(tmp_path).paths(
         Scope(), wanted="file", most=9, admit=lambda paths: [*paths, "gone"]
     )
-    assert [entry.path for entry in gone.found] == ["new", "middle", "old", "gone"]
-    assert gone.found[-1].modified is None
+    assert [entry.path for entry in gone.found] == ["new", "middle", "old"]
+
+
+SWAPPED = "import os\nos.rename('d', 'real')\nos.symlink('secret', 'd')\n"
+BACK = "os.unlink('d')\nos.rename('real', 'd')\n"
+"""What a program may do while rg opens a file by its name."""
+
+
+def swapping(tmp_path: Path, said: str) -> RipgrepSearch:
+    """A search whose rg has read another file than the one it names."""
+    for folder, content in (("d", "open\n"), ("secret", "TOKEN\nTOKEN\n")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "f").write_text(content)
+    real = RipgrepSearch(tmp_path)._program.file
+    script = (
+        "import sys\nif any('/proc/self/fd' in each for each in sys.argv):\n"
+        f"    import os\n    os.execv({str(real)!r}, sys.argv)\n{SWAPPED}{said}\n{BACK}"
+    )
+    return RipgrepSearch(tmp_path, program=fake(tmp_path, script))
+
+
+async def test_a_hit_counts_only_if_it_is_in_the_file_that_was_judged(tmp_path):
+    search = swapping(tmp_path, f"print({record('d/f', 1, 'TOKEN')!r}, flush=True)")
+    found = await hits(search, "TOKEN")
+    assert not found.hits
+    assert (found.gaps.unreadable, found.gaps.example) == (1, "d/f: it changed while it was searched")
+
+
+async def test_a_count_is_of_the_file_that_was_judged(tmp_path):
+    search = swapping(tmp_path, r"print('d/f\0002', flush=True)")
+    secret = await search.tallies(Patterns(patterns=("TOKEN",)), Scope(), most=9, admit=everything)
+    assert not secret.tallies
+    public = await search.tallies(Patterns(patterns=("open",)), Scope(), most=9, admit=everything)
+    assert [(tally.path, tally.matches) for tally in public.tallies] == [("d/f", 1)]
+
+
+async def test_names_behind_a_link_that_was_swapped_in_are_not_listed(tmp_path):
+    search = swapping(tmp_path, r"print('./d/f\0./d/key\0', end='', flush=True)")
+    listed = await search.paths(Scope(), wanted="file", most=9, admit=everything)
+    assert [entry.path for entry in listed.found] == ["d/f"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+async def test_hits_are_found_again_in_every_encoding(tmp_path, encoding):
+    (tmp_path / "a").write_bytes("erste\nnädel needle\n".encode(encoding))
+    found = await hits(RipgrepSearch(tmp_path), "needle")
+    assert [(hit.path, hit.line) for hit in found.hits] == [("a", 2)]
 
 
 async def test_a_link_that_leads_out_is_not_followed(tmp_path):

@@ -2,10 +2,12 @@
 
 import pytest
 
-from handtools.core.changes import Change, Held, Node
+from handtools.core.changes import Change, ChangeSet, Held, Node
 from handtools.core.trees import Leaf, tree
 from handtools.runtime.commit_rules import leads_out, rule
 from handtools.runtime.policy import Policy
+from handtools.runtime.protected import ROWS
+from handtools.runtime.rules import Rule
 
 
 def made(path, data=b"x", kind="file"):
@@ -30,7 +32,7 @@ def judged(*changes, there=(), root="/ws"):
     policy = Policy()
     return rule(
         changes,
-        forbidden=lambda path: policy.forbids(path, "bash"),
+        forbidden=lambda path, link: policy.forbids(path, "bash", link=link),
         there=lambda path: path in there,
         within=lambda target: target.startswith(f"{root}/"),
     )
@@ -72,6 +74,16 @@ def test_a_folder_is_not_removed_while_something_off_limits_stays_in_it():
         ("venv/bin/python", "/usr/bin/python3", False),
         ("l", "/ws/a.py", False),
         ("l", "/ws-other/a.py", True),
+        ("l", "/usr/../home/someone", True),
+        ("l", "/usr/lib/../../home/someone", True),
+        ("l", "/../usr/lib", True),
+        ("l", "/dev/null", False),
+        ("l", "/dev/nullx", True),
+        ("l", "/dev/null/../../etc", True),
+        ("l", "U/../home/someone", True),
+        ("d/l", "../U/../home/someone", True),
+        ("d/l", "./../a.py", False),
+        ("d/l", ".././../a.py", True),
     ],
 )
 def test_links_that_leave_the_workspace_are_known(path, target, out):
@@ -91,12 +103,67 @@ def test_a_link_that_leaves_is_a_question_also_inside_a_folder_that_lands_as_one
     [
         (made("lib/HEAD"), made("lib/config")),
         (folder("lib", "HEAD", "config"),),
+        (made("lib/HEAD"), made("lib/objects/x"), made("lib/refs/y")),
+        (made("lib/HEAD"), made("lib/commondir"), made("elsewhere/config")),
+        (made("lib/HEAD"), made("lib/config", b"other", "link")),
+        (made("lib/HEAD", b"other", "link"), made("lib/commondir")),
+        (made("lib/HEAD"), made("lib/refs/heads/main"), made("lib/hooks/post-checkout")),
+        (folder("lib", "HEAD", "objects", "objects/x", "refs", "hooks", "hooks/update"),),
     ],
 )
-def test_what_git_takes_for_a_repository_is_a_question(changes):
+def test_what_git_takes_for_a_repository_is_a_question_in_any_shape(changes):
     assert "`lib`" in judged(*changes).question
+
+
+@pytest.mark.parametrize(
+    "path", ["r/config", "r/hooks/update", "r/commondir", "r/config.worktree", "r/hooks"]
+)
+def test_a_repository_that_gets_programs_to_run_is_a_question(path):
+    assert "`r`" in judged(made(path), there={"r/HEAD", "r/objects", "r/refs"}).question
+
+
+@pytest.mark.parametrize("path", ["r/objects/ab/cd", "r/refs/heads/main", "r/HEAD", "r/packed-refs"])
+def test_what_is_pushed_to_a_repository_is_none(path):
+    assert not judged(made(path), there={"r/HEAD", "r/objects", "r/refs"}).question
+
+
+def test_a_repository_in_the_root_is_a_question():
+    assert "`.`" in judged(made("HEAD"), made("commondir")).question
 
 
 def test_half_a_repository_completed_is_a_question():
     assert judged(made("lib/config"), there={"lib/HEAD"}).question
     assert not judged(made("lib/config")).question
+
+
+@pytest.mark.parametrize(
+    "name",
+    [".vscode", ".claude", ".husky", ".idea", ".github", ".devcontainer", ".config", "sub/.git", ".GitHub"],
+)
+def test_a_link_of_a_protected_name_is_asked_about(name):
+    decision = Policy().decide(ChangeSet((made(name, b"elsewhere", "link"),)), "bash")
+    assert (decision.verdict, decision.target) == ("ask", name)
+
+
+@pytest.mark.parametrize("name", ["src", ".github-docs", "sub/.github", "config"])
+def test_other_links_are_not(name):
+    assert Policy().decide(ChangeSet((made(name, b"elsewhere", "link"),)), "bash").verdict == "allow"
+
+
+def test_a_folder_on_the_way_to_a_protected_one_is_not():
+    assert Policy().decide(ChangeSet((Change(".github", None, Node("folder")),)), "bash").verdict == "allow"
+
+
+@pytest.mark.parametrize("path", ["secrets", "secrets/a", "sub/secrets/deep/a"])
+def test_a_slash_at_the_end_of_a_rule_leaves_nothing_out(path):
+    policy = Policy().with_rules([Rule("own", "deny", "mine", paths=("secrets/",))])
+    assert policy.hides(path)
+    assert Policy(excluded=("secrets/",)).hides(path)
+
+
+@pytest.mark.parametrize("glob", ROWS)
+def test_every_protected_row_is_asked_about_as_file_folder_and_link(glob):
+    path = glob.replace("y*ml", "yaml").replace("*", "x")
+    for kind in ("file", "link"):
+        assert Policy().decide(ChangeSet((made(path, kind=kind),)), "bash").verdict == "ask"
+    assert Policy().decide(ChangeSet((made(f"{path}/inside"),)), "bash").verdict == "ask"

@@ -181,3 +181,30 @@ async def test_a_missing_file_of_a_skill_is_said_to_be_missing(tmp_path):
 
 def test_the_fake_workspace_has_skills_too():
     assert [each.name for each in memory_workspace(FILES).skills.found("")] == ["tea", "coffee"]
+
+
+@pytest.mark.parametrize("target", [".env", "keys/id_ed25519", "link-to-env"])
+async def test_a_skill_whose_file_leads_to_something_private_is_not_there(tmp_path, target):
+    toolbox, root, _ = local_box(tmp_path)
+    (root / "keys").mkdir()
+    for path in (".env", "keys/id_ed25519"):
+        (root / path).write_text("API_KEY=sk-live-1\n")
+    (root / "link-to-env").symlink_to(".env")
+    put(root / ".agents/skills/tea")
+    (root / ".agents/skills/a").mkdir()
+    (root / ".agents/skills/a/SKILL.md").symlink_to(root / target)
+    (root / ".agents/skills/tea/notes.md").symlink_to(root / target)
+    listed = await toolbox.call("skill", {})
+    assert "sk-live" not in listed.text
+    assert [entry.name for entry in listed.details.skills] == ["tea"]
+    one = await toolbox.call("skill", {"name": "tea"})
+    assert "notes.md" not in one.text
+
+
+async def test_a_skill_whose_file_is_a_link_inside_is_read_through_it(tmp_path):
+    toolbox, root, _ = local_box(tmp_path)
+    (root / "docs").mkdir()
+    (root / "docs" / "tea.md").write_bytes(TEA)
+    (root / ".agents/skills/tea").mkdir(parents=True)
+    (root / ".agents/skills/tea/SKILL.md").symlink_to("../../../docs/tea.md")
+    assert "Makes tea." in (await toolbox.call("skill", {})).text

@@ -1,18 +1,17 @@
 """Texts: files of a workspace as language servers name and read them."""
 
 import os
-import stat
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from handtools.core.errors import Redirected
+from handtools.host.resolving import Root
 from handtools.text.encoding import decode
 
 LARGEST_BYTES = 1 << 20
 """Larger files are not handed to a server: they are data, or made by a machine."""
-
-_READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +34,18 @@ class Texts:
         return os.path.relpath(name, self.workspace) if inside else None
 
     def read(self, path: str) -> bytes | None:
-        """The bytes on disk; None when there is no regular file, or a large one."""
+        """The bytes on disk; None when there is no regular file, or a large one, or a link on the way.
+
+        A server says which files it means, and rules judge the paths it names: what is behind a link they do not.
+        """
         try:
-            # Opening a pipe would wait for somebody to write to it.
-            with open(os.open(os.path.join(self.workspace, path), _READING), "rb", 0) as file:
-                status = os.fstat(file.fileno())
-                if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_BYTES:
-                    return None
-                return file.read()
-        except OSError:
+            status, fd = _root(self.workspace).found(path)
+        except (OSError, Redirected):
             return None
+        if fd is None:
+            return None
+        with open(fd, "rb", 0) as file:
+            return file.read() if status.st_size <= LARGEST_BYTES else None
 
     def stamp(self, path: str) -> tuple[int, int] | None:
         """Tells whether a file was written since."""
@@ -53,6 +54,11 @@ class Texts:
         except OSError:
             return None
         return status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=64)
+def _root(workspace: str) -> Root:
+    return Root(Path(workspace), kernel=True)
 
 
 @lru_cache(maxsize=1024)
