@@ -68,7 +68,7 @@ from handtools.tools.undo import undo
 from handtools.tools.web_search import web_search
 from handtools.tools.write import write
 
-READING: tuple[AnyTool, ...] = (read, grep, find, list_, think, now)
+READING: tuple[AnyTool, ...] = (read, grep, find, list_, fetch, web_search, think, now)
 CODING: tuple[AnyTool, ...] = (
     read, grep, find, list_, edit, multi_edit, patch, write, bash, jobs, undo, think, now
 )  # fmt: skip
@@ -264,7 +264,7 @@ def local_workspace(
 
 
 def reading(root: str | Path = ".", **options: Any) -> Toolbox:
-    """Tools that look and change nothing."""
+    """Tools that look, at the workspace and the web, and change nothing."""
     policy = replace(options.pop("policy", None) or Policy(), tools="read_only")
     return Toolbox(READING, workspace=local_workspace(root), policy=policy, **options)
 

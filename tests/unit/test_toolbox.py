@@ -29,7 +29,9 @@ async def test_reading_offers_nothing_that_changes(tmp_path):
     root = tmp_path / "work"
     root.mkdir()
     box = reading(root, policy=Policy(excluded=("*.log",)))
-    assert all(definition.reads_only for definition in box.definitions())
+    offered = {definition.name: definition.reads_only for definition in box.definitions()}
+    assert all(offered.values())
+    assert "fetch" in offered
     assert (await box.call("read", {"path": "a.log"})).status == "denied"
 
 

@@ -47,8 +47,8 @@ class Tool(Generic[P, D]):
 
     @property
     def reads_only(self) -> bool:
-        """Whether it leaves the world as it is."""
-        return self.effects <= {"read"}
+        """Whether it leaves the world as it is: it looks at files, and at pages of the web."""
+        return self.effects <= {"read", "visit"}
 
     @property
     def prompt(self) -> str:

@@ -343,9 +343,12 @@ class Executor:
         return settled
 
     def _may_wait(self, call: Call, result: Result[Any], files: GuardedFiles) -> bool:
-        """Whether losing the record would only mean to look again; what a person answered is kept at once."""
+        """Whether losing the record would only mean to look again.
+
+        What a person answered is kept at once, and so is what was fetched: it left the machine.
+        """
         tool = self.tools.get(call.tool)
-        looked = tool is not None and tool.reads_only and not files.landed
+        looked = tool is not None and tool.effects <= {"read"} and not files.landed
         return looked and result.status != "pending" and not files.gate.granted
 
 

@@ -114,4 +114,7 @@ def test_the_tools_are_listed_with_their_schemas(shell):
     assert rows["read"]["reads_only"]
     assert not rows["edit"]["reads_only"]
     assert "old_string" in rows["edit"]["input_schema"]["properties"]
-    assert "edit" in shell.run("tools").out
+    does = {
+        words[0]: words[1] for row in shell.run("tools").out.splitlines() if len(words := row.split()) > 1
+    }
+    assert (does["fetch"], does["edit"]) == ("looks", "changes")

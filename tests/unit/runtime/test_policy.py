@@ -5,13 +5,15 @@ import pytest
 from handtools import Change, ChangeSet, Policy, Rule, UsageError
 from handtools.core.effects import Read
 from handtools.tools.edit import edit
+from handtools.tools.fetch import fetch
 from handtools.tools.now import now
 from handtools.tools.read import read
 from handtools.tools.think import think
 from handtools.tools.undo import undo
+from handtools.tools.web_search import web_search
 from handtools.tools.write import write
 
-TOOLS = (read, edit, write, undo, think, now)
+TOOLS = (read, edit, write, undo, fetch, web_search, think, now)
 
 
 def changing(*paths):
@@ -76,8 +78,11 @@ def test_excluded_paths_are_hidden_and_denied():
     ("policy", "names"),
     [
         (Policy(tools="none"), set()),
-        (Policy(tools="read_only"), {"read", "think", "now"}),
-        (Policy(tools="all", block=("write",)), {"read", "edit", "undo", "think", "now"}),
+        (Policy(tools="read_only"), {"read", "fetch", "web_search", "think", "now"}),
+        (
+            Policy(tools="all", block=("write",)),
+            {"read", "edit", "undo", "fetch", "web_search", "think", "now"},
+        ),
         (Policy(tools="none", allow=("read", "edit"), block=("edit",)), {"read"}),
     ],
 )
