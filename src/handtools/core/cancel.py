@@ -1,10 +1,13 @@
 """A handle that takes a call back, for callers that hold nothing else."""
 
+import logging
 import threading
 from collections.abc import Callable
 
 from handtools.core.attempting import attempt
 from handtools.core.errors import Cancelled
+
+log = logging.getLogger("handtools")
 
 
 def taken_back() -> Cancelled:
@@ -26,15 +29,14 @@ class CancelToken:
         return self._cancelled
 
     def cancel(self) -> None:
-        """Take the call back. A callback that fails does not keep the others from running."""
+        """Take the call back. A callback that fails is logged: it stops neither the others nor the caller."""
         with self._lock:
             if self._cancelled:
                 return
             self._cancelled = True
             callbacks, self._callbacks = self._callbacks, []
-        failures = [failure for callback in callbacks if (failure := attempt(callback))]
-        if failures:
-            raise ExceptionGroup("cancelled, but a callback failed", failures)
+        for callback in callbacks:
+            _call_back(callback)
 
     def on_cancel(self, callback: Callable[[], object]) -> Callable[[], None]:
         """Call back on cancellation, at once if it has happened; returns what unregisters it."""
@@ -42,7 +44,7 @@ class CancelToken:
             if not self._cancelled:
                 self._callbacks.append(callback)
                 return lambda: self._forget(callback)
-        callback()
+        _call_back(callback)
         return lambda: None
 
     def check(self) -> None:
@@ -54,3 +56,8 @@ class CancelToken:
         with self._lock:
             if callback in self._callbacks:
                 self._callbacks.remove(callback)
+
+
+def _call_back(callback: Callable[[], object]) -> None:
+    if failure := attempt(callback):
+        log.warning("A callback on cancelling failed: %r", failure, exc_info=failure)

@@ -18,7 +18,7 @@ from handtools.core.errors import (
 )
 from handtools.core.history import History
 from handtools.core.ports import Files
-from handtools.text.diffing import Same, first_changed_line, unified
+from handtools.text.diffing import Same, first_changed_line, unified, without_returns
 from handtools.text.encoding import Source, Unencodable, decode, displayed, is_binary
 from handtools.text.lines import adopt
 from handtools.text.matching import Applied, Code, Refused, render, replace
@@ -176,7 +176,8 @@ class Draft:
     def diff(self) -> str:
         """What is written, as a unified diff that any transport can carry."""
         was = None if self.before is None and self.origin is None else self.source.body
-        return displayed(unified(self.path, was, self._text, before_path=self.origin, same=self._counted()))
+        diff = unified(self.path, was, self._text, before_path=self.origin, same=self._counted())
+        return _shown(diff)
 
     @property
     def first_changed_line(self) -> int | None:
@@ -189,6 +190,10 @@ class Draft:
             feeds = self.source.body.count("\n", 0, self.same.head)
             self.same = self.same._replace(feeds=feeds)
         return self.same
+
+
+def _shown(diff: str) -> str:
+    return displayed(without_returns(diff))
 
 
 @dataclass(slots=True)
@@ -251,8 +256,8 @@ class Desk:
 
     def diff(self) -> str:
         """All of it as one unified diff."""
-        gone = (displayed(unified(path, draft.source.body, None)) for path, draft in self.removed.items())
-        return "".join([*(draft.diff() for draft in self.drafts.values()), *gone])
+        gone = (unified(path, draft.source.body, None) for path, draft in self.removed.items())
+        return "".join([*(draft.diff() for draft in self.drafts.values()), *map(_shown, gone)])
 
     def _refuse_removed(self, path: str, key: str) -> None:
         if key in self.removed:

@@ -38,12 +38,16 @@ class Scope:
     case_sensitive: bool = True
     """Whether `include` tells `A` from `a`."""
     skip: frozenset[str] = frozenset()
-    """Names of folders that are passed by, wherever they are below the root."""
+    """Names of folders that are passed by, wherever they are below the root; a hidden one may be a file too."""
     hidden: bool = False
     """Also what begins with a dot."""
     ignored: bool = False
     """Also what ignore files leave out."""
     timeout: float = SEARCH_SECONDS
+
+    def skips(self, name: str, *, folder: bool) -> bool:
+        """Whether `skip` is about this: `build` may be a script of somebody's, `.coverage` never is."""
+        return name in self.skip and (folder or name.startswith("."))
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ class Part(BaseModel):
     end_line: int = 0
     total_lines: int = 0
     clipped: bool = False
+    """Whether lines, pages or pictures that were asked for are left out."""
     left_out: str = ""
     encoding: str = ""
     line_end: str = ""
@@ -131,7 +132,7 @@ class Viewing:
         except ValueError as problem:
             message = f"`{self.target.path}`: {problem}."
             raise InvalidInput(message, hint="Use a smaller start_line.") from None
-        return first, min(last, first + MAX_LINES - 1)
+        return first, last
 
     def _symbol(self, facts: Part, lines: list[str], outline: Outline) -> Piece:
         """The lines of a symbol; of several that bear the name, all."""
@@ -170,7 +171,8 @@ class Viewing:
         note += f'. Read a part with start_line and end_line, or a symbol as "{facts.path}::Name".'
         if outline.broken_lines:
             note += f" The syntax is broken near line {outline.broken_lines[0]}."
-        part = _but(facts, view="outline", left_out="the lines themselves", clipped=bool(shown.left_out))
+        clipped = bool(shown.left_out) or self.view == "auto"  # then the lines were asked for
+        part = _but(facts, view="outline", left_out="the lines themselves", clipped=clipped)
         return Piece(f"{shown.text}\n{note})", part)
 
     def _fold(self, facts: Part, lines: list[str], outline: Outline) -> Piece:
@@ -212,13 +214,16 @@ class Viewing:
         rest = f" Left out: {found.left_out}." if found.left_out else ""
         title = f"({found.title}.{rest})"
         if not lines:
-            return Piece(title, _but(facts, left_out=found.left_out), found.images)
+            part = _but(facts, left_out=found.left_out, clipped=bool(found.left_out))
+            return Piece(title, part, found.images)
         shown = self._page(_but(facts, total_lines=len(lines)), lines, f"{title}\n")
         images = _pictures(found, shown.part)
         more = counted(len(images) - MOST_IMAGES, "more picture") if len(images) > MOST_IMAGES else ""
         left_out = "; ".join(filter(None, (shown.part.left_out, found.left_out, more)))
         note = f"\n(Left out: {more}; read the lines around them.)" if more else ""
-        return Piece(shown.text + note, _but(shown.part, left_out=left_out), images[:MOST_IMAGES])
+        clipped = shown.part.clipped or bool(found.left_out or more)
+        part = _but(shown.part, left_out=left_out, clipped=clipped)
+        return Piece(shown.text + note, part, images[:MOST_IMAGES])
 
     async def _large_media(self, *, binary: bool) -> Piece:
         data = await self.ctx.files.read(self.target.path, size=MEDIA_BYTES + 1)

@@ -119,7 +119,7 @@ class MemorySearch:
             if name in VERSION_CONTROL:
                 continue
             passed = leaves_out(ignores, found.path, folder=below, hidden=scope.hidden)
-            if passed or (below and name in scope.skip):
+            if passed or scope.skips(name, folder=below):
                 ignored += 1
                 continue
             shown = found.path + "/" * below

@@ -266,7 +266,7 @@ class _Found:
             name, folder = entry.name, entry.is_dir(follow_symlinks=False)
             if name in VERSION_CONTROL or is_temporary(name):
                 gone.add(name)
-            elif (folder and name in scope.skip) or leaves_out(
+            elif scope.skips(name, folder=folder) or leaves_out(
                 ignores, prefix + name, folder=folder, hidden=scope.hidden
             ):
                 gone.add(name)

@@ -65,12 +65,12 @@ class GuardedHistory:
 
     async def restore(self, path: str, number: int) -> Undone:
         """Bring a path back to a recorded version; 0 is how it was before the first recorded change."""
-        change = await to_thread.run_sync(self._to_version, path, number)
-        if change is None:
+        changes = await to_thread.run_sync(self._to_version, path, number)
+        if not changes:
             return Undone(None, (), ())
-        note = f"restore version {number}"
-        done = await self.files.apply(ChangeSet.of(change, note=note))
-        return Undone(done.entry, (change.path,), ())
+        restored = ChangeSet(tuple(sorted(changes, key=order)), f"restore version {number}")
+        done = await self.files.apply(restored)
+        return Undone(done.entry, restored.paths, ())
 
     async def replacer(self, path: str, text: str) -> Replacer | None:
         """The recorded call that took a text out of a file, where there is one."""
@@ -118,11 +118,28 @@ class GuardedHistory:
         if scope == "path":
             named = sorted([*named, *self._moved_along(name)], key=lambda touch: -touch.id)
         standing = [t for t in named if t.reverted_by is None and (scope == "call" or t.kind == "change")]
-        if scope == "path":
-            standing = standing[:1]
         if not standing:
             raise _nothing(scope, name, undone=bool(named))
-        return standing
+        return [standing[0], *self._emptied(standing[0])] if scope == "path" else standing
+
+    def _emptied(self, touch: Touch) -> list[Touch]:
+        """The folders that were made for what a touch created, and that hold nothing else; the deepest first."""
+        if touch.before is not None:
+            return []
+        made = {each.path: each for each in self.workspace.journal.entries.touches(touch.entry)}
+        going, folders = touch.path, list[Touch]()
+        for above in folders_above(touch.path):
+            folder = made.get(above)
+            if folder is None or folder.before is not None or folder.reverted_by is not None:
+                break
+            there = found(self.workspace, above, like=None)
+            if there is None or there.kind != "folder":
+                break
+            if any(facts.path != going for facts in self.workspace.files.names(above)):
+                break
+            folders.append(folder)
+            going = above
+        return folders
 
     def _kept_name(self, scope: UndoScope, name: str) -> str:
         return self.workspace.journal.own_id(name) if scope == "call" else name
@@ -142,6 +159,8 @@ class GuardedHistory:
         if scope == "path":
             name = self.workspace.files.locate(name)
         named = entries.selected(scope, self._kept_name(scope, name))
+        if scope == "path" and named and self._restored(named[0]):
+            return entries.touches(named[0].entry)[::-1]
         undos = [t.reverted_by for t in named if t.reverted_by is not None]
         if not undos and scope == "path":
             # Taken out of a folder that was moved as one: that change still stands.
@@ -150,7 +169,15 @@ class GuardedHistory:
             raise NothingToUndo(f"Nothing of {scope} `{name}` was undone.", hint="`log` lists the calls.")
         return entries.touches(max(undos))[::-1]
 
-    def _to_version(self, path: str, number: int) -> Change | None:
+    def _restored(self, touch: Touch) -> bool:
+        """Whether a touch brought a version back: the change of a call that undoes, and no undo of a change."""
+        entries, calls = self.workspace.journal.entries, self.workspace.journal.calls
+        if touch.kind != "change" or touch.reverted_by is not None:
+            return False
+        logged = calls.find(entries.call_of(touch.entry))
+        return logged is not None and logged.tool == "undo"
+
+    def _to_version(self, path: str, number: int) -> list[Change]:
         entries = self.workspace.journal.entries
         located = self.workspace.files.locate(path)
         touch = entries.touch(number) if number else entries.first(located)
@@ -160,8 +187,11 @@ class GuardedHistory:
             raise NotFound(f"`{path}` has no recorded version {number}.", hint=hint)
         wanted = self._readable(path, _kept(self.workspace, touch, before=not number))
         now = self.workspace.files.node(located)
-        same = wanted is now if wanted is None or now is None else wanted.same(now)
-        return None if same else Change(located, now, wanted)
+        if _same(now, wanted):
+            return []
+        folders = self._emptied(touch) if wanted is None else []
+        nodes = ((folder.path, found(self.workspace, folder.path, like=None)) for folder in folders)
+        return [Change(located, now, wanted), *(Change(above, node, None) for above, node in nodes if node)]
 
     def _readable(self, path: str, node: Node | None) -> Node | None:
         """A version as bytes: what is held is moved by an undo, and only copied here."""

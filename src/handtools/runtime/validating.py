@@ -27,10 +27,19 @@ def validate(tool: AnyTool, args: Mapping[str, Any]) -> BaseModel:
             problems += [
                 _problem(error) for error in failure.errors(include_url=False, include_context=False)
             ]
+    if params is not None:
+        problems += _unnamed(params)
     if params is None or problems:
         hint = f"`{tool.name}` takes: {', '.join(known) or 'nothing'}."
         raise InvalidInput(" ".join(problems), hint=hint)
     return params
+
+
+def _unnamed(params: BaseModel) -> list[str]:
+    """A path that a call must name and that names nothing; where it may be left out, empty is the root."""
+    path = type(params).model_fields.get("path")
+    empty = path is not None and path.is_required() and getattr(params, "path", None) == ""
+    return ["`path` is empty."] if empty else []
 
 
 def _from_text(tool: AnyTool, args: Mapping[str, Any], failure: ValidationError) -> BaseModel | None:

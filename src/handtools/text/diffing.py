@@ -19,6 +19,7 @@ __all__ = [
     "opcodes",
     "trim_indent",
     "unified",
+    "without_returns",
 ]
 
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
@@ -118,6 +119,19 @@ def trim_indent(diff: str) -> str:
         for index in content:
             row = rows[index]
             rows[index] = row[0] + (row[depth + 1 :] or row[1:].lstrip(" \t"))
+    return "\n".join(rows)
+
+
+def without_returns(diff: str) -> str:
+    """Show lines that all end in CRLF as ending in LF; where only some do, that may be what changed."""
+    if "\r" not in diff:
+        return diff
+    rows = diff.split("\n")
+    content = list(_content_rows(rows))
+    ended = [index for index in content if not rows[index + 1].startswith("\\")]
+    if ended and all(rows[index].endswith("\r") for index in ended):
+        for index in ended:
+            rows[index] = rows[index].removesuffix("\r")
     return "\n".join(rows)
 
 

@@ -85,7 +85,7 @@ def page(lines: list[str], span: tuple[int, int], total: int, budget: Budget, *,
     """Number the lines that fit; `lines` begin with the first of the span."""
     first, last = span
     room = budget.keeping(NOTE_TOKENS)
-    shown = fitting(lines[: max(last - first + 1, 0)], room, max_chars=max_chars)
+    shown = fitting(lines[: max(min(last - first, room.lines) + 1, 0)], room, max_chars=max_chars)
     end = first + len(shown) - 1
     text = number(shown, first) if shown else "(The file is empty.)"
     if end < total or first > 1:

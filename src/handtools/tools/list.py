@@ -22,12 +22,12 @@ MAX_TOKENS = 12_000
 RESUMED_ENTRIES = 100_000
 LINK = "@"
 BUILT = frozenset({
-    "node_modules", "bower_components", "__pycache__", ".venv", "venv", ".tox", ".nox", ".eggs", ".mypy_cache",
-    ".pytest_cache", ".ruff_cache", ".hypothesis", ".gradle", ".next", ".nuxt", ".turbo", ".parcel-cache",
-    ".svelte-kit", ".terraform", ".zig-cache", "zig-out", "dist", "build", "target", "coverage", "htmlcov", "logs",
-    "tmp", "temp", "cache", ".cache", ".idea",
+    "node_modules", "bower_components", "__pycache__", ".venv", "venv", "env", ".tox", ".nox", ".eggs",
+    ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".gradle", ".next", ".nuxt", ".turbo",
+    ".parcel-cache", ".svelte-kit", ".terraform", ".zig-cache", "zig-out", "dist", "build", "target",
+    "coverage", "htmlcov", "logs", "tmp", "temp", "cache", ".cache", ".coverage", ".idea",
 })  # fmt: skip
-"""Folders that programs fill; left out below the folder that is listed, never that folder itself."""
+"""What programs fill; left out below the folder that is listed, never that folder itself."""
 
 
 class ListParams(BaseModel):

@@ -67,7 +67,7 @@ async def _one_of_several(ctx: Context, params: ReadParams, path: str, budget: B
     """What fails says so in its place, so that the others are still of use."""
     if budget.spent:
         left_out = "all of it: the answer is full"
-        return Piece(f"(Left out {left_out}.)", Part(path=path, left_out=left_out))
+        return Piece(f"(Left out {left_out}.)", Part(path=path, left_out=left_out, clipped=True))
     try:
         return await _piece(ctx, params, path, budget)
     except ToolError as failure:

@@ -10,7 +10,7 @@ from handtools.core.errors import AlreadyExists, InvalidInput, NotFound, Stale, 
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text.clipping import clip
-from handtools.text.diffing import first_changed_line, trim_indent, unified
+from handtools.text.diffing import first_changed_line, trim_indent, unified, without_returns
 from handtools.text.encoding import Unencodable, decode, displayed, is_binary
 
 MAX_BYTES = 10_000_000
@@ -58,7 +58,7 @@ async def write(ctx: Context, params: WriteParams) -> Result[WriteDetails]:
         path=path,
         created=before is None,
         bytes=len(after),
-        diff=displayed(trim_indent(unified(path, was, params.content))),
+        diff=displayed(trim_indent(without_returns(unified(path, was, params.content)))),
         first_changed_line=first_changed_line(was or "", params.content),
     )
     verb = "Created" if details.created else "Replaced"
@@ -90,7 +90,7 @@ async def _present(ctx: Context, params: WriteParams) -> bytes | None:
 def _since(path: str, seen: bytes, before: bytes) -> str:
     if is_binary(seen) or is_binary(before):
         return ""
-    diff = displayed(unified(path, decode(seen).body, decode(before).body))
+    diff = displayed(without_returns(unified(path, decode(seen).body, decode(before).body)))
     return clip(diff, max_lines=SHOWN_LINES, max_bytes=SHOWN_LINES * 100, keep="head").text
 
 

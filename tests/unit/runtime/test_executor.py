@@ -438,3 +438,11 @@ async def test_why_knows_what_a_person_said_yes_to_for_good():
     assert (await box.call("edit", args)).ok
     decision = await box.why("edit", args | {"old_string": "two", "new_string": "three"})
     assert (decision.verdict, decision.rule) == ("allow", "remembered")
+
+
+@pytest.mark.parametrize("tool", ["read", "edit", "write"])
+async def test_an_empty_path_is_an_error_where_one_must_be_named(tool):
+    more = {"edit": {"old_string": "a", "new_string": "b"}, "write": {"content": "x"}}
+    refused = await memory_toolbox({"a.txt": b"a"}).call(tool, {"path": "", **more.get(tool, {})})
+    assert refused.fault.code == "invalid_input"
+    assert "`path` is empty." in refused.text

@@ -212,3 +212,38 @@ async def test_deleted_links_and_folders_come_back_with_their_modes():
         Change("d", Node("folder", b"", 0o755), None),
     )
     assert gone.paths == ("l", "d/f", "d")
+
+
+async def test_undoing_a_creation_by_its_path_takes_the_folders_that_it_made():
+    box = memory_toolbox({"old/keep": b""})
+    await box.call("write", {"path": "old/x/y/new.txt", "content": "hi"})
+    assert (await undone(box, "path", "old/x/y/new.txt")).details.conflicts == []
+    assert box.workspace.files.facts("old/x") is None
+    assert box.workspace.files.facts("old") is not None
+    await undone(box, "path", "old/x/y/new.txt", action="redo")
+    assert content(box, "old/x/y/new.txt") == b"hi"
+    await undone(box, "path", "old/x/y/new.txt", version=0)
+    assert box.workspace.files.facts("old/x") is None
+
+
+async def test_folders_that_hold_something_else_stay_without_a_word():
+    box = memory_toolbox()
+    first, second = ({"path": f"x/y/{name}", "old_string": "", "new_string": name} for name in "ab")
+    assert (await box.call("multi_edit", {"edits": [first, second]})).ok
+    result = await undone(box, "path", "x/y/a")
+    assert result.text == "Restored x/y/a."
+    assert content(box, "x/y/b") == b"b"
+    await undone(box, "path", "x/y/b")
+    assert box.workspace.files.facts("x") is None
+
+
+async def test_a_version_that_was_brought_back_is_taken_back_by_redo():
+    box = memory_toolbox({"a": b"v0"})
+    for number in range(3):
+        await edited(box, "a", f"v{number}", f"v{number + 1}")
+    await undone(box, "path", "a", version=0)
+    assert content(box, "a") == b"v0"
+    assert (await undone(box, "path", "a", action="redo")).ok
+    assert content(box, "a") == b"v3"
+    await undone(box, "path", "a")
+    assert content(box, "a") == b"v2"

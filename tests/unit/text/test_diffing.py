@@ -44,6 +44,13 @@ def test_carriage_returns_are_kept():
     assert "-a\n+a\r\n" in diffing.unified("f", "a\n", "a\r\n")
 
 
+def test_returns_at_the_end_of_every_line_are_not_shown():
+    diff = diffing.unified("f", "a\r\nb\r\nx", "a\r\nc\r\nx")
+    assert diffing.without_returns(diff).endswith("\n a\n-b\n+c\n x\n\\ No newline at end of file\n")
+    changed = diffing.unified("f", "a\r\nb\r\n", "a\r\nb\n")
+    assert diffing.without_returns(changed) == changed
+
+
 def test_new_and_deleted_files_are_told_by_dev_null():
     assert diffing.unified("f", None, "a\n") == "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n"
     assert diffing.unified("f", "a\n", None) == "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"

@@ -191,3 +191,10 @@ async def test_text_that_an_earlier_call_took_out_is_named_with_that_call():
     refused = await box.call("edit", args | {"new_string": "a third thing"})
     assert refused.fault.code == "no_match"
     assert f"until edit replaced it (2 calls ago, {first.id})" in refused.text
+
+
+async def test_the_diff_of_a_file_with_crlf_shows_no_returns():
+    done, files = await edit({"a": b"one\r\ntwo\r\n"}, old_string="one", new_string="1")
+    assert files["a"] == b"1\r\ntwo\r\n"
+    assert "-one\n+1\n two\n" in done.details.diff
+    assert "\r" not in done.text

@@ -4,6 +4,7 @@ import pytest
 
 from handtools.runtime.policy import Policy
 from handtools.testing.fakes import memory_toolbox
+from handtools.toolbox import READING, Toolbox, local_workspace
 from handtools.tools.list import BUILT, MAX_ENTRIES
 
 FILES = {"src/b.py": b"123", "src/a.py": b"", "src/Z/z.py": b"", "docs/x.md": b"", "a.txt": b"12345"}
@@ -47,6 +48,17 @@ async def test_build_folders_and_ignored_files_are_left_out_and_counted(name):
     every = await listed(files, include_ignored=True)
     assert paths(every) == [name, ".gitignore", "a.log", "b"]
     assert every.details.complete
+
+
+async def test_a_file_of_such_a_name_is_left_out_only_where_it_is_hidden(tmp_path):
+    files = {"build": b"x", ".coverage": b"x", "env": b"x"}
+    work = tmp_path / "work"
+    work.mkdir()
+    for name, data in files.items():
+        (work / name).write_bytes(data)
+    disk = Toolbox(READING, workspace=local_workspace(work, state=tmp_path / "state"))
+    for result in (await listed(files), await disk.call("list", {})):
+        assert paths(result) == ["build", "env"]
 
 
 @pytest.mark.parametrize("name", ["build", "logs", "tmp"])

@@ -48,6 +48,9 @@ async def test_a_range_is_inclusive_and_the_footer_tells_the_truth(args, shown, 
 async def test_a_long_file_stops_at_the_limits_and_says_how_to_go_on():
     many = await read({"a": b"x\n" * (MAX_LINES + 500)}, path="a")
     assert many.details.end_line == MAX_LINES
+    assert many.details.clipped
+    asked = await read({"a": b"x\n" * (MAX_LINES + 500)}, path="a", limit=MAX_LINES)
+    assert not asked.details.clipped
     assert f"Use start_line={MAX_LINES + 1} to continue" in many.text
     wide = await read({"a": (b"y" * 999 + b"\n") * 200}, path="a")
     assert wide.details.end_line == MAX_BYTES // 1000
@@ -423,3 +426,13 @@ async def test_a_symbol_that_is_cut_short_is_clipped_and_those_left_out_are_coun
     result = await read({"a.py": source}, path="a.py::f", max_tokens=150)
     assert result.details.clipped
     assert "more symbols of this name left out" in result.text
+
+
+async def test_what_is_left_out_of_what_was_asked_for_is_in_the_details():
+    outline = await read({"a.py": long_source()}, path="a.py")
+    assert (outline.details.view, outline.details.clipped) == ("outline", True)
+    asked = await read({"a.py": long_source()}, path="a.py", view="outline")
+    assert not asked.details.clipped
+    files = dict.fromkeys("ab", b"x\n" * MAX_LINES)
+    both = await read(files, path="a", also=["b"])
+    assert (both.details.clipped, both.details.also[0].clipped) == (False, True)

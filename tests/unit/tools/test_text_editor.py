@@ -53,6 +53,13 @@ async def test_a_folder_is_viewed_two_levels_deep_without_hidden_items():
     assert rows == [".", "./a.py", "./src/", "./src/b/", "./src/e.py"]
 
 
+@pytest.mark.parametrize("command", ["view", "create", "str_replace", "insert"])
+async def test_an_empty_path_is_an_error(command):
+    refused, _ = await ask(command, path="")
+    assert refused.fault.code == "invalid_input"
+    assert "`path` is empty" in refused.text
+
+
 @pytest.mark.parametrize("view_range", [[0, 2], [4, 4], [2, 1], [1, 9], [1], [1, 2, 3]])
 async def test_a_range_outside_the_file_is_refused(view_range):
     refused, _ = await ask("view", view_range=view_range)
