@@ -88,6 +88,8 @@ class Definition:
     input_schema: Mapping[str, Any]
     output_schema: Mapping[str, Any]
     reads_only: bool
+    type: str = ""
+    """The vendor's own type of this tool, for a request to its API; empty for every tool that is ours alone."""
 
 
 class Toolbox:
@@ -166,6 +168,7 @@ class Toolbox:
                 schema(tool.params, dialect),
                 schema(tool.details),
                 tool.reads_only,
+                tool.vendor_type,
             )
             for tool in offered
         ]

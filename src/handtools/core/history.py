@@ -34,6 +34,8 @@ class Undone:
     entry: int | None
     restored: tuple[str, ...]
     conflicts: tuple["Conflict", ...]
+    changed_at: float | None = None
+    """When the change of a path that was taken back had been made, in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)

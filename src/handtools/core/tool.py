@@ -41,6 +41,8 @@ class Tool(Generic[P, D]):
     """The paths a call is about, for locks: known before it runs."""
     needs: Need | None = None
     """The callback, or the search engine, without which it is not offered."""
+    vendor_type: str = ""
+    """The type under which a vendor's API has this tool built in; a request names that instead of a schema."""
 
     def __call__(self, ctx: Context, params: P) -> Awaitable[Result[D]]:
         return self.run(ctx, params)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from anyio import to_thread
 
@@ -47,11 +47,13 @@ class GuardedHistory:
         """Take back a call, a turn, a session, or the last change of a path."""
         touches = await to_thread.run_sync(self._standing, scope, name)
         note = f"undo {scope} {name}"
-        if scope == "path":
-            located = await to_thread.run_sync(self.workspace.files.locate, name)
-            if located != touches[0].path:
-                return await self._revert_within(touches[0], located, note, merge=merge)
-        return await self._revert(touches, note, merge=merge)
+        if scope != "path":
+            return await self._revert(touches, note, merge=merge)
+        at = await to_thread.run_sync(self._made_at, touches[0])
+        located = await to_thread.run_sync(self.workspace.files.locate, name)
+        if located != touches[0].path:
+            return replace(await self._revert_within(touches[0], located, note, merge=merge), changed_at=at)
+        return replace(await self._revert(touches, note, merge=merge), changed_at=at)
 
     async def redo(self, scope: UndoScope, name: str, *, merge: bool = False) -> Undone:
         """Take back the newest undo that reached the named changes."""
@@ -121,6 +123,10 @@ class GuardedHistory:
         if not standing:
             raise _nothing(scope, name, undone=bool(named))
         return [standing[0], *self._emptied(standing[0])] if scope == "path" else standing
+
+    def _made_at(self, touch: Touch) -> float | None:
+        recorded = self.workspace.journal.entries.versions(touch.path)
+        return next((version.at for version in recorded if version.number == touch.id), None)
 
     def _emptied(self, touch: Touch) -> list[Touch]:
         """The folders that were made for what a touch created, and that hold nothing else; the deepest first."""

@@ -30,6 +30,9 @@ class EditDetails(BaseModel):
     notes: list[str]
     diff: str
     first_changed_line: int | None
+    old_length: int
+    """Characters of `old_string`."""
+    new_length: int
 
 
 @tool
@@ -49,5 +52,7 @@ async def edit(ctx: Context, params: EditParams) -> Result[EditDetails]:
         notes=list(outcome.notes),
         diff=trim_indent(diff),
         first_changed_line=draft.first_changed_line,
+        old_length=len(params.old_string),
+        new_length=len(params.new_string),
     )
     return Result(f"Replaced {outcome.count} in {draft.path}.{how(outcome)}\n{diff}", details)

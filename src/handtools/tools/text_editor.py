@@ -1,6 +1,7 @@
 """Text editor: one tool that views, creates and edits, in the shape of the vendor's published editions."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
@@ -15,12 +16,15 @@ from handtools.core.tool import Tool, tool
 from handtools.text import lines
 from handtools.text.diffing import trim_indent
 from handtools.text.editing import insert, replace_verbatim
+from handtools.text.encoding import displayed
 from handtools.text.matching import Refused
 
 Edition = Literal["text_editor_20250124", "text_editor_20250429", "text_editor_20250728"]
 
 LEVELS = 2
 AROUND_LINES = 4
+CONTENT_BYTES = 1 << 20
+"""A larger file is not repeated in the details."""
 _UNSEEN = ("node_modules", "__pycache__")
 _HINTS = {"ambiguous": "Add text around it so that only one fits.", "empty": "To make a file, use create."}
 _BY_HAND = "View it, then use str_replace."
@@ -56,6 +60,13 @@ class TextEditorDetails(BaseModel):
     path: str
     diff: str = ""
     first_changed_line: int | None = None
+    changes_made: bool = False
+    file_content: str | None = None
+    """The file as the command left it, or the lines that were viewed; None for a folder and a very large file."""
+    edited_at: datetime | None = None
+    """undo_edit: when the edit that it took back had been made."""
+    old_length: int | None = None
+    new_length: int | None = None
 
 
 _EDITIONS: dict[str, tuple[str, type[TextEditorParams]]] = {
@@ -86,7 +97,7 @@ def text_editor(
         return await _undo_edit(ctx, params)
 
     name, model = _EDITIONS[edition]
-    return replace(text_editor, name=name, params=model)
+    return replace(text_editor, name=name, params=model, vendor_type=edition)
 
 
 async def _view(ctx: Context, params: TextEditorParams, most: int | None) -> Result[TextEditorDetails]:
@@ -101,7 +112,9 @@ async def _view(ctx: Context, params: TextEditorParams, most: int | None) -> Res
     draft = await Draft.read(ctx.files, params.path)
     rows = lines.split(draft.body)
     first, last = _range(params.view_range, len(rows))
-    text = lines.number(rows[first - 1 : last], first) if rows else ""
+    shown = rows[first - 1 : last]
+    details.file_content = _content("".join(shown))
+    text = lines.number(shown, first) if rows else ""
     if most is not None and len(text) > most:
         note = f"\n(Cut after {most:,} of {len(text):,} characters: use `view_range` for the rest.)"
         text = text[:most] + note
@@ -175,8 +188,15 @@ async def _undo_edit(ctx: Context, params: TextEditorParams) -> Result[TextEdito
         raise NothingToUndo(f"No edit history found for {params.path}.", hint=_BY_HAND) from None
     if undone.conflicts:
         raise Stale(f"{params.path} was not restored: {undone.conflicts[0].reason}", hint=_BY_HAND)
-    details = TextEditorDetails(command=params.command, path=params.path)
-    return Result(f"Last edit to {params.path} undone.", details)
+    at = None if undone.changed_at is None else datetime.fromtimestamp(undone.changed_at, UTC)
+    details = TextEditorDetails(command=params.command, path=params.path, changes_made=True, edited_at=at)
+    when = f" It was made at {at:%Y-%m-%d %H:%M:%S} UTC." if at else ""
+    if await ctx.files.facts(params.path) is None:
+        return Result(f"Last edit to {params.path} undone: it had created the file.{when}", details)
+    body = (await Draft.read(ctx.files, params.path)).body
+    details.file_content = _content(body)
+    rows = lines.number(lines.split(body), 1)
+    return Result(f"Last edit to {params.path} undone.{when} As `cat -n` shows it:\n{rows}\n", details)
 
 
 async def _landed(
@@ -190,10 +210,19 @@ async def _landed(
         height = draft.diff().count("\n+")
         shown = lines.number(rows[first - 1 : line + height + AROUND_LINES - 1], first)
         text = f"{text}\nThe lines around the change, as `cat -n` shows them:\n{shown}\n"
+    new = params.file_text if params.command == "create" else params.insert_text or params.new_str
     details = TextEditorDetails(
         command=params.command,
         path=params.path,
         diff=trim_indent(draft.diff()),
         first_changed_line=line,
+        changes_made=True,
+        file_content=_content(draft.body),
+        old_length=len(params.old_str or ""),
+        new_length=len(new or ""),
     )
     return Result(text, details)
+
+
+def _content(body: str) -> str | None:
+    return displayed(body) if len(body) <= CONTENT_BYTES else None

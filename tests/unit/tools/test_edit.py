@@ -197,4 +197,5 @@ async def test_the_diff_of_a_file_with_crlf_shows_no_returns():
     done, files = await edit({"a": b"one\r\ntwo\r\n"}, old_string="one", new_string="1")
     assert files["a"] == b"1\r\ntwo\r\n"
     assert "-one\n+1\n two\n" in done.details.diff
+    assert (done.details.old_length, done.details.new_length) == (3, 1)
     assert "\r" not in done.text

@@ -1,5 +1,7 @@
 """Text editor: the vendor's tool, edition by edition."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from handtools import UsageError
@@ -176,15 +178,52 @@ async def test_undo_edit_takes_back_one_edit_after_the_other():
     async def run(command, **args):
         return await box.call(tool.name, {"command": command, "path": "a.py", **args})
 
+    began = datetime.now(UTC)
     assert (await run("str_replace", old_str="one", new_str="two")).ok
     assert (await run("insert", insert_line=0, new_str="top")).ok
-    assert (await run("undo_edit")).ok
+    back = await run("undo_edit")
     assert box.workspace.files.files["a.py"] == b"two\n"
+    assert "     1\ttwo\n" in back.text
+    assert (back.details.file_content, back.details.changes_made) == ("two\n", True)
+    assert began <= back.details.edited_at <= datetime.now(UTC)
+    assert f"{back.details.edited_at:%Y-%m-%d %H:%M:%S} UTC" in back.text
     assert (await run("undo_edit")).ok
     assert box.workspace.files.files["a.py"] == b"one\n"
     nothing = await run("undo_edit")
     assert nothing.fault.code == "nothing_to_undo"
     assert "No edit history found" in nothing.text
+
+
+async def test_undo_edit_of_a_creation_says_that_the_file_is_gone():
+    tool = text_editor(FIRST)
+    box = memory_toolbox({}, tools=[tool])
+    await box.call(tool.name, {"command": "create", "path": "new/a.py", "file_text": "x\n"})
+    back = await box.call(tool.name, {"command": "undo_edit", "path": "new/a.py"})
+    assert "it had created the file" in back.text
+    assert back.details.file_content is None
+    assert box.workspace.files.facts("new") is None
+
+
+@pytest.mark.parametrize("edition", [FIRST, SECOND, THIRD])
+async def test_the_details_hold_the_file_and_the_lengths_while_the_text_stays_short(edition):
+    files = {"a.py": b"".join(b"line %d\n" % n for n in range(100))}
+    done, after = await ask("str_replace", files, edition, old_str="line 50\n", new_str="fifty\n")
+    assert done.details.file_content == after["a.py"].decode()
+    assert (done.details.old_length, done.details.new_length, done.details.changes_made) == (8, 6, True)
+    assert "line 99" not in done.text
+    made, _ = await ask("create", {}, edition, path="b.py", file_text="x\n")
+    assert (made.details.file_content, made.details.new_length) == ("x\n", 2)
+    put, after = await ask("insert", files, edition, insert_line=1, insert_text="new")
+    assert put.details.file_content == after["a.py"].decode()
+    seen, _ = await ask("view", files, edition, view_range=[2, 3])
+    assert (seen.details.file_content, seen.details.changes_made) == ("line 1\nline 2\n", False)
+
+
+@pytest.mark.parametrize("edition", [FIRST, SECOND, THIRD])
+def test_a_definition_names_the_vendors_type(edition):
+    box = memory_toolbox({}, tools=[text_editor(edition), read])
+    types = {definition.name: definition.type for definition in box.definitions()}
+    assert types == {text_editor(edition).name: edition, "read": ""}
 
 
 @pytest.mark.parametrize("edition", [SECOND, THIRD])
