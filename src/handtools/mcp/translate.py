@@ -17,7 +17,7 @@ CALL_ID = "handtools/call_id"
 """The key in `_meta` under which call ids travel, both ways."""
 
 DETAILS = "handtools/details"
-"""The key in `_meta`: a program that sends it as true with a call gets the result's details under it.
+"""The key in `_meta`: a program that sends it as true with a call gets the result's details under it, and more.
 
 They are not `structuredContent`: clients give the model that instead of the text (docs/adr/0110).
 """
@@ -70,9 +70,8 @@ def annotations(tool: AnyTool) -> Json:
 def answer(result: Result[Any], call_id: str, *, details: bool = False) -> Json:
     """A result as `tools/call` answers it: blocks for the model, and details for a program that wants them."""
     content = [block(part, call_id) for part in result.content]
-    meta = _meta(result, call_id)
-    if details and result.ok and result.details is not None:
-        meta[DETAILS] = carried(result.details)
+    # Some clients show the model `_meta` as well, so it is as short as can be.
+    meta = {CALL_ID: call_id} | (_for_programs(result) if details else {})
     return complete({"content": content, "isError": not result.ok, "_meta": meta})
 
 
@@ -118,9 +117,11 @@ def carried(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float) else to_jsonable_python(value)
 
 
-def _meta(result: Result[Any], call_id: str) -> Json:
-    """What is neither for the model nor part of the details: how it ended, and how to go on."""
-    meta: Json = {CALL_ID: call_id, "handtools/status": result.status}
+def _for_programs(result: Result[Any]) -> Json:
+    """What is not for the model: the details, how it ended, what it changed, and where the whole output is."""
+    meta: Json = {"handtools/status": result.status}
+    if result.ok and result.details is not None:
+        meta[DETAILS] = carried(result.details)
     if result.fault is not None:
         meta["handtools/fault"] = result.fault.code
     if result.spill is not None:

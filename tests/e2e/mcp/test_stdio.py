@@ -65,7 +65,7 @@ async def test_no_result_has_structured_content_that_a_client_could_show_instead
     assert "def f():" in text(read)
     for result in (written, read, grep, refused):
         assert result.structured_content is None
-        assert DETAILS not in result.meta
+        assert {key for key in result.meta if key.startswith("handtools/")} == {CALL_ID}
 
 
 async def test_a_program_that_asks_gets_details_that_fit_their_schema(on_stdio, era):
@@ -130,7 +130,7 @@ async def test_all_progress_arrives_before_the_result(on_stdio, era):
 
 async def test_a_megabyte_is_cut_and_can_be_paged(on_stdio, era):
     async with on_stdio(era) as client:
-        result = await client.call_tool("large", {"bytes": 1_000_000})
+        result = await client.call_tool("large", {"bytes": 1_000_000}, meta={DETAILS: True})
         assert len(text(result).encode()) < 70_000
         path = result.meta["handtools/output"]
         assert path in text(result)
