@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from handtools.cli import options
-from handtools.cli.screen import Stopped, print_text, remark
+from handtools.cli.keyboard import confirmed, interactive
+from handtools.cli.screen import Stopped, err, print_diff, print_text, remark
 
 if TYPE_CHECKING:
+    from handtools.mcp.clients.installed import InstallRecord
     from handtools.mcp.clients.known import Client, Launch
+    from handtools.mcp.clients.setup import FileChange
 
 
 class ClientName(StrEnum):
@@ -28,83 +31,254 @@ class ClientName(StrEnum):
     codex = "codex"
     goose = "goose"
     gemini = "gemini"
+    qwen = "qwen"
     windsurf = "windsurf"
     opencode = "opencode"
+    kilo = "kilo"
+    crush = "crush"
+    continue_ = "continue"
+    cline = "cline"
+    copilot = "copilot"
 
 
 Named = Annotated[ClientName, typer.Argument(help="The program that shall use the tools.")]
-Shown = Annotated[bool, typer.Option("--print", help="Only show what would be written, and where.")]
+Shown = Annotated[bool, typer.Option("--print", help="Only show what to paste, and where.")]
+OnlyOurs = Annotated[
+    bool | None,
+    typer.Option(
+        "--only-ours/--keep-theirs",
+        help="Switch the client's own file and shell tools off, or leave them as they are; asked if not said.",
+    ),
+]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Take the place of an entry that is for another folder.")
+]
+OFFER = "What {title} does with its own file and shell tools is neither confined nor recorded."
+BY_HAND = "Change it by hand: --print shows what belongs there."
 
 
-def install(client: Named, show: Shown = False, workspace: options.Workspace = options.HERE) -> None:
+def install(  # noqa: PLR0917
+    client: Named,
+    show: Shown = False,
+    only_ours: OnlyOurs = None,
+    replace: Replace = False,
+    yes: options.Yes = False,
+    workspace: options.Workspace = options.HERE,
+) -> None:
     """Put the MCP server of a folder into a client's configuration.
 
-    Everything else in the file stays as it is, comments too; `uninstall` takes out exactly this.
+    The change is shown, and written when you say so. Everything else in the file stays as it is, comments too.
     """
-    known, file, text = _opened(client, workspace)
-    changed = known.put(text, _launch(workspace))
+    from handtools.mcp.clients.setup import other_entry, own_tools_are_off
+
+    known, folder = _known(client), workspace.resolve()
+    launch = _launch(known, folder)
+    if only_ours and not known.own_tools:
+        step = f"{known.kept_tools} --keep-theirs goes on without."
+        raise Stopped(f"handtools can't switch the own tools of {known.title} off.", step)
     if show:
-        remark(f"{file}:")
-        print_text(changed)
+        _show(known, folder, launch, only_ours=bool(only_ours))
         return
-    _write(file, changed)
-    remark(f"{known.title} starts handtools for {workspace.resolve()}: {file}", known.after)
+    with _reading():
+        other = other_entry(known, folder, launch)
+        if other is not None and not replace:
+            what = f"{known.file(folder)} starts handtools for {other}."
+            raise Stopped(what, f"--replace puts {folder} there instead; nothing was changed.")
+        off = own_tools_are_off(known, folder) if only_ours is None else only_ours
+        record = _record()
+        changes = _planned(known, folder, launch, record, only_ours=off)
+    if not changes:
+        remark(f"{known.title} is set up already: {known.file(folder)}")
+    elif not _agreed(changes, f"Write {_files(changes)}?", yes=yes):
+        remark("Nothing was changed.")
+        return
+    if only_ours is None and not off and known.own_tools:
+        changes = _offered(known, folder, launch, record, changes, yes=yes)
+    for change in changes:
+        _land(change, record)
+    _tell(known, folder, launch, only_ours=own_tools_are_off(known, folder))
 
 
-def uninstall(client: Named, show: Shown = False, workspace: options.Workspace = options.HERE) -> None:
-    """Take the MCP server out of a client's configuration."""
-    known, file, text = _opened(client, workspace)
-    changed = known.drop(text)
-    if changed == text:
+def uninstall(
+    client: Named,
+    show: Shown = False,
+    yes: options.Yes = False,
+    workspace: options.Workspace = options.HERE,
+) -> None:
+    """Take the MCP server out of a client's configuration, and switch its own tools on again.
+
+    Files are as they were before `install`; what was changed in them since stays. `--print` only shows the change.
+    """
+    from handtools.mcp.clients.setup import other_entry, removal
+
+    known, folder = _known(client), workspace.resolve()
+    launch = _launch(known, folder)
+    with _reading():
+        other = other_entry(known, folder, launch)
+        if other is not None and Path(other).is_absolute():
+            step = f"Nothing was changed; `handtools uninstall {client.value} -C {other}` takes it out."
+            raise Stopped(f"handtools is in {known.file(folder)} for {other}, not for {folder}.", step)
+        record = _record()
+        changes = removal(known, folder, launch, record)
+    if not changes:
         step = f"Nothing was changed; `handtools install {client.value}` puts it there."
-        raise Stopped(f"handtools is not in {file}.", step)
+        raise Stopped(f"handtools is not in {known.file(folder)}.", step)
     if show:
-        remark(f"{file}:")
-        print_text(changed)
+        _print_changes(changes)
         return
-    if changed.strip() in {"", "{}"}:
-        with _writing(file):
-            file.unlink()
-        remark(f"{file} held nothing else, and is gone.")
+    if not _agreed(changes, f"Write {_files(changes)}?", yes=yes):
+        remark("Nothing was changed.")
         return
-    _write(file, changed)
-    remark(f"handtools is no longer in {file}.")
+    for change in changes:
+        _land(change, record)
+        gone = "held nothing else, and is gone" if change.after is None else "is as it was before"
+        remark(f"{change.file} {gone}.")
 
 
-def _opened(name: str, workspace: Path) -> "tuple[Client, Path, str]":
+def _known(name: ClientName) -> "Client":
     from handtools.mcp.clients.known import CLIENTS
 
-    known = CLIENTS[name]
-    file = known.file(workspace.resolve())
-    try:
-        return known, file, file.read_text("utf-8")
-    except FileNotFoundError:
-        return known, file, ""
-    except (OSError, UnicodeDecodeError) as problem:
-        raise Stopped(f"{file} can't be read: {problem}.", "Look at it, then try again.") from problem
+    return CLIENTS[name.value]
 
 
-def _launch(workspace: Path) -> "Launch":
-    """The program by its full path: clients start it with a PATH of their own."""
-    folder = str(workspace.resolve())
+def _record() -> "InstallRecord":
+    from handtools.host.state import state_root
+    from handtools.mcp.clients.installed import InstallRecord
+
+    return InstallRecord(state_root())
+
+
+def _launch(client: "Client", folder: Path) -> "Launch":
+    """By name in a team's file, which is for every machine; by its full path in a person's own.
+
+    Clients start programs with a PATH of their own: the full path is found whatever it is.
+    """
+    words = ["mcp", client.folder or str(folder)]
     beside = Path(sys.executable).with_name("handtools")
     found = str(beside) if beside.is_file() else shutil.which("handtools")
     if found is None or "/uv/archive" in found or "/.cache/uv/" in found:
         # Run by uvx, out of a folder that may be cleared at any time.
-        return shutil.which("uvx") or "uvx", ["handtools", "mcp", folder]
-    return found, ["mcp", folder]
+        program, words = shutil.which("uvx") or "uvx", ["handtools", *words]
+    else:
+        program = found
+    return (Path(program).name if client.scope == "project" else program), words
 
 
-def _write(file: Path, text: str) -> None:
-    """All or nothing: a client never sees half a file."""
+def _planned(
+    client: "Client", folder: Path, launch: "Launch", record: "InstallRecord", *, only_ours: bool
+) -> "list[FileChange]":
+    from handtools.mcp.clients.setup import installation
+
+    file = client.file(folder)
+    if client.name == "continue" and not file.exists():
+        # A file of ours would take the place of what it brings along, and names no model.
+        raise Stopped(
+            f"Continue has no {file} yet.", "Start `cn` once, or write that file, then try again."
+        )
+    return installation(client, folder, launch, record, only_ours=only_ours)
+
+
+def _offered(
+    client: "Client",
+    folder: Path,
+    launch: "Launch",
+    record: "InstallRecord",
+    changes: "list[FileChange]",
+    *,
+    yes: bool,
+) -> "list[FileChange]":
+    """The changes with the client's own tools off, if a person wants that."""
+    from dataclasses import replace
+
+    remark(OFFER.format(title=client.title))
+    if yes or not interactive():
+        remark(f"--only-ours switches them off: handtools install {client.name} --only-ours")
+        return changes
+    with _reading():
+        whole = _planned(client, folder, launch, record, only_ours=True)
+    agreed = {change.file: change.after for change in changes}
+    more = [replace(change, before=agreed.get(change.file, change.before)) for change in whole]
+    shown = [change for change in more if change.before != change.after]
+    return whole if _agreed(shown, "Switch them off?", yes=False) else changes
+
+
+def _agreed(changes: "Sequence[FileChange]", question: str, *, yes: bool) -> bool:
+    """Show the changes, and ask; nothing is written without either."""
+    _print_changes(changes)
+    if yes:
+        return True
+    if not interactive():
+        step = "Add --yes to write this, or --print to see what to paste."
+        raise Stopped("Nobody can be asked here, and nothing was changed.", step)
+    return confirmed(err(), question)
+
+
+def _print_changes(changes: "Sequence[FileChange]") -> None:
+    from handtools.text.diffing import unified
+
+    for change in changes:
+        print_diff(unified(str(change.file).lstrip("/"), change.before, change.after))
+
+
+def _show(client: "Client", folder: Path, launch: "Launch", *, only_ours: bool) -> None:
+    from handtools.mcp.clients.edits import apply
+    from handtools.mcp.clients.setup import wanted
+
+    for file, (shape, edits) in wanted(client, folder, launch, only_ours=only_ours).items():
+        remark(f"{file}:")
+        print_text(apply(shape, "", edits)[0])
+
+
+def _files(changes: "Sequence[FileChange]") -> str:
+    return " and ".join(str(change.file) for change in changes)
+
+
+def _tell(client: "Client", folder: Path, launch: "Launch", *, only_ours: bool) -> None:
+    whose = (
+        "a file that a team can commit" if client.scope == "project" else "your own file, for this machine"
+    )
+    remark(f"{client.title} starts handtools for {folder}: {client.file(folder)}, {whose}.", client.after)
+    if only_ours:
+        remark(
+            f"Its own file and shell tools are off; `handtools uninstall {client.name}` switches them on."
+        )
+    if client.kept_tools and (only_ours or not client.own_tools):
+        remark(client.kept_tools)
+    if shutil.which(launch[0]) is None:
+        remark(f"{launch[0]} is not on the PATH here: {client.title} finds it only if it is on its own.")
+
+
+def _land(change: "FileChange", record: "InstallRecord") -> None:
+    """Write one file, all or nothing, and what is to be remembered of it."""
+    file, known = change.file, record.find(change.file)
     with _writing(file):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        target = file.resolve()
-        beside = target.with_name(f".{target.name}.handtools")
-        beside.write_text(text, "utf-8")
-        if target.exists():
-            shutil.copymode(target, beside)
-        beside.replace(target)
+        if change.after is None:
+            file.unlink()
+            if known is not None and known.made_folder and not any(file.parent.iterdir()):
+                file.parent.rmdir()
+        else:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            target = file.resolve()
+            beside = target.with_name(f".{target.name}.handtools")
+            beside.write_bytes(change.after.encode())
+            if target.exists():
+                shutil.copymode(target, beside)
+            beside.replace(target)
+        record.keep(file, change.installed)
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    from handtools.mcp.clients.setup import UnreadableConfiguration
+
+    try:
+        yield
+    except UnreadableConfiguration as problem:
+        raise Stopped(str(problem), BY_HAND) from problem
+    except (OSError, UnicodeDecodeError) as problem:
+        raise Stopped(
+            f"The configuration can't be read: {problem}.", "Look at it, then try again."
+        ) from problem
 
 
 @contextmanager
@@ -112,5 +286,5 @@ def _writing(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        step = "Make it writable, or change it by hand: --print shows what it is to hold."
+        step = "Make it writable, or change it by hand: --print shows what belongs there."
         raise Stopped(f"{file} can't be written: {problem.strerror}.", step) from problem

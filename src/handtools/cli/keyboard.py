@@ -27,6 +27,11 @@ def answered(console: "Console", question: str) -> str:
         return ""
 
 
+def confirmed(console: "Console", question: str) -> bool:
+    """Whether a person says yes; anything else is a no."""
+    return answered(console, f"{question} [y/N] ").lower() in {"y", "yes"}
+
+
 def _typed_line() -> str:
     """One line, without its end; `EOFError` when the input ends, `KeyboardInterrupt` on Ctrl-C.
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from handtools.cli.checks import Finding
+from handtools.core.errors import UsageError
 
 START_SECONDS = 20.0
 SLOW_SECONDS = 3.0
@@ -146,26 +147,35 @@ def _sandbox() -> Finding:
 
 
 def _clients(root: Path) -> Iterator[Finding]:
+    from handtools.mcp.clients.edits import written_at
     from handtools.mcp.clients.known import CLIENTS, NAME
+    from handtools.mcp.clients.setup import own_tools_are_off, read
 
+    folder = root.resolve()
     for client in CLIENTS.values():
-        file = client.file(root.resolve())
+        file = client.file(folder)
         try:
-            text = file.read_text("utf-8")
-        except (OSError, UnicodeDecodeError):
+            entry = written_at(client.shape, read(file) or "", client.keys)
+            off = own_tools_are_off(client, folder)
+        except (OSError, UnicodeDecodeError, UsageError):
             continue
-        if client.drop(text) == text:
+        if entry is None:
             continue
-        program = _program(text, NAME)
-        if program and not (os.access(program, os.X_OK) or "/" not in program):
-            step = f"handtools install {client.name}"
-            yield Finding(client.title, "broken", f"{file} starts {program}, which is not there", step)
+        program = _program(entry)
+        if program and shutil.which(program) is None:
+            starts = f"{file} starts {program}, which is not"
+            if "/" in program:
+                yield Finding(client.title, "broken", f"{starts} there", f"handtools install {client.name}")
+            else:
+                yield Finding(
+                    client.title, "missing", f"{starts} on the PATH here", f"uv tool install {NAME}"
+                )
         else:
-            yield Finding(client.title, "ok", f"set up in {file}")
+            own = "; its own file and shell tools are off" if off else ""
+            yield Finding(client.title, "ok", f"set up in {file}{own}")
 
 
-def _program(text: str, name: str) -> str:
+def _program(entry: str) -> str:
     """The program that our entry starts, read from its text: JSON, TOML and YAML quote it alike."""
-    ours = text[text.find(name) :]
-    found = re.search(r'"?(?:command|cmd)"?\s*[:=]\s*\[?\s*("(?:[^"\\]|\\.)*")', ours)
+    found = re.search(r'"?(?:command|cmd)"?\s*[:=]\s*\[?\s*("(?:[^"\\]|\\.)*")', entry)
     return str(json.loads(found[1])) if found else ""

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from handtools.cli import options
-from handtools.cli.keyboard import answered, interactive
+from handtools.cli.keyboard import confirmed, interactive
 from handtools.cli.log import moment
 from handtools.cli.opening import record_at
 from handtools.cli.screen import Stopped, err, one_line, out, print_json, remark, table, visible
@@ -64,7 +64,5 @@ def forget(
 def _confirmed(path: str) -> bool:
     if not interactive():
         return False
-    question = (
-        f"Forget every kept version of {visible(path)}? Its changes can't be undone afterwards. [y/N] "
-    )
-    return answered(err(), question).lower() in {"y", "yes"}
+    question = f"Forget every kept version of {visible(path)}? Its changes can't be undone afterwards."
+    return confirmed(err(), question)

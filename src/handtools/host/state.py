@@ -16,7 +16,7 @@ _UNREADABLE = re.compile(r"[^A-Za-z0-9._-]+")
 def state_folder(root: str | Path) -> Path:
     """The folder for a workspace's record, made on first use and closed to others."""
     real = Path(os.path.realpath(root))
-    folder = _above() / workspace_id(real)
+    folder = state_root() / workspace_id(real)
     if folder.is_relative_to(real):
         raise HostError(f"The record of {real} would lie inside it; set {OVERRIDE} to another folder.")
     try:
@@ -48,7 +48,8 @@ def vault_folder(root: str | Path, state: Path) -> Path:
     return state / "vault"
 
 
-def _above() -> Path:
+def state_root() -> Path:
+    """Where the records of all workspaces are, and what is remembered of none in particular."""
     override = os.environ.get(OVERRIDE)
     if override:
         return Path(os.path.realpath(override))

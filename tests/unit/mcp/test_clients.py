@@ -1,4 +1,4 @@
-"""Configuration files of clients: our entry comes and goes, and nothing else moves."""
+"""Configuration files of clients: what is ours comes and goes, and nothing else moves."""
 
 import json
 import re
@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.core.errors import UsageError
-from handtools.mcp.clients import jsonc
+from handtools.mcp.clients import jsonc, toml, yaml
+from handtools.mcp.clients.edits import ListItems, Setting, apply, in_place, revert
+from handtools.mcp.clients.installed import InstalledFile
 from handtools.mcp.clients.known import CLIENTS
 
 LAUNCH = ("/opt/handtools", ["mcp", '/work/a "b"'])
@@ -24,14 +26,56 @@ ZED = """// Zed settings
   "vim_mode": true
 }
 """
-CODEX = 'model = "o9"\n\n[mcp_servers.other]\ncommand = "x"\n\n[profiles.a]\nmodel = "b"\n'
-GOOSE = "GOOSE_MODEL: x\nextensions:\n  developer:\n    enabled: true\n    type: builtin\nlast: 1\n"
-FILES = {
-    "json": ["", "{}", "{}\n", '{"mcpServers": {}}', '{"a": [1, {"b": 2}], "servers": {"x": {}}}\n', ZED],
-    "toml": ["", CODEX, 'model = "x"'],
-    "yaml": ["", GOOSE, "a: 1\n", "extensions: {}\n"],
+CLAUDE = """{
+  // ours
+  "permissions": {
+    "deny": [
+      "Read(.env)", // secrets
+      "Bash"
+    ],
+    "allow": ["Bash(ls)"]
+  },
+  "permission": {"bash": {"git *": "allow"}, "edit": "ask"},
+  "tools": {"exclude": [], "toolSearch": {"enabled": true}}
 }
-CASES = [(name, text) for name, client in CLIENTS.items() for text in FILES[client.shape]]
+"""
+CODEX = 'model = "o9"\n\n[mcp_servers.other]\ncommand = "x"\n\n[profiles.a]\nmodel = "b"\n'
+FEATURES = (
+    '# mine\nsandbox_mode = "workspace-write" # for work\n\n[features]\n# all\nshell_tool = true\nx = 1\n'
+)
+GOOSE = "GOOSE_MODEL: x\nextensions:\n  developer:\n    enabled: true\n    type: builtin\nlast: 1\n"
+CONTINUE = (
+    "name: m\nmcpServers:\n  - name: other # keep\n    command: x\nexclude:\n  - Fetch # no web\n  - Bash\n"
+)
+FILES = {
+    "json": [
+        "",
+        "{}",
+        "{}\n",
+        '{"mcpServers": {}}',
+        '{"a": [1, {"b": 2}], "servers": {"x": {}}}\n',
+        ZED,
+        CLAUDE,
+    ],
+    "toml": ["", CODEX, 'model = "x"', FEATURES, "[features]\n", "\n[a]\nb = 1\n"],
+    "yaml": ["", GOOSE, "a: 1\n", "extensions: {}\n", CONTINUE, "exclude:\n- Mine\n", "exclude: []\n"],
+}
+
+
+def every_file(client):
+    """The shape and the edits of each of a client's files."""
+    yield client.shape, (client.server(LAUNCH),)
+    for own in client.own_tools:
+        # One of Codex's settings is in our own entry.
+        yield own.shape, tuple(edit for edit in own.edits if edit.keys[0] != "mcp_servers")
+
+
+CASES = [
+    pytest.param(shape, edits, text, id=f"{name}-{number}-{place}")
+    for name, client in CLIENTS.items()
+    for number, (shape, edits) in enumerate(every_file(client))
+    for place, text in enumerate(FILES[shape])
+]
 
 
 def loaded(text):
@@ -42,48 +86,110 @@ def loaded(text):
     return json.loads(plain)
 
 
-@pytest.mark.parametrize(("name", "text"), CASES)
-def test_the_entry_is_there_once_however_often_it_is_installed(name, text):
-    client = CLIENTS[name]
-    once = client.put(text, LAUNCH)
-    assert client.put(once, LAUNCH) == once
-    if client.shape == "yaml":
-        assert once.count("  handtools:\n") == 1
+def value_at(whole, keys):
+    for key in keys:
+        whole = whole[key]
+    return whole
+
+
+@pytest.mark.parametrize(("shape", "edits", "text"), CASES)
+def test_what_is_installed_is_there_once_however_often(shape, edits, text):
+    once, _ = apply(shape, text, edits)
+    assert apply(shape, once, edits)[0] == once
+    assert len(in_place(shape, once, edits)) == len(edits)
+    if shape == "yaml":
+        assert once.count("  handtools:\n") + once.count('- name: "handtools"') <= 1
         return
-    whole = loaded(once) if client.shape == "json" else tomllib.loads(once)
-    entry = whole
-    for key in client.keys:
-        entry = entry[key]
-    assert entry == json.loads(json.dumps(client.entry(LAUNCH)))
+    whole = loaded(once) if shape == "json" else tomllib.loads(once)
+    for edit in edits:
+        found = value_at(whole, edit.keys)
+        if isinstance(edit, ListItems):
+            assert len(set(found)) == len(found)
+            assert set(edit.items) <= set(found)
+        else:
+            assert found == json.loads(json.dumps(edit.value))
 
 
-@pytest.mark.parametrize(("name", "text"), CASES)
-def test_what_was_there_stays_and_comes_back_whole(name, text):
-    client = CLIENTS[name]
-    back = client.drop(client.put(text, LAUNCH))
-    if client.shape == "json":
-        unchanged = loaded(text) if text.strip() else {}
-        if unchanged.get(client.keys[0]) == {}:
-            del unchanged[client.keys[0]]  # an empty section goes with its last entry
-        assert loaded(back) == unchanged
-        assert [line for line in back.splitlines() if "//" in line or "/*" in line] == [
-            line for line in text.splitlines() if "//" in line or "/*" in line
-        ]
-    elif client.shape == "toml":
-        assert tomllib.loads(back) == tomllib.loads(text)
+@pytest.mark.parametrize(("shape", "edits", "text"), CASES)
+def test_what_was_there_comes_back(shape, edits, text):
+    after, applied = apply(shape, text, edits)
+    back = revert(shape, after, applied)
+    if shape == "json":
+        before = loaded(text) if text.strip() else {}
+        for edit in edits:
+            if before.get(edit.keys[0]) == {}:
+                before.pop(edit.keys[0])  # an empty section goes with its last entry
+        assert loaded(back) == before
+        comments = [line for line in text.splitlines() if "//" in line or "/*" in line]
+        assert [line for line in back.splitlines() if "//" in line or "/*" in line] == comments
+    elif shape == "toml":
+        assert tomllib.loads(back) == tomllib.loads(text) or text == "[features]\n"
     else:
-        assert back.replace("extensions: {}\n", "") in {text, text.replace("extensions: {}\n", "")}
+        assert back in {text, re.sub(r"(?m)^\w+: (?:\{\}|\[\])\n", "", text)}
 
 
-@pytest.mark.parametrize("text", [CODEX, ZED, GOOSE])
-def test_a_file_with_other_servers_comes_back_byte_for_byte(text):
-    name = {CODEX: "codex", ZED: "zed", GOOSE: "goose"}[text]
-    assert CLIENTS[name].drop(CLIENTS[name].put(text, LAUNCH)) == text
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("zed", ZED),
+        ("codex", CODEX),
+        ("codex", FEATURES),
+        ("goose", GOOSE),
+        ("continue", CONTINUE),
+        ("claude", CLAUDE),
+        ("opencode", CLAUDE),
+        ("qwen", CLAUDE),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_file_with_other_settings_comes_back_byte_for_byte(name, text, end):
+    for shape, edits in every_file(CLIENTS[name]):
+        before = text.replace("\n", end)
+        after, applied = apply(shape, before, edits)
+        assert after.count("\n") == after.count(end)
+        assert revert(shape, after, applied) == before
 
 
-def test_nothing_is_dropped_where_nothing_is_ours():
-    for name, text in CASES:
-        assert CLIENTS[name].drop(text) == text
+def test_a_persons_own_words_stay_in_a_list_when_ours_go():
+    after, applied = apply("json", CLAUDE, [ListItems(("permissions", "deny"), ("Bash", "Read"))])
+    changed = after.replace('"Read(.env)"', '"WebFetch", "Read(.env)"')
+    left = loaded(revert("json", changed, applied))["permissions"]["deny"]
+    assert left == ["WebFetch", "Read(.env)", "Bash"]
+
+
+def test_a_setting_that_a_person_changed_since_stays():
+    edits = (Setting(("sandbox_mode",), "read-only"), Setting(("features", "shell_tool"), value=False))
+    after, applied = apply("toml", FEATURES, edits)
+    changed = after.replace('"read-only"', '"danger-full-access"')
+    assert tomllib.loads(revert("toml", changed, applied)) == {
+        "sandbox_mode": "danger-full-access",
+        "features": {"shell_tool": True, "x": 1},
+    }
+
+
+@pytest.mark.parametrize("text", [None, "", "{}", "{ }\n", '{"mcpServers": {}}', ZED])
+def test_the_record_of_a_file_gives_it_back_whatever_it_looked_like(tmp_path, text):
+    after, applied = apply("json", text or "", [CLIENTS["gemini"].server(LAUNCH)])
+    kept = InstalledFile.of(tmp_path, text, after, applied, made_folder=False)
+    assert kept.restored("json", after) == text
+
+
+def test_nothing_is_in_place_where_nothing_is_ours():
+    for client in CLIENTS.values():
+        for text in FILES[client.shape]:
+            assert in_place(client.shape, text, [client.server(LAUNCH)]) == []
+
+
+@pytest.mark.parametrize("text", ["features = {a = 1}\n", "a = [\n", "x = '''\n[features]\n'''\n"])
+def test_toml_in_a_form_that_is_not_understood_is_not_changed(text):
+    with pytest.raises(UsageError):
+        toml.put(text, ("features", "shell_tool"), value=False)
+
+
+@pytest.mark.parametrize("text", ["exclude: [a, b]\n", "exclude: {a: 1}\n", "'exclude':\n  - a\n"])
+def test_yaml_in_a_form_that_is_not_understood_is_not_changed(text):
+    with pytest.raises(UsageError):
+        yaml.add(text, ("exclude",), ["x"])
 
 
 @pytest.mark.parametrize("text", ["[]", '{"mcpServers": 3}', "{", '{"a" 1}', "{'a': 1}", '{"a": '])
@@ -106,3 +212,38 @@ def test_any_object_keeps_all_that_is_not_ours(whole, indent, value):
     put = jsonc.put(text, ("servers", "handtools"), value)
     assert json.loads(put) == whole | {"servers": {"handtools": value}}
     assert json.loads(jsonc.drop(put, ("servers", "handtools"))) == whole
+
+
+words = st.text(st.characters(codec="utf-8"), max_size=6)
+
+
+@given(
+    st.lists(words, max_size=4),
+    st.lists(words, min_size=1, max_size=4, unique=True),
+    st.sampled_from([None, 0, 2]),
+)
+def test_any_list_keeps_the_words_that_are_not_ours(there, ours, indent):
+    text = json.dumps({"a": 1, "list": there}, indent=indent)
+    after, applied = apply("json", text, [ListItems(("list",), tuple(ours))])
+    assert set(json.loads(after)["list"]) == {*there, *ours}
+    assert revert("json", after, applied) == text
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"[a-z]{1,3}", fullmatch=True),
+        st.booleans() | st.integers() | st.text("ab[]=#", max_size=5),
+        max_size=3,
+    ),
+    st.booleans(),
+)
+def test_any_table_keeps_what_is_not_ours(table, inside):
+    lines = [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+    text = "\n".join([*(["[features]"] if inside else []), *lines, "[zone]", "y = 1", ""])
+    edits = [Setting(("features", "shell_tool"), value=False), Setting(("sandbox_mode",), "read-only")]
+    after, applied = apply("toml", text, edits)
+    found = tomllib.loads(after)
+    assert found["features"]["shell_tool"] is False
+    assert found["sandbox_mode"] == "read-only"
+    back = revert("toml", after, applied)
+    assert back == text or (inside and not table)

@@ -32,6 +32,70 @@ class Braces:
     members: tuple[Member, ...]
 
 
+def find(text: str, path: Sequence[str]) -> str | None:
+    """What is at `path`, as it is written."""
+    member = _member(text, path)
+    return None if member is None else text[member.value : member.end]
+
+
+def replace(text: str, path: Sequence[str], written: str) -> str:
+    """The text with something at `path` that was written before."""
+    if _member(text, path) is None:
+        text = put(text, path, None)
+    member = _member(text, path)
+    assert member is not None
+    return text[: member.value] + written + text[member.end :]
+
+
+def missing(text: str, path: Sequence[str], items: Sequence[str]) -> list[str]:
+    """Those of the items that the list at `path` does not have."""
+    member = _member(text, path)
+    there = [] if member is None else [json.loads(text[start:end]) for start, end in _items(text, member)]
+    return [item for item in items if item not in there]
+
+
+def add(text: str, path: Sequence[str], items: Sequence[str]) -> str:
+    """The text with the items in the list at `path`, before those that are there."""
+    member = _member(text, path)
+    if member is None:
+        return put(text, path, list(items))
+    written = [json.dumps(item, ensure_ascii=False) for item in items]
+    there, place = _items(text, member), member.value + 1
+    if not there:
+        inside = text[place : member.end - 1]
+        return (
+            f"{text[:place]}{', '.join(written)}{inside if inside.strip() else ''}{text[member.end - 1 :]}"
+        )
+    # Each item takes the space that stands before the first one, so that the list looks as it did.
+    lead = text[place : there[0][0]]
+    gap = "" if lead.strip() else lead
+    return text[:place] + "".join(f"{gap}{item}," for item in written) + text[place:]
+
+
+def remove(text: str, path: Sequence[str], items: Sequence[str]) -> str:
+    """The text without the items in the list at `path`, each with its comma."""
+    for item in items:
+        member = _member(text, path)
+        if member is None:
+            return text
+        there = _items(text, member)
+        at = next((n for n, (start, end) in enumerate(there) if json.loads(text[start:end]) == item), None)
+        if at is None:
+            continue
+        start, end = there[at]
+        after = _skip(text, end)
+        if text[after] == ",":
+            # What stands before the item goes with it, so that the next one is where this one was.
+            lead = _space_before(text, start)
+            text = text[:lead] + text[after + 1 :]
+        elif at:
+            comma = _skip(text, there[at - 1][1])
+            text = text[:comma] + text[comma + 1 : _space_before(text, start)] + text[end:]
+        else:
+            text = text[:start].rstrip(" \t\n") + text[end:].lstrip(" \t\n")
+    return text
+
+
 def put(text: str, path: Sequence[str], value: Any) -> str:
     """The text with `value` at `path`; objects on the way are made where they are missing."""
     if not text.strip():
@@ -67,6 +131,39 @@ def drop(text: str, path: Sequence[str]) -> str:
         members.pop()
         chain.pop()
     return _removed(text, chain[-1], members[-1])
+
+
+def _member(text: str, path: Sequence[str]) -> Member | None:
+    if not text.strip():
+        return None
+    at, found = _skip(text, 0), None
+    for key in path:
+        found = next((member for member in _object(text, at).members if member.key == key), None)
+        if found is None:
+            return None
+        at = found.value
+    return found
+
+
+def _items(text: str, member: Member) -> list[tuple[int, int]]:
+    """Where the items of a list stand."""
+    if text[member.value] != "[":
+        raise UsageError("The configuration has something else where a list should be.")
+    items: list[tuple[int, int]] = []
+    here = _skip(text, member.value + 1)
+    while text[here] != "]":
+        end = _end(text, here)
+        items.append((here, end))
+        here = _skip(text, end)
+        if text[here] == ",":
+            here = _skip(text, here + 1)
+    return items
+
+
+def _space_before(text: str, at: int) -> int:
+    while text[at - 1] in " \t\n":
+        at -= 1
+    return at
 
 
 def _inserted(text: str, outer: Braces, key: str, value: Any, depth: int) -> str:
