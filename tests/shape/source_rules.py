@@ -1,6 +1,7 @@
 """Rules about the source: each takes a project's root and gives back its problems, none when all is well."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,22 @@ BROAD_EXCEPTS = {
     "runtime/executor.py": "_guarded",
 }
 """The places that may catch everything: other people's callbacks, a request's answer, and a tool with a bug."""
+
+DOOR = "host/programs.py"
+"""The one module of `host` that starts processes."""
+STARTS_ITS_OWN = {
+    "host/commands/processes/supervisor.py": {"os.fork"},
+    "host/commands/processes/entering.py": {"os.execvpe"},
+    "host/workers.py": {"os.fork"},
+}
+"""Processes of ours that the door started, and what they do: a supervisor forks, and the child becomes what was
+launched, behind the boundary that it has put around itself; a worker forks a child that executes nothing."""
+_STARTERS = re.compile(
+    r"os\.(?:fork|forkpty|system|popen|startfile|exec\w+|spawn\w+|posix_spawnp?)"
+    r"|(?:\w+\.)*(?:create_subprocess_(?:exec|shell)|subprocess_(?:exec|shell)|open_process|run_process"
+    r"|ProcessPoolExecutor|to_process)"
+)
+_STARTING_MODULES = {"subprocess", "multiprocessing", "pty", "_posixsubprocess"}
 
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 
@@ -136,6 +153,38 @@ def posix_outside_host(root: Path) -> list[str]:
         if not path.is_relative_to(host)
         for name in sorted(imported(path) & POSIX_ONLY)
     ]
+
+
+def one_door(root: Path) -> list[str]:
+    """Modules of host, other than the one for it, that start processes or could."""
+    host = package(root) / "host"
+    problems = []
+    for path in modules(host):
+        name = named(root, path)
+        if name == DOOR:
+            continue
+        found = set(_starters(tree(path))) | {
+            module for module in imported(path) if module in _STARTING_MODULES
+        }
+        problems += [f"{name} uses {each}" for each in sorted(found - STARTS_ITS_OWN.get(name, set()))]
+        unused = STARTS_ITS_OWN.get(name, set()) - found
+        problems += [f"{name} is listed for {each}, which it does not use" for each in sorted(unused)]
+    return problems
+
+
+def _starters(node: ast.AST) -> Iterator[str]:
+    """What starts a process, by any name that a module could give it."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.ImportFrom) and each.module:
+            written = [f"{each.module}.{alias.name}" for alias in each.names]
+        else:
+            written = [ast.unparse(each)] if isinstance(each, ast.Attribute) else []
+        for text in written:
+            if (
+                _STARTERS.fullmatch(text)
+                and text != "handtools.host.commands.processes.running.run_process"
+            ):
+                yield text
 
 
 def work_on_import(root: Path) -> list[str]:

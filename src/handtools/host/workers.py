@@ -235,12 +235,13 @@ class _Server:
         waiting.register(self.line, select.POLLIN)
         waiting.register(self.wake, select.POLLIN)
         while True:
+            idle = not self.children
             ready = {fd for fd, _ in waiting.poll(self._pause() * 1000)}
+            if idle and not ready:
+                return
             if self.wake in ready:
                 os.read(self.wake, 4096)
             self._reap()
-            if not ready and not self.children:
-                return
             if self.line.fileno() in ready:
                 message, fds = receive(self.line)
                 self._load(message["libraries"])
@@ -270,6 +271,8 @@ class _Server:
 
     def _fork(self, message: Mapping[str, Any], fds: Sequence[int]) -> int:
         work = getattr(importlib.import_module(message["module"]), message["function"])
+        with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+            os.write(fds[-1], _STARTED)
         pid = os.fork()
         if pid:
             return pid
@@ -277,7 +280,6 @@ class _Server:
         try:
             self.line.close()
             given, result, line = fds
-            os.write(line, _STARTED)
             self.restrict()
             with open(given, "rb") as file, open(result, "wb") as made:
                 made.write(_done(work, message["arguments"], file.read()))
