@@ -1,6 +1,7 @@
 """The toolbox: tools, a machine and a policy put together; the only module that knows all three."""
 
 import copy
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ from handtools.core.tool import AnyTool, Tool
 from handtools.core.web import HostWeb
 from handtools.host.commands.best_capture import BestCapture
 from handtools.host.commands.local_commands import LocalCommands
+from handtools.host.installation import installed_in
 from handtools.host.language.choosing import choose_language, own_runner
 from handtools.host.language.formatting import LocalFormatters
 from handtools.host.locks import FileLocks
@@ -45,6 +47,7 @@ from handtools.runtime.deciding import Decision
 from handtools.runtime.executor import Executor
 from handtools.runtime.policy import Policy
 from handtools.runtime.probing import probe
+from handtools.runtime.rules import Rule
 from handtools.runtime.workspace import Workspace
 from handtools.runtime.written_policy import read_policy
 from handtools.tools.attach import attach
@@ -68,6 +71,7 @@ from handtools.tools.undo import undo
 from handtools.tools.web_search import web_search
 from handtools.tools.write import write
 
+log = logging.getLogger("handtools")
 READING: tuple[AnyTool, ...] = (read, grep, find, list_, fetch, web_search, think, now)
 CODING: tuple[AnyTool, ...] = (
     read, grep, find, list_, edit, multi_edit, patch, write, bash, jobs, undo, think, now
@@ -75,6 +79,10 @@ CODING: tuple[AnyTool, ...] = (
 EVERYTHING: tuple[AnyTool, ...] = (*CODING, lsp, edit_agent, skill, fetch, web_search, attach, task)
 RUNNER = "HANDTOOLS_RUNNER"
 """In our environment: the runner of those who name none."""
+INSTALLED = "handtools itself runs from there: what is changed runs outside every boundary."
+INSIDE = (
+    "handtools runs from the workspace (%s): confined commands can't change it there, and tools ask first."
+)
 PLUGINS = "handtools.tools"
 """The entry-point group under which other packages offer tools."""
 
@@ -112,7 +120,7 @@ class Toolbox:
             raise UsageError("Two tools have the same name; give a toolbox each name once.")
         self.tools = named
         self.workspace = workspace
-        self.policy = policy or Policy()
+        self.policy = _with_rules(policy or Policy(), workspace.rules)
         self.callbacks = callbacks or Callbacks()
         self._executor = Executor(
             tools=named,
@@ -242,7 +250,7 @@ def local_workspace(
         locks=FileLocks(folder / "locks"),
         journal=record.journal,
         outputs=outputs,
-        kept=RipgrepSearch(folder / "outputs"),
+        kept=RipgrepSearch(folder / "outputs", workspace=root),
         search=RipgrepSearch(root),
         syntax=syntax,
         media=FileMedia(root),
@@ -263,7 +271,24 @@ def local_workspace(
             if files
             else LocalFormatters(root, syntax, runner=partial(own_runner, ran, root))
         ),
+        rules=() if files else _installation_rules(root),
     )
+
+
+def _installation_rules(root: str | Path) -> tuple[Rule, ...]:
+    """What keeps the folders of a workspace that we ourselves run from; usually none."""
+    folders = installed_in(root)
+    if not folders:
+        return ()
+    log.warning(INSIDE, ", ".join(folders))
+    paths = tuple(glob for folder in folders if folder != "." for glob in (folder, f"{folder}/**"))
+    rule = Rule("installation", "ask", INSTALLED, effects=frozenset({"change"}), paths=paths)
+    return (rule,) if paths else ()
+
+
+def _with_rules(policy: Policy, rules: tuple[Rule, ...]) -> Policy:
+    more = [rule for rule in rules if rule not in policy.rules]
+    return policy.with_rules(more) if more else policy
 
 
 def reading(root: str | Path = ".", **options: Any) -> Toolbox:

@@ -36,6 +36,7 @@ def findings(root: Path, *, deep: bool) -> Iterator[Finding]:
     from handtools.host.state import state_folder
 
     yield _workspace(root)
+    yield from _installation(root)
     try:
         state = state_folder(root)
     except HostError as failure:
@@ -60,6 +61,16 @@ def _workspace(root: Path) -> Finding:
     return Finding(
         "workspace", "missing", f"{told}; it can't be written to", "Files can be read but not changed."
     )
+
+
+def _installation(root: Path) -> Iterator[Finding]:
+    """Whether our own program could be changed by what it is used on."""
+    from handtools.host.installation import installed_in
+
+    if folders := installed_in(root):
+        told = f"handtools itself runs from the workspace ({', '.join(folders)}), where its code can be changed"
+        held = f"{told}; commands that bubblewrap confines see it read-only, and tools ask"
+        yield Finding("installation", "missing", held, "Install it outside: `uv tool install handtools`.")
 
 
 def _journal(root: Path, state: Path, *, deep: bool) -> Iterator[Finding]:

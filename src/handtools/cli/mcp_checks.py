@@ -102,7 +102,7 @@ def _asked(
     root: Path, *methods: str, params: dict[str, Any] | None = None, **environment: str
 ) -> list[_Answer]:
     """Start a server as a client does, and put questions to it."""
-    command = [sys.executable, "-m", "handtools", "mcp", str(root.resolve())]
+    command = [sys.executable, "-P", "-m", "handtools", "mcp", str(root.resolve())]
     asked = [
         {"id": number, "method": name, "params": params or {}} for number, name in enumerate(methods, 2)
     ]

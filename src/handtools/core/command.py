@@ -17,6 +17,8 @@ class Allowance:
     seconds: float = 120.0
     memory_bytes: int | None = None
     processes: int | None = None
+    open_files: int | None = None
+    """Of each process."""
     output_bytes: int = 256 << 20
     """Kept on disk; the middle of anything longer is dropped, and that is said."""
     written_bytes: int | None = None

@@ -43,8 +43,12 @@ _VERSION_CONTROL = frozenset(argv.VERSION_CONTROL)
 class RipgrepSearch:
     """The HostSearch port: one rg for each search, killed as soon as the answer is full."""
 
-    def __init__(self, root: str | Path, *, program: Path | None = None) -> None:
+    def __init__(
+        self, root: str | Path, *, program: Path | None = None, workspace: str | Path | None = None
+    ) -> None:
+        """`workspace` is where no program is looked for, if that is not what is searched."""
         self._root = Path(os.path.realpath(root))
+        self._workspace = workspace or self._root
         self._given = program
         self._walker = Walker(self._root)
         self._root_folder = Root(self._root, kernel=True)
@@ -152,7 +156,11 @@ class RipgrepSearch:
 
     @cached_property
     def _program(self) -> Program:
-        return Program(str(self._given), str(self._given)) if self._given else argv.program(self._root)
+        return (
+            Program(str(self._given), str(self._given))
+            if self._given
+            else argv.program(Path(self._workspace))
+        )
 
 
 class Sieve:

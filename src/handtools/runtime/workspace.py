@@ -11,6 +11,7 @@ from handtools.core.web import HostWeb
 from handtools.runtime.journal import Journal
 from handtools.runtime.outputs import OwnedOutputs
 from handtools.runtime.recent import RecentFiles
+from handtools.runtime.rules import Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,8 @@ class Workspace:
     language: HostLanguage
     formatters: Formatters
     web: HostWeb
+    rules: tuple[Rule, ...] = ()
+    """What holds here under every policy."""
     recent: RecentFiles = field(default_factory=RecentFiles)
 
     def owned_by(self, owner: str) -> "Workspace":

@@ -83,9 +83,10 @@ def _place(fds: dict[int, int]) -> None:
 
 def _limit(name: str, value: int) -> None:
     number = getattr(resource, name)
-    _, hard = resource.getrlimit(number)
+    soft, hard = resource.getrlimit(number)
     most = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(number, (most, most))
+    least = most if soft == resource.RLIM_INFINITY else min(most, soft)
+    resource.setrlimit(number, (least, most))
 
 
 def _unshare(flags: int, identity: list[int] | None) -> None:

@@ -106,8 +106,10 @@ class Supervisor:
     def start(self, order: dict[str, Any], fds: list[int]) -> None:
         """Fork and execute; the answer is that it runs, or why it does not."""
         used = self.group.used()
-        kept = self.group.limit(memory=order["memory"], processes=order["processes"], used=used or 0)
+        most = order["memory"] or order["usual_memory"]
+        kept = self.group.limit(memory=most, processes=order["processes"], used=used or 0)
         limits = order["limits"]
+        # Only where it was asked for: a limit for each process ends programs that reserve much and use little.
         if order["memory"] is not None and "memory" not in kept:
             limits["RLIMIT_DATA"] = order["memory"]
         if order["processes"] is not None and "processes" not in kept:
@@ -119,7 +121,7 @@ class Supervisor:
             os.waitpid(apprentice.pid, 0)
             send(self.line, {"refused": refusal})
         else:
-            memory = None if "memory" in kept else order["memory"]
+            memory = None if "memory" in kept else most
             watch = Watch.ordered(order, memory=memory)
             self.child = Child(apprentice.pid, used, order["alone"], watch)
             send(self.line, {"pid": apprentice.pid})
