@@ -1,6 +1,6 @@
 """`handtools pending`, `approve` and `deny`: answer calls that wait for a person."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -59,8 +59,8 @@ def deny(
 def _settle(workspace: Path, name: str, reply: Reply, *, as_json: bool) -> None:
     with toolbox_at(workspace, plugins=True) as (toolbox, record):
         call_id = record.named(name)
-        _require_waiting(record, call_id)
-        result = toolbox.resume(call_id, reply)
+        asked = _waiting(record, call_id)
+        result = toolbox.resume(call_id, replace(reply, fingerprint=asked.fingerprint))
         refused = not reply.allow and result.status == "denied"
         if refused and not as_json:
             remark(f"Denied; nothing was changed. Call {record.calls.short(call_id)} is told so.")
@@ -70,12 +70,14 @@ def _settle(workspace: Path, name: str, reply: Reply, *, as_json: bool) -> None:
     raise typer.Exit(0 if refused else exit_code(result))
 
 
-def _require_waiting(record: Record, call_id: str) -> None:
-    if record.calls.suspended(call_id) is None:
+def _waiting(record: Record, call_id: str) -> Approval:
+    kept = record.calls.suspended(call_id)
+    if kept is None:
         logged = record.calls.find(call_id)
         ended = f" It ended as {logged.status}." if logged else ""
         step = f"`{record.step('pending')}` lists the calls that do."
         raise Stopped(f"Call {record.calls.short(call_id)} is not waiting for an answer.{ended}", step)
+    return kept.approval
 
 
 def _print_waiting(record: Record, waiting: list[Approval]) -> None:

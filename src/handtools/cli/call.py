@@ -1,5 +1,6 @@
 """`handtools call`: run one tool, as an agent would."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -61,5 +62,5 @@ def answered(
         reply = ask(result.request, more)
         if reply is None:
             break
-        result = toolbox.resume(call_id, reply)
+        result = toolbox.resume(call_id, replace(reply, fingerprint=result.request.fingerprint))
     return result

@@ -3,13 +3,15 @@
 from typing import TYPE_CHECKING
 
 from handtools.cli.keyboard import answered
-from handtools.cli.screen import err, one_line, painted, visible
+from handtools.cli.screen import err, one_line, painted
 from handtools.core.approval import Approval, Remember, Reply
+from handtools.text.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 CARD_LINES = 40
+CARD_BYTES = 8_000
 REMEMBERED: dict[str, Remember] = {"o": "once", "s": "session", "p": "project"}
 
 
@@ -35,12 +37,12 @@ def show_card(console: "Console", approval: Approval, more: str) -> None:
     from rich.panel import Panel
     from rich.text import Text
 
-    lines = approval.preview.splitlines()
-    body = painted("\n".join(lines[:CARD_LINES]))
-    if len(lines) > CARD_LINES:
-        body.append(f"\n… {len(lines) - CARD_LINES} more lines: {more}", "dim")
-    asked = Text.assemble("\n\n", (f"asked: {visible(approval.rule)}", "dim"))
+    shown = approval.excerpt(max_lines=CARD_LINES, max_bytes=CARD_BYTES)
+    why = Text(f"asked: {visible(approval.rule)}\n", "dim")
     if approval.agent:
-        asked.append(f"\nagent: {visible(approval.agent)}", "dim")
-    title = Text(one_line(approval.title, 100), "bold")
-    console.print(Panel(body + asked, title=title, title_align="left", border_style="yellow", expand=False))
+        why.append(f"agent: {visible(approval.agent)}\n", "dim")
+    body = why + Text("\n") + painted(shown)
+    if shown != approval.preview:
+        body.append(f"\nmore of it: {more}", "dim")
+    console.print(Text(visible(approval.title), "bold"))
+    console.print(Panel(body, border_style="yellow", expand=False))

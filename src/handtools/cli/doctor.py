@@ -8,7 +8,8 @@ import typer
 from handtools import __version__
 from handtools.cli import options
 from handtools.cli.outcome import FAILED
-from handtools.cli.screen import out, print_json, remark, table, visible
+from handtools.cli.screen import out, print_json, remark, table
+from handtools.text.visible import visible
 
 if TYPE_CHECKING:
     from handtools.cli.checks import Finding

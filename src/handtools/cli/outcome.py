@@ -2,16 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from handtools.cli.screen import (
-    out,
-    painted,
-    print_json,
-    print_text,
-    remark,
-    tell_failure,
-    tell_waiting,
-    visible,
-)
+from handtools.cli.screen import out, painted, print_json, print_text, remark, tell_failure, tell_waiting
+from handtools.text.visible import visible
 
 if TYPE_CHECKING:
     from handtools.cli.opening import Record

@@ -5,6 +5,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from handtools.core.errors import HandtoolsError
+from handtools.text.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -13,12 +14,6 @@ if TYPE_CHECKING:
 
 PIPE_COLUMNS = 1_000
 """How wide a table may become where no terminal limits it."""
-_BIDI = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
-_PICTURES = (
-    {code: 0x2400 + code for code in range(32) if code not in {9, 10}}
-    | {0x7F: 0x2421}
-    | dict.fromkeys((*range(0x80, 0xA0), *_BIDI, *range(0xD800, 0xE000)), 0xFFFD)
-)
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _HEADERS = ("--- ", "+++ ", "diff --git ")
 
@@ -39,11 +34,6 @@ def out() -> "Console":
 def err() -> "Console":
     """Where remarks and failures go, so that a pipe gets the answer alone."""
     return _console(stderr=True)
-
-
-def visible(text: str) -> str:
-    """Text that can't steer a terminal: control characters become pictures of themselves."""
-    return text.translate(_PICTURES)
 
 
 def one_line(text: str, most: int = 60) -> str:

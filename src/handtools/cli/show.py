@@ -10,7 +10,8 @@ from handtools.cli.log import UNDONE, moment
 from handtools.cli.opening import Record, record_at
 from handtools.cli.outcome import diff_of
 from handtools.cli.recorded import logged_to_json, net_diff, touches_of, undone
-from handtools.cli.screen import Stopped, out, print_diff, print_json, print_text, remark, visible
+from handtools.cli.screen import Stopped, out, print_diff, print_json, print_text, remark
+from handtools.text.visible import visible
 
 if TYPE_CHECKING:
     from handtools.core.result import Result

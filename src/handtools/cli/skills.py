@@ -8,7 +8,8 @@ import typer
 
 from handtools.cli import options
 from handtools.cli.outcome import FAILED
-from handtools.cli.screen import one_line, out, print_json, remark, table, visible
+from handtools.cli.screen import one_line, out, print_json, remark, table
+from handtools.text.visible import visible
 
 if TYPE_CHECKING:
     from handtools.core.skills import Skill

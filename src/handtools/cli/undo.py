@@ -9,7 +9,8 @@ import typer
 from handtools.cli import options
 from handtools.cli.opening import Record, toolbox_at
 from handtools.cli.outcome import FAILED, exit_code, present
-from handtools.cli.screen import Stopped, out, print_json, remark, visible
+from handtools.cli.screen import Stopped, out, print_json, remark
+from handtools.text.visible import visible
 
 if TYPE_CHECKING:
     from handtools.core.history import UndoScope

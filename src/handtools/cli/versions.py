@@ -9,7 +9,8 @@ from handtools.cli import options
 from handtools.cli.keyboard import confirmed, interactive
 from handtools.cli.log import moment
 from handtools.cli.opening import record_at
-from handtools.cli.screen import Stopped, err, one_line, out, print_json, remark, table, visible
+from handtools.cli.screen import Stopped, err, one_line, out, print_json, remark, table
+from handtools.text.visible import visible
 
 PathName = Annotated[str, typer.Argument(metavar="PATH", help="A file of the workspace.")]
 

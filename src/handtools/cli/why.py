@@ -8,7 +8,8 @@ from handtools.cli import options
 from handtools.cli.arguments import arguments
 from handtools.cli.opening import toolbox_at
 from handtools.cli.outcome import FAILED
-from handtools.cli.screen import out, print_json, remark, tell_failure, visible
+from handtools.cli.screen import out, print_json, remark, tell_failure
+from handtools.text.visible import visible
 
 STYLES = {"allow": "bold green", "ask": "bold yellow", "deny": "bold red"}
 NOT_A_CALL = "not a valid call"

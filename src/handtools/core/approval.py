@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from handtools.text.clipping import clip
+
 Remember = Literal["once", "session", "project"]
 
 
@@ -21,6 +23,16 @@ class Approval:
     """What answering "session" or "project" would store."""
     agent: str = ""
     session: str = ""
+    again: bool = False
+    """Whether a person said yes before, and it has changed since: that yes was for something else."""
+    preview_lines: int = 0
+    preview_bytes: int = 0
+    """Of the whole that was to be shown, of which `preview` may be a part; 0 when it is not known."""
+
+    def excerpt(self, *, max_lines: int, max_bytes: int) -> str:
+        """As much of the preview as fits, of both ends; how much of the whole is missing stands between them."""
+        whole = (self.preview_lines, self.preview_bytes) if self.preview_lines else None
+        return clip(self.preview, max_lines=max_lines, max_bytes=max_bytes, keep="both", whole=whole).text
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +43,11 @@ class Reply:
     remember: Remember = "once"
     message: str = ""
     """Said to the model when the answer is no: what to do instead."""
+    fingerprint: str = ""
+    """Of the question that it answers: another that the call has come to meanwhile stays open.
+
+    Empty answers any, but one that is asked again.
+    """
 
 
 class Approver(Protocol):

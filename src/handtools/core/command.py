@@ -25,6 +25,18 @@ class Allowance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Inherited:
+    """What the earlier commands of a session have left for the next one."""
+
+    cwd: str = "."
+    exports: Mapping[str, str | None] = field(default_factory=dict)
+    """Variables that they set, as bash words the values; None was unset."""
+    functions: str = ""
+    """As bash lists them."""
+    aliases: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """A bash script to run in the workspace."""
 
@@ -42,6 +54,8 @@ class Command:
     """Lines and columns of a terminal, for programs that want one."""
     live: bool = False
     """In the background: on the files as they are, seeing later edits; what it changes is not captured."""
+    inherited: Inherited | None = None
+    """What it begins with, once that was judged: a session that goes on meanwhile changes nothing about it."""
 
     @property
     def kind(self) -> Literal["run"]:

@@ -1,14 +1,17 @@
 """Effects: everything a tool does to the world, as values that policy can judge before they happen."""
 
 import hashlib
+import json
 from dataclasses import dataclass
-from typing import Literal, get_args
+from functools import cached_property
+from typing import Any, Literal, get_args
 
-from handtools.core.changes import ChangeSet
-from handtools.core.command import Command
+from handtools.core.changes import ChangeSet, Node
+from handtools.core.command import Command, Inherited
 from handtools.core.trees import inside
 from handtools.core.visits import Visit
 from handtools.text.shelling import Script, quoted, read_script
+from handtools.text.shelling.inheriting import defined, is_secret, steering, uses
 
 EffectKind = Literal["read", "change", "run", "visit", "deliver", "delegate"]
 EFFECTS: frozenset[EffectKind] = frozenset(get_args(EffectKind))
@@ -26,7 +29,7 @@ class Read:
         return "read"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Run:
     """Running a command."""
 
@@ -43,6 +46,40 @@ class Run:
     def script(self) -> Script:
         """What the command is made of."""
         return read_script(self.command.script)
+
+    @property
+    def inherited(self) -> Inherited:
+        """What it begins with."""
+        return self.command.inherited or Inherited()
+
+    @cached_property
+    def defined(self) -> frozenset[str]:
+        """The functions and aliases that it begins with."""
+        return defined(self.inherited.functions, self.inherited.aliases)
+
+    @cached_property
+    def steering(self) -> list[str]:
+        """The variables it begins with that decide which programs run."""
+        return steering(self.inherited.exports)
+
+    @cached_property
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """All that makes it this command and no other, as a person is told; the script is last."""
+        command, left = self.command, self.inherited
+        facts = [("folder", command.cwd or left.cwd)]
+        if command.live:
+            facts.append(("live", "on your files, no undo"))
+        if not self.confined:
+            facts.append(("unconfined", "it can do what you can"))
+        if command.network != "off":
+            reach = "any host" if command.network == "on" else ", ".join(command.hosts) or "no host"
+            facts.append(("network", reach))
+        facts += [("set", f"{name}={value}") for name, value in sorted(command.env.items())]
+        facts += [("set before", _exported(name, left.exports[name])) for name in sorted(left.exports)]
+        if uses(self.script, self.defined):
+            told = (left.functions.strip(), left.aliases.strip())
+            facts += [("defined before", each) for each in told if each]
+        return (*facts, ("script", command.script))
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -95,27 +132,31 @@ def targets(effect: Effect) -> tuple[str, ...]:
 
 def fingerprint(effect: Effect) -> str:
     """Names exactly this effect, so that a grant covers it and nothing else."""
-    seen = hashlib.sha256(effect.kind.encode())
+    # As JSON, so that no two effects are the same text.
+    told = json.dumps([effect.kind, *_identity(effect)])
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def _identity(effect: Effect) -> list[Any]:
     if isinstance(effect, ChangeSet):
-        for change in effect:
-            for node in (change.before, change.after):
-                state = "absent" if node is None else f"{node.kind} {node.digest} {node.mode}"
-                seen.update(f"\0{change.path}\0{state}".encode("utf-8", "surrogatepass"))
-    elif isinstance(effect, Delivery | Handover):
-        exactly = effect.digest if isinstance(effect, Delivery) else effect.prompt
-        seen.update("\0".join((*targets(effect), exactly)).encode("utf-8", "surrogatepass"))
-    elif isinstance(effect, Run):
-        command = effect.command
-        facts = (
-            command.script,
-            command.cwd,
-            command.network,
-            *command.hosts,
-            *(("live",) if command.live else ()),
-            str(sorted(command.env.items())),
-        )
-        seen.update("\0".join(facts).encode("utf-8", "surrogatepass"))
-    else:
-        # Of a visit the host alone: where it sends us on within itself, a person has said yes to already.
-        seen.update("\0".join(targets(effect)).encode("utf-8", "surrogatepass"))
-    return seen.hexdigest()
+        return [[change.path, *map(_state, (change.before, change.after))] for change in effect]
+    if isinstance(effect, Delivery | Handover):
+        return [*targets(effect), effect.digest if isinstance(effect, Delivery) else effect.prompt]
+    if isinstance(effect, Run):
+        return [
+            *effect.facts,
+            sorted(effect.inherited.exports.items()),
+            effect.command.terminal is not None,
+        ]
+    # Of a visit the host alone: where it sends us on within itself, a person has said yes to already.
+    return list(targets(effect))
+
+
+def _state(node: Node | None) -> list[Any] | None:
+    return None if node is None else [node.kind, node.digest, node.mode]
+
+
+def _exported(name: str, value: str | None) -> str:
+    if value is None:
+        return f"{name} is unset"
+    return name if is_secret(name) or not steering([name]) else f"{name}={value}"

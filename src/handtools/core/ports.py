@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from handtools.core.call import Call
 from handtools.core.changes import Change, Changes, ChangeSet, Kind, Node
-from handtools.core.command import Command, Exit, Job, Page, Ran, Settle, Show
+from handtools.core.command import Command, Exit, Inherited, Job, Page, Ran, Settle, Show
 from handtools.core.media import MediaKind, Preview, Wish
 from handtools.core.searching import Admit, Hits, Paths, Patterns, Scope, Tallies, Tree, Wanted
 from handtools.core.syntax import Match, Outline, Role, Spot, Symbol
@@ -259,6 +259,10 @@ class HostCommands(Protocol):
 
     async def kill(self, job_id: str, session: str) -> Job:
         """End a job and everything it started."""
+        ...
+
+    def inherited(self, session: str) -> Inherited:
+        """What the next command of a session begins with, and where."""
         ...
 
     def settled(self, job_id: str, session: str, end: Exit) -> None:

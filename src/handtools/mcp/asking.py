@@ -5,12 +5,12 @@ from typing import Any
 
 from handtools.core.approval import Approval, Remember, Reply
 from handtools.text.clipping import clip
-from handtools.text.encoding import displayed
 
 KEY = "approval"
 """The name of our one question among the input requests of a result."""
 SHOWN_LINES = 60
 SHOWN_BYTES = 6_000
+KEPT_LINES = 12
 CHOICES: dict[str, Remember | None] = {
     "once": "once",
     "session": "session",
@@ -20,10 +20,13 @@ CHOICES: dict[str, Remember | None] = {
 
 
 def question(approval: Approval) -> str:
-    """What the person reads: what is about to happen, and the rule that asked."""
-    shown = clip(approval.preview, max_lines=SHOWN_LINES, max_bytes=SHOWN_BYTES, keep="both").text
-    remembered = f"session or project would remember: {approval.remembered}"
-    return displayed(f"{approval.title}\n\n{shown}\n\nAsked: {approval.rule}\n{remembered}")
+    """What the person reads: what is wanted, why they are asked, what exactly it is, what a yes stands for."""
+    shown = approval.excerpt(max_lines=SHOWN_LINES, max_bytes=SHOWN_BYTES)
+    remembered = clip(approval.remembered, max_lines=KEPT_LINES, max_bytes=SHOWN_BYTES, keep="both").text
+    return (
+        f"{approval.title}\n\nAsked: {approval.rule}\n\n{shown}\n\n"
+        f"session or project would remember:\n{remembered}"
+    )
 
 
 def form() -> dict[str, Any]:
@@ -53,20 +56,27 @@ def input_required(approval: Approval) -> dict[str, Any]:
     return {
         "resultType": "input_required",
         "inputRequests": {KEY: {"method": "elicitation/create", "params": params}},
-        "requestState": approval.call_id,
+        "requestState": state_of(approval),
     }
 
 
-def reply(action: object, content: Mapping[str, Any] | None) -> Reply | None:
-    """What the person said; None when they left the question open."""
+def state_of(approval: Approval) -> str:
+    """The question, as a client carries it to its answer."""
+    return f"{approval.call_id}.{approval.fingerprint}"
+
+
+def reply(action: object, content: Mapping[str, Any] | None, *, to: str = "") -> Reply | None:
+    """What the person said to the question of this fingerprint; None when they left it open."""
     if action == "decline":
-        return Reply(allow=False)
+        return Reply(allow=False, fingerprint=to)
     if action != "accept":
         return None
     filled = content or {}
     remember = CHOICES.get(str(filled.get("decision", "")))
     message = str(filled.get("message") or "")
-    return Reply(allow=False, message=message) if remember is None else Reply(allow=True, remember=remember)
+    if remember is None:
+        return Reply(allow=False, message=message, fingerprint=to)
+    return Reply(allow=True, remember=remember, fingerprint=to)
 
 
 def can_ask(capabilities: Any) -> bool:

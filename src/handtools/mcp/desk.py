@@ -116,8 +116,8 @@ class Desk:
         call_id, status = "", "error"
         try:
             if params.request_state is not None:
-                call_id = params.request_state
-                result = await self._answered(params)
+                call_id = self.own(params.request_state.partition(".")[0])
+                result = await self._answered(params, call_id)
             else:
                 call, chosen = self._call(ctx, params)
                 call_id = call.id
@@ -200,14 +200,13 @@ class Desk:
             return await run()  # it has ended: nothing more will be heard of it
         return await self._follower.follow(call.id, run, ctx.session.report_progress)
 
-    async def _answered(self, params: "CallToolRequestParams") -> Result[Any]:
+    async def _answered(self, params: "CallToolRequestParams", call_id: str) -> Result[Any]:
         """Go on with a call whose question comes back answered. The state is the client's word: it is checked."""
-        call_id = params.request_state or ""
         kept = self.toolbox.workspace.journal.calls.suspended(call_id)
         if kept is not None:
             if kept.call.tool != params.name or dict(kept.call.args) != (params.arguments or {}):
                 raise HandtoolsError("The answer belongs to another call. Nothing was run.")
-        elif self.toolbox.workspace.journal.calls.recall(self.own(call_id)) is None:
+        elif self.toolbox.workspace.journal.calls.recall(call_id) is None:
             raise HandtoolsError("No call of that name waits for an answer. Call the tool again.")
         reply = _given_reply(params)
         if reply is None or kept is None or self.asks != "client":
@@ -258,7 +257,8 @@ class Desk:
 def _given_reply(params: "CallToolRequestParams") -> Reply | None:
     """What the person said to the question that an earlier answer carried."""
     given = (params.input_responses or {}).get(asking.KEY)
-    return asking.reply(getattr(given, "action", None), getattr(given, "content", None))
+    to = (params.request_state or "").partition(".")[2]
+    return asking.reply(getattr(given, "action", None), getattr(given, "content", None), to=to)
 
 
 async def _elicited(ctx: "ServerRequestContext[Any, Any]", approval: Approval) -> Reply | None:
@@ -269,7 +269,7 @@ async def _elicited(ctx: "ServerRequestContext[Any, Any]", approval: Approval) -
         said = await ctx.session.elicit_form(asking.question(approval), asking.form(), ctx.request_id)
     except MCPError:
         return None
-    return asking.reply(said.action, said.content)
+    return asking.reply(said.action, said.content, to=approval.fingerprint)
 
 
 def _header(ctx: "ServerRequestContext[Any, Any]", name: str) -> str:

@@ -39,6 +39,8 @@ class Asked(BaseModel):
     allow: bool = False
     remember: str = "once"
     message: str = ""
+    fingerprint: str = ""
+    """Of the question that is answered; empty answers any."""
     policy: dict[str, Any] | None = None
     """A policy that narrows the token's own, for this call."""
 
@@ -79,7 +81,7 @@ class Extension:
         if self._desk.asks != "client":
             raise _refused("This token may not answer: a person does, with `handtools approve`.")
         remember: Any = asked.remember if asked.remember in {"once", "session", "project"} else "once"
-        reply = Reply(asked.allow, remember, asked.message)
+        reply = Reply(asked.allow, remember, asked.message, asked.fingerprint)
         return _result(await _told(self._desk.resume(self._id(asked), reply, self._box(asked))))
 
     async def cancel(self, _ctx: object, asked: Asked) -> Json:

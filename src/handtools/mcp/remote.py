@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
@@ -78,6 +79,7 @@ class RemoteToolbox:
             "allow": reply.allow,
             "remember": reply.remember,
             "message": reply.message,
+            "fingerprint": reply.fingerprint,
             **self._narrowing,
         }
         return result_from_json((await self._ask("resume", {"id": call_id, **said}))["result"])
@@ -126,7 +128,7 @@ class RemoteToolbox:
             if reply is None:
                 break
             self._announcer.announce(Asked(approval, reply))
-            result = await self.resume(approval.call_id, reply)
+            result = await self.resume(approval.call_id, replace(reply, fingerprint=approval.fingerprint))
         return result
 
     async def aclose(self) -> None:

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 
 from handtools.core.approval import Approval, Approver, Reply
 from handtools.core.call import Call
-from handtools.core.changes import ChangeSet
 from handtools.core.effects import Effect, fingerprint, targets
 from handtools.core.errors import Denied, HandtoolsError
 from handtools.core.events import Asked, Decided, Event
 from handtools.runtime.deciding import Decision
 from handtools.runtime.journal import Journal
 from handtools.runtime.policy import Policy
-from handtools.runtime.preview import preview
+from handtools.runtime.preview import NAME_CHARS, preview, title
 from handtools.runtime.remembering import remembered
+from handtools.text.visible import on_one_line, visible
 
 
 class Suspended(HandtoolsError):
@@ -35,6 +35,8 @@ class Gate:
     announce: Callable[[Event], None]
     granted: frozenset[str] = field(default_factory=frozenset)
     """Fingerprints that a person has said yes to for this call."""
+    used: set[str] = field(default_factory=set)
+    """Those of them that were what the call came to: a yes to anything else is void."""
 
     def judge(self, effect: Effect) -> Decision:
         """Decide; raise when the answer is no. `ask` comes back as it is: only `admit` can wait for a person."""
@@ -57,6 +59,7 @@ class Gate:
             decision = Decision("ask", "review", question, decision.target)
         approval = self.question(effect, decision)
         if approval.fingerprint in self.granted:
+            self.used.add(approval.fingerprint)
             return
         if not question and self.remembers(approval):
             return
@@ -81,20 +84,20 @@ class Gate:
 
     def question(self, effect: Effect, decision: Decision) -> Approval:
         """What a person would be asked."""
-        note = effect.note if isinstance(effect, ChangeSet) else ""
-        names = targets(effect)
-        title = f"{self.call.tool} wants to {effect.kind} {', '.join(names[:3])}"
-        if len(names) > 3:
-            title += f" and {len(names) - 3} more"
+        shown, again = preview(effect), not self.granted <= self.used
+        wanted = title(effect, self.call.tool)
         return Approval(
             call_id=self.call.id,
-            title=f"{title}: {note}" if note else title,
-            preview=preview(effect),
-            rule=str(decision),
+            title=f"Asked again, it has changed: {wanted}" if again else wanted,
+            preview=shown.text,
+            rule=visible(str(decision)),
             fingerprint=fingerprint(effect),
             remembered="\n".join(remembered(effect, self.policy.decisions(effect, self.call.tool))),
-            agent=self.call.agent,
-            session=self.call.session,
+            agent=on_one_line(self.call.agent, NAME_CHARS),
+            session=on_one_line(self.call.session, NAME_CHARS),
+            again=again,
+            preview_lines=shown.lines,
+            preview_bytes=shown.bytes,
         )
 
 

@@ -16,7 +16,7 @@ import anyio.lowlevel
 from anyio import to_thread
 from pydantic import BaseModel
 
-from handtools.core.approval import Approver, Reply
+from handtools.core.approval import Approval, Approver, Reply
 from handtools.core.call import Call
 from handtools.core.callbacks import Callbacks
 from handtools.core.cancel import CancelToken, taken_back
@@ -110,6 +110,10 @@ class Executor:
             if recorded is not None:
                 return recorded
             raise UsageError(f"No call {call_id!r} is waiting for an answer.")
+        asked = kept.approval
+        if reply.fingerprint != asked.fingerprint and (reply.fingerprint or asked.again):
+            # The answer is to a question that is no longer the one: what is asked now is still to be seen.
+            return Result(_waiting(kept.approval), None, status="pending", request=kept.approval)
         try:
             settle(self.workspace.journal, kept.call, kept.approval, reply)
         except Denied as no:
@@ -205,10 +209,9 @@ class Executor:
             raise TimedOut(said, hint="Do less in one call.")
         except Suspended as out:
             await to_thread.run_sync(
-                self.workspace.journal.calls.suspend, call, out.approval, files.gate.granted
+                self.workspace.journal.calls.suspend, call, out.approval, files.gate.used
             )
-            said = f"Waiting for approval: {out.approval.title}. A person must answer; go on with something else."
-            return Result(said, None, status="pending", request=out.approval)
+            return Result(_waiting(out.approval), None, status="pending", request=out.approval)
         except ToolError as failure:
             return _failed(failure)
         except HostError as failure:
@@ -356,6 +359,10 @@ def _failed(failure: ToolError) -> Result[Any]:
     status: Any = failure.status
     fault = Fault(failure.code, failure.message, failure.hint)
     return Result(str(failure), None, status=status, fault=fault)
+
+
+def _waiting(approval: Approval) -> str:
+    return f"Waiting for approval: {approval.title}. A person must answer; go on with something else."
 
 
 def _fault(code: str, message: str, hint: str) -> Result[Any]:

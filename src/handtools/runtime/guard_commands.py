@@ -144,8 +144,10 @@ class GuardedCommands:
         return review or bool(ruled.question) or verdict == "ask"
 
     async def _admitted(self, command: Command) -> Command:
-        if command.cwd:
-            command = replace(command, cwd=await to_thread.run_sync(self._folder, command.cwd))
+        # What the session is like now is what is judged, shown and run, whatever becomes of the session meanwhile.
+        inherited = await to_thread.run_sync(self.workspace.commands.inherited, self.call.session_key)
+        folder = command.cwd and await to_thread.run_sync(self._folder, command.cwd)
+        command = replace(command, cwd=folder or inherited.cwd, inherited=inherited)
         listed = self.files.gate.policy.hosts
         if listed and command.network != "on":
             hosts = tuple(dict.fromkeys((*listed, *command.hosts)))

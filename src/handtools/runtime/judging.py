@@ -10,7 +10,7 @@ from dataclasses import replace
 from handtools.core.effects import Run
 from handtools.runtime.deciding import STRENGTH, Decision
 from handtools.runtime.rules import Rule
-from handtools.text.shelling import quoted
+from handtools.text.shelling import Words, quoted
 
 _CONFINED = "The kernel keeps it in the workspace, and off all hosts but those that are listed."
 
@@ -63,7 +63,7 @@ def _parts(run: Run, allowing: Sequence[Rule], usual: Decision) -> Iterator[Deci
     for words in script.parts:
         target = quoted(words)
         meant = [rule for rule in allowing if rule.beginnings.match(words)]
-        reasons = {rule.beginnings.excess(words): rule for rule in meant}
+        reasons = {_other_program(run, words) or rule.beginnings.excess(words): rule for rule in meant}
         if "" in reasons and STRENGTH[usual.verdict] < STRENGTH["deny"]:
             yield _of(reasons[""], target)
         elif reasons and usual.verdict == "ask":
@@ -71,6 +71,15 @@ def _parts(run: Run, allowing: Sequence[Rule], usual: Decision) -> Iterator[Deci
             yield replace(usual, reason=f"Rule `{rule.name}` does not go so far: {excess}.", target=target)
         else:
             yield replace(usual, target=target)
+
+
+def _other_program(run: Run, words: Words) -> str:
+    """Why a name does not stand for the program that a rule means, or nothing."""
+    if words[0] in run.defined:
+        return f"`{words[0]}` is a function or an alias of this session"
+    if run.steering:
+        return f"this session has set {', '.join(run.steering)}"
+    return ""
 
 
 def _of(rule: Rule, target: str = "") -> Decision:

@@ -1,41 +1,123 @@
-"""What a person sees before they say yes."""
+"""What a person sees before they say yes: nothing is hidden, notes come first, a cut says how much it hides."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from handtools.core.changes import Change, ChangeSet, Node
-from handtools.core.effects import Delivery, Effect, Handover, Run
+from handtools.core.effects import Delivery, Effect, Handover, Run, targets
 from handtools.core.trees import is_tree, unpack
 from handtools.core.visits import Visit
-from handtools.text.clipping import clip
+from handtools.text.clipping import Clipped, clip
 from handtools.text.diffing import unified
 from handtools.text.encoding import decode, is_binary
+from handtools.text.lines import count
+from handtools.text.visible import on_one_line, squeezed, visible
 
 PREVIEW_LINES = 400
 PREVIEW_BYTES = 40_000
+NAME_CHARS = 60
+"""Of a path or a command in a title: two lines of a phone."""
+NAMES = 3
+LISTED = 60
+"""Paths that are listed before the diffs."""
+NOTE_LINES = 40
+"""Of one fact, such as the functions that a session has defined."""
+DIFF_LINES = 24
+"""That every file of a change gets at least, however many there are."""
 
 
-def preview(effect: Effect) -> str:
+def title(effect: Effect, tool: str) -> str:
+    """What is wanted, in one line."""
+    names = targets(effect)
+    words = ["wants to", effect.kind]
+    if isinstance(effect, Run) and effect.command.live:
+        words.append("live")
+    shown = ", ".join(on_one_line(name, NAME_CHARS) for name in names[:NAMES])
+    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    folder = effect.facts[0][1] if isinstance(effect, Run) else "."
+    where = f" in {on_one_line(folder, NAME_CHARS)}" if folder != "." else ""
+    note = (
+        f": {on_one_line(effect.note, NAME_CHARS)}" if isinstance(effect, ChangeSet) and effect.note else ""
+    )
+    return f"{on_one_line(tool, NAME_CHARS)} {' '.join(words)} {shown}{more}{where}{note}"
+
+
+def preview(effect: Effect) -> Clipped:
     """What a person has to know: the diff of a change, the address of a visit, the words of an errand; bounded."""
-    if isinstance(effect, Run):
-        text = _script(effect)
-    elif isinstance(effect, Visit):
-        text = "\n".join(filter(None, (effect.url or effect.place, effect.purpose)))
-    elif isinstance(effect, Delivery):
-        text = f"{effect.path} ({effect.media_type}, {effect.bytes:,} bytes)\n{effect.title}".rstrip()
-    elif isinstance(effect, Handover):
-        text = f"{effect.title}\n\n{effect.prompt}"
-    else:
-        text = diff(effect) if isinstance(effect, ChangeSet) else "\n".join(effect.paths)
-    return clip(text, max_lines=PREVIEW_LINES, max_bytes=PREVIEW_BYTES, keep="head").text
+    shown = _Shown()
+    text = shown.text_of(effect)
+    lines, size = (
+        count(text) + shown.hidden_lines,
+        len(text.encode("utf-8", "replace")) + shown.hidden_bytes,
+    )
+    clipped = clip(text, max_lines=PREVIEW_LINES, max_bytes=PREVIEW_BYTES, keep="both", whole=(lines, size))
+    return replace(clipped, lines=lines, bytes=size)
 
 
-def _script(run: Run) -> str:
-    """The script, and what in it deserves a look; nothing named does not mean nothing to see."""
-    command, script = run.command, run.script
-    notes = [f"# not plain: {script.opaque}"] if script.opaque else []
-    notes += [f"# look: {danger}" for danger in script.dangers]
-    if command.network != "off":
-        reach = "any host" if command.network == "on" else ", ".join(command.hosts) or "no host"
-        notes.append(f"# network: {reach}")
-    return "\n".join([command.script, *notes])
+@dataclass(slots=True)
+class _Shown:
+    """A preview in the making, and how much was cut out of its pieces."""
+
+    hidden_lines: int = 0
+    hidden_bytes: int = 0
+
+    def text_of(self, effect: Effect) -> str:
+        if isinstance(effect, Run):
+            return self._command(effect)
+        if isinstance(effect, ChangeSet):
+            return self._changes(effect)
+        if isinstance(effect, Visit):
+            text = "\n".join(filter(None, (effect.url or effect.place, effect.purpose)))
+        elif isinstance(effect, Delivery):
+            text = f"{effect.path} ({effect.media_type}, {effect.bytes:,} bytes)\n{effect.title}".rstrip()
+        elif isinstance(effect, Handover):
+            text = f"{effect.title}\n\n{effect.prompt}"
+        else:
+            text = "\n".join(effect.paths)
+        return squeezed(visible(text))
+
+    def _command(self, run: Run) -> str:
+        """What the script is run with, what in it deserves a look, and the script; nothing named is no promise."""
+        *facts, (_, script) = run.facts
+        notes = [fact for fact in facts if fact != ("folder", ".")]
+        notes += [("not plain", run.script.opaque)] if run.script.opaque else []
+        notes += [("look", danger) for danger in run.script.dangers]
+        rows = [row for name, text in notes for row in self._note(name, text)]
+        return "\n".join([*rows, squeezed(visible(script))])
+
+    def _note(self, name: str, text: str) -> Iterator[str]:
+        """A fact, as a comment: what is longer than a line stands below its name."""
+        rows = self._cut(text, NOTE_LINES)
+        if "\n" not in rows:
+            yield f"# {name}: {rows}"
+            return
+        yield f"# {name}:"
+        yield from (f"#   {row}" for row in rows.split("\n"))
+
+    def _changes(self, changes: ChangeSet) -> str:
+        """Every path with what becomes of it, then the diffs, each with room of its own."""
+        every = list(changes)
+        if len(every) == 1:
+            return squeezed(visible(_one(every[0])))
+        rows = [f"# {on_one_line(_summary(change), 2 * NAME_CHARS)}" for change in every[:LISTED]]
+        if len(every) > LISTED:
+            rows.append(f"# [… {len(every) - LISTED} more paths …]")
+        room = max(DIFF_LINES, PREVIEW_LINES // len(every))
+        # What is one line was said above.
+        diffs = [piece for change in every if "\n" in (piece := _one(change)).rstrip("\n")]
+        return "\n".join([*rows, "", *(self._cut(piece, room) for piece in diffs)])
+
+    def _cut(self, text: str, max_lines: int) -> str:
+        cut = clip(squeezed(visible(text)), max_lines=max_lines, max_bytes=PREVIEW_BYTES // 4, keep="both")
+        self.hidden_lines += cut.lines - cut.shown_lines
+        self.hidden_bytes += cut.bytes - cut.shown_bytes
+        return cut.text
+
+
+def _summary(change: Change) -> str:
+    before, after = change.before, change.after
+    word = "new" if before is None else "gone" if after is None else "changed"
+    return f"{word}: {change.path} ({_words(before if after is None else after)})"
 
 
 def diff(changes: ChangeSet) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from anyio import to_thread
 
 from handtools.core.call import Call
-from handtools.core.command import Command, Exit, Job, Output, Page, Ran, Settle, Show, Shown
+from handtools.core.command import Command, Exit, Inherited, Job, Output, Page, Ran, Settle, Show, Shown
 from handtools.core.errors import NotFound
 
 HEAD_BYTES = 32 << 10
@@ -51,6 +51,8 @@ class MemoryCommands:
     missing: str = ""
     ran: list[Command] = field(default_factory=list)
     """Every command that came through, in order."""
+    left: dict[str, Inherited] = field(default_factory=dict)
+    """By session, what a command of it begins with."""
     _jobs: dict[str, _Started] = field(default_factory=dict)
 
     async def run(
@@ -108,6 +110,10 @@ class MemoryCommands:
             end = await to_thread.run_sync(job.settle, ran)
             job.exit, job.waiting = end or job.exit, None if end else ran
         return self._shown(job_id)
+
+    def inherited(self, session: str) -> Inherited:
+        """As it was put down."""
+        return self.left.get(session, Inherited())
 
     def settled(self, job_id: str, session: str, end: Exit) -> None:
         """It is."""

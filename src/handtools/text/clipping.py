@@ -24,8 +24,18 @@ class Clipped:
     clipped: bool
 
 
-def clip(text: str, *, max_lines: int, max_bytes: int, keep: Literal["head", "tail", "both"]) -> Clipped:
-    """Keep whole lines within both limits, or a part of one where not even that fits."""
+def clip(
+    text: str,
+    *,
+    max_lines: int,
+    max_bytes: int,
+    keep: Literal["head", "tail", "both"],
+    whole: tuple[int, int] | None = None,
+) -> Clipped:
+    """Keep whole lines within both limits, or a part of one where not even that fits.
+
+    `whole` is for a text out of whose middle something was taken already: the lines and bytes that there were.
+    """
     height, size = lines.count(text), _size(text)
     if height <= max_lines and size <= max_bytes:
         return Clipped(text, height, height, size, size, clipped=False)
@@ -42,7 +52,8 @@ def clip(text: str, *, max_lines: int, max_bytes: int, keep: Literal["head", "ta
     shown_lines = min(lines.count(head) + lines.count(tail), height)
     shown_bytes = _size(head) + _size(tail)
     if keep == "both":
-        mark = _mark(head, height - shown_lines, size - shown_bytes)
+        all_lines, all_bytes = whole or (height, size)
+        mark = _mark(head, all_lines - shown_lines, all_bytes - shown_bytes)
     return Clipped(head + mark + tail, height, shown_lines, size, shown_bytes, clipped=True)
 
 

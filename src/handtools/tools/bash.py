@@ -1,5 +1,6 @@
 """Bash: run a script in the workspace."""
 
+from functools import partial
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -120,9 +121,9 @@ def _shown(output: Output) -> str:
         whole = plain(decoded(output.head)).rstrip("\n")
         clipped = clip(whole, max_lines=MAX_LINES, max_bytes=MAX_BYTES, keep="both")
         return clipped.text + (f"\n({_whole(output)})" if clipped.clipped else "")
-    half = {"max_lines": MAX_LINES // 2, "max_bytes": MAX_BYTES // 2}
-    head = clip(plain(decoded(output.head, ends=False)), **half, keep="head").text.rstrip("\n")
-    tail = clip(plain(decoded(output.tail, starts=False)), **half, keep="tail").text.rstrip("\n")
+    half = partial(clip, max_lines=MAX_LINES // 2, max_bytes=MAX_BYTES // 2)
+    head = half(plain(decoded(output.head, ends=False)), keep="head").text.rstrip("\n")
+    tail = half(plain(decoded(output.tail, starts=False)), keep="tail").text.rstrip("\n")
     return f"{head}\n[… {_whole(output)} …]\n{tail}"
 
 

@@ -1,20 +1,9 @@
 """What reaches a terminal."""
 
-import unicodedata
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.cli.screen import one_line, painted, visible
-
-
-@given(st.text(alphabet=st.characters()))
-def test_nothing_visible_is_lost_and_nothing_left_can_steer_a_terminal(text):
-    shown = visible(text)
-    assert len(shown) == len(text)
-    for was, now in zip(text, shown, strict=True):
-        assert was == now or unicodedata.category(was) in {"Cc", "Cf", "Cs"}
-        assert now in "\n\t" or unicodedata.category(now) not in {"Cc", "Cs"}
+from handtools.cli.screen import one_line, painted
 
 
 @given(st.text(), st.integers(2, 80))

@@ -10,7 +10,7 @@ from handtools.mcp.asking import can_ask, form, input_required, question, reply
 APPROVAL = Approval(
     call_id="c1",
     title="write wants to change .envrc",
-    preview="+x\n" * 5_000 + "+lone \udce9\n",
+    preview="+x\n" * 5_000,
     rule="ask by rule `protected`",
     fingerprint="f",
     remembered="change .envrc (protected)",
@@ -30,8 +30,8 @@ def test_the_form_is_flat():
     assert all(field["type"] == "string" for field in fields)
 
 
-def test_the_state_of_a_question_names_the_call():
-    assert input_required(APPROVAL)["requestState"] == "c1"
+def test_the_state_of_a_question_names_the_call_and_what_it_asks():
+    assert input_required(APPROVAL)["requestState"] == "c1.f"
 
 
 @pytest.mark.parametrize(

@@ -248,7 +248,8 @@ async def test_the_question_shows_the_script_and_what_to_look_at():
     box = memory_toolbox(commands=MemoryCommands(confined=False), approver=look)
     await box.call("bash", {"command": "find . -delete; echo x > $HOME/.bashrc"})
     [approval] = seen
-    assert approval.preview.startswith("find . -delete; echo x > $HOME/.bashrc\n# not plain: ")
+    assert approval.preview.startswith("# unconfined: it can do what you can\n# not plain: ")
+    assert approval.preview.endswith("\nfind . -delete; echo x > $HOME/.bashrc")
     assert "# look: writes `$HOME/.bashrc`" in approval.preview
     assert "# look: `-delete` deletes (`find`)" in approval.preview
 

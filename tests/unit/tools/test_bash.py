@@ -100,7 +100,7 @@ async def test_an_unconfined_command_is_asked_about():
     assert result.status == "denied"
     assert "Not today." in result.text
     assert commands.ran == []
-    assert asked[0].preview == "go"
+    assert asked[0].preview == "# unconfined: it can do what you can\ngo"
     assert asked[0].title == "bash wants to run go"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from handtools.core.call import Call
-from handtools.core.command import Command, Exit, Job, Page, Ran, Settle, Show
+from handtools.core.command import Command, Exit, Inherited, Job, Page, Ran, Settle, Show
 from handtools.core.errors import HostError, InvalidInput
 from handtools.core.visits import Visit
 from handtools.host.commands.background import Background, Task
@@ -82,7 +82,7 @@ class LocalCommands:
         self, command: Command, *, call: Call, show: Show, private: Sequence[str], read_only: Sequence[str]
     ) -> Ran:
         """Run to the end; what it changed comes back with it."""
-        left, name = self._sessions.find(call.session), output_name(call)
+        left, name = self._left(command, call.session), output_name(call)
         slip = Slip(left, command.script)
         try:
             launch = self._launch(command, left, slip, private, read_only)
@@ -119,7 +119,7 @@ class LocalCommands:
     ) -> Job:
         """Run in the background. It begins where the session is, and leaves the session as it is."""
         self._jobs.check(call.session)
-        left, name = self._sessions.find(call.session), output_name(call)
+        left, name = self._left(command, call.session), output_name(call)
         slip = Slip(left, command.script)
         # What others change while a job runs must not be taken for its own: it is captured apart, or not at all.
         apart = not command.live and await to_thread.run_sync(self._apart)
@@ -151,6 +151,18 @@ class LocalCommands:
     async def kill(self, job_id: str, session: str) -> Job:
         """End a job and everything it started."""
         return await self._jobs.kill(job_id, session)
+
+    def inherited(self, session: str) -> Inherited:
+        """What the next command of a session begins with; in the root, where its folder is gone."""
+        left = self._sessions.find(session)
+        folder = os.path.relpath(self._folder(left.cwd, given=False), self._root)
+        return Inherited(**left.facts() | {"cwd": folder})
+
+    def _left(self, command: Command, session: str) -> Left:
+        given = command.inherited
+        if given is None:
+            return self._sessions.find(session)
+        return Left(given.cwd, dict(given.exports), given.functions, given.aliases)
 
     def settled(self, job_id: str, session: str, end: Exit) -> None:
         """What a job changed has landed, or never will."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from handtools.core.call import Call
-from handtools.core.command import Command, Exit, Job, Page, Ran, Settle, Show
+from handtools.core.command import Command, Exit, Inherited, Job, Page, Ran, Settle, Show
 from handtools.core.errors import UsageError
 
 
@@ -58,6 +58,10 @@ class NoCommands:
     async def kill(self, job_id: str, session: str) -> Job:
         """Never."""
         self._refuse()
+
+    def inherited(self, session: str) -> Inherited:
+        """Nothing."""
+        return Inherited()
 
     def settled(self, job_id: str, session: str, end: Exit) -> None:
         """Never."""

