@@ -1,6 +1,7 @@
 """The door: what every HTTP request passes before the SDK sees it. Whatever is refused costs little."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ BODY_BYTES = 8 << 20
 BODY_SECONDS = 30.0
 TOTAL_SECONDS = 3600.0
 """Also for a stream that stays open: clients open it again."""
+_LENGTH = re.compile(r"[0-9]{1,15}")
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
@@ -85,7 +87,7 @@ class Door:
         if not ({host, _without_port(host)} & self.hosts):
             raise Refused(421, "This Host is not served here.")
         origin = headers.get("origin")
-        if origin is not None and origin not in self.origins and urlsplit(origin).netloc.lower() != host:
+        if origin is not None and origin not in self.origins and _place_of(origin) != host:
             raise Refused(403, "This Origin may not call.")
 
     def _grant(self, headers: Mapping[str, str]) -> Grant:
@@ -97,7 +99,7 @@ class Door:
 
     async def _body(self, receive: Receive, headers: Mapping[str, str]) -> bytes:
         declared = headers.get("content-length", "0")
-        if not declared.isdigit() or int(declared) > BODY_BYTES:
+        if not _LENGTH.fullmatch(declared) or int(declared) > BODY_BYTES:
             raise Refused(413, f"At most {BODY_BYTES:,} bytes.", connection="close")
         whole = bytearray()
         with anyio.move_on_after(self.body_seconds) as scope:
@@ -122,6 +124,14 @@ def _headers(scope: Scope) -> dict[str, str]:
             raise Refused(400, f"{name} is given twice.")
         found[name] = value.decode("latin-1")
     return found
+
+
+def _place_of(origin: str) -> str | None:
+    """The host and port of an origin; None when it is none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _without_port(host: str) -> str:

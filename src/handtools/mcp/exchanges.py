@@ -5,7 +5,6 @@ three tasks for each request; here a request is served where it arrives, and att
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import cached_property
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import anyio
 from anyio.abc import TaskGroup
+from pydantic_core import from_json
 
 from handtools.mcp import answering
 from handtools.mcp.answering import Answer, check_post, in_json
@@ -183,8 +183,9 @@ def _message(body: bytes, request: Request) -> "JSONRPCRequest | JSONRPCNotifica
     from pydantic import ValidationError
 
     try:
-        decoded = json.loads(body)
-    except (ValueError, RecursionError):
+        # Strictly: half a character in a message could not be said back.
+        decoded = from_json(body, allow_inf_nan=False)
+    except ValueError:
         raise MCPError(PARSE_ERROR, "Parse error") from None
     try:
         if not isinstance(decoded, dict) or "id" in decoded:
