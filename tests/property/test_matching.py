@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from handtools.text import lines
-from handtools.text.matching import Applied, Refused, render, replace
+from handtools.text.matching import AlreadyApplied, Applied, Refused, render, replace
 
 WORDS = [
     "alpha",
@@ -91,7 +91,7 @@ def test_every_input_is_applied_or_refused_and_the_refusal_can_be_shown(body, ol
     if isinstance(outcome, Refused):
         assert render(outcome).startswith(outcome.message)
     else:
-        assert outcome.text != body
+        assert (outcome.text == body) == isinstance(outcome, AlreadyApplied)
 
 
 @given(bodies, st.data())
@@ -108,9 +108,29 @@ def test_a_unique_piece_is_replaced_as_str_replace_would(body, data):
     if isinstance(outcome, Applied):
         assert outcome.text == body.replace(old, new)
         assert outcome.tier == "exact"
+    elif isinstance(outcome, AlreadyApplied):
+        assert old in new
+        assert new in body
     else:
         # What cuts a word, a depth or a line in two.
         assert outcome.code in {"inside_word", "indent_conflict", "unclear"}
+
+
+@given(st.lists(line, min_size=1, max_size=8, unique_by=str.strip), st.data())
+def test_an_insertion_sent_again_is_never_made_again(rows, data):
+    """Whatever lines were put beside one that stands once, the same edit has nothing to do the second time."""
+    at = data.draw(st.integers(0, len(rows) - 1))
+    told = rows[at]
+    above, below = (
+        data.draw(st.lists(st.sampled_from(["added()", "  more = 2"]), max_size=2)) for _ in "ab"
+    )
+    assume(above or below)
+    new = "\n".join([*above, told, *below])
+    body = "\n".join([*rows[:at], new, *rows[at + 1 :], ""])
+    outcome = replace(body, told, new)
+    assume(not isinstance(outcome, Refused))
+    assert isinstance(outcome, AlreadyApplied)
+    assert outcome.text == body
 
 
 @given(bodies, fragments, fragments)

@@ -9,9 +9,9 @@ from handtools.core.errors import InvalidInput, NoMatch, TooLarge
 from handtools.core.ports import Files, Progress
 from handtools.text.edit_asking import Sight, meant_lines, question
 from handtools.text.edit_stream import Cannot, EditStream, Located, Malformed, Marks, Pair, Piece, Show
-from handtools.text.editing import already_around, whole_lines
+from handtools.text.editing import whole_lines
 from handtools.text.lines import count, line_at, split
-from handtools.text.matching import Refused
+from handtools.text.matching import AlreadyApplied, Refused
 from handtools.text.ranges import Lines, united
 from handtools.text.tokens import estimate
 
@@ -37,6 +37,8 @@ class Conversation:
     """Of a long file, to go with the parts that are shown."""
     rounds: int = 0
     made: list[Pair] = field(default_factory=list)
+    there: int = 0
+    """How many edits had nothing to do."""
     _wanted: list[Lines] = field(default_factory=list)
     _marks: Marks = field(init=False)
 
@@ -55,11 +57,13 @@ class Conversation:
             raise NoMatch(
                 f"After {MOST_ROUNDS} questions the model's edits do not fit. {last}", hint=_BY_HAND
             )
-        if not self.made or not self.draft.is_changed:
+        if not self.draft.is_changed and not self.there:
             raise InvalidInput("The model made no edit.", hint=_BY_HAND)
 
     async def land(self, files: Files, note: str) -> None:
         """Write all edits as one change; onto what others wrote meanwhile, if every edit still has its place."""
+        if not self.draft.is_changed:
+            return
         fresh = await Draft.read(files, self.draft.path)
         if fresh.before != self.draft.before:
             await self._carry_over(fresh)
@@ -114,15 +118,14 @@ class Conversation:
             self.draft.put(pair.new)
             self.made.append(pair)
             return []
-        if already_around(self.draft.body, pair.old, pair.new):
-            why = (
-                "The new text is there already, around the old one. To have it once more, copy more lines."
-            )
-            return [f"Refused:\n{self._marks.pair(pair.old, pair.new)}\n{why}"]
         outcome = await self.draft.replace(None, whole_lines(self.draft.body, pair.old, pair.new), pair.new)
         if isinstance(outcome, Refused):
             why = str(refusal(outcome, old="the old text", new="the new text"))
             return [f"Refused:\n{self._marks.pair(pair.old, pair.new)}\n{why}"]
+        if isinstance(outcome, AlreadyApplied):
+            self.there += 1
+            self.say(f"{self.draft.path}: an edit was already there, at {outcome.where}\n")
+            return []
         self.made.append(pair)
         line = line_at(self.draft.body, outcome.spans[0].start)
         self.say(f"{self.draft.path}: edit {len(self.made)} made at line {line}\n")

@@ -20,14 +20,15 @@ from handtools.core.history import History
 from handtools.core.ports import Files
 from handtools.text.diffing import Same, first_changed_line, unified, without_returns
 from handtools.text.encoding import Source, Unencodable, decode, displayed, is_binary
-from handtools.text.lines import adopt
-from handtools.text.matching import Applied, Code, Refused, render, replace
+from handtools.text.lines import adopt, number
+from handtools.text.matching import AlreadyApplied, Applied, Code, Outcome, Refused, render, replace
 from handtools.text.splicing import Spliced
 
 MAX_BYTES = 50_000_000
 """Files over this size are not edited as text."""
 
 _PLAIN = Source("", "utf-8")
+_MOST_SHOWN = 12
 _FAULTS: dict[Code, type[ToolError]] = {
     "ambiguous": ManyMatches,
     "stale": Stale,
@@ -68,8 +69,21 @@ def _named(text: str, old: str, new: str) -> str:
     return "\n".join(rows)
 
 
-def how(applied: Applied) -> str:
+def nothing_to_do(done: AlreadyApplied) -> str:
+    """What the model reads when its change is there: that it is made, and where."""
+    shown = displayed(number(done.window.lines[:_MOST_SHOWN], done.window.line))
+    once_more = "To have it once more, send more of the lines around it."
+    return f"Nothing to do: the change is already there, at {done.where}.\n{shown}\n{once_more}"
+
+
+def how(outcome: Applied | AlreadyApplied) -> str:
     """A sentence on how the text was found; empty where it stood there letter for letter."""
+    if isinstance(outcome, AlreadyApplied):
+        return f" Nothing to do: the change was already there, at {outcome.where}."
+    return _how_found(outcome)
+
+
+def _how_found(applied: Applied) -> str:
     if applied.tier == "exact" and not applied.notes:
         return ""
     if applied.tier == "text as last read":
@@ -116,9 +130,7 @@ class Draft:
         """A file that is not there yet."""
         return cls(path, None, _PLAIN, body)
 
-    async def replace(
-        self, files: Files | None, old: str, new: str, *, every: bool = False
-    ) -> Applied | Refused:
+    async def replace(self, files: Files | None, old: str, new: str, *, every: bool = False) -> Outcome:
         """Replace text in the only place that can be meant; what the agent last saw helps where the text fails.
 
         Without files nothing was seen but the text as it is.
@@ -244,6 +256,11 @@ class Desk:
         moved = await self.create(target, draft.body, draft.source)
         moved.origin, moved.mode = draft.path, facts.mode if facts else None
         return moved
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there is anything to land."""
+        return bool(self.removed) or any(draft.is_changed for draft in self.drafts.values())
 
     def changes(self, note: str) -> ChangeSet:
         """Everything as one change; removals first, so that a name can be taken over."""

@@ -1,7 +1,7 @@
 """Editing: changes that need no judgement; whole lines put in, text replaced letter for letter."""
 
 from handtools.text import lines
-from handtools.text.matching import Applied, Refused, Span, Window, replace
+from handtools.text.matching import AlreadyApplied, Applied, Refused, Span, Window, replace
 from handtools.text.splicing import Spliced
 
 
@@ -38,7 +38,18 @@ def replace_verbatim(body: str, old: str, new: str) -> Applied | Refused:
             span = Span(at, at + len(needle))
             return Applied(result=Spliced(body, at, span.end, wanted), tier="exact", spans=(span,))
     outcome = replace(body, old, new)
+    if isinstance(outcome, AlreadyApplied):
+        return _there_already(outcome)
     return outcome if isinstance(outcome, Refused) else _nearly(body, outcome)
+
+
+def _there_already(found: AlreadyApplied) -> Refused:
+    return Refused(
+        code="not_found",
+        message=f"old_string did not appear verbatim; new_string is already there, at {found.where}.",
+        hint="Nothing needs to be done if that is what you wanted.",
+        nearest=found.window,
+    )
 
 
 def _nearly(body: str, found: Applied) -> Refused:
@@ -62,10 +73,3 @@ def whole_lines(body: str, old: str, new: str) -> str:
         return old
     text, lone = (lines.adopt(each, "\n") for each in (body, old))
     return f"{old}\n" if f"\n{text}".count(f"\n{lone}\n") == 1 == text.count(lone) else old
-
-
-def already_around(body: str, old: str, new: str) -> bool:
-    """Whether the old text is there only within the new one: an insertion that was made looks so."""
-    body, old, new = (lines.adopt(text, "\n") for text in (body, old, new))
-    times = new.count(old) if old else 0
-    return times > 0 and old != new and body.count(new) * times == body.count(old) > 0

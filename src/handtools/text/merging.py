@@ -27,7 +27,7 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True)
-class _Region:
+class Region:
     """Lines of the origin and what each side made of them."""
 
     base: str
@@ -41,8 +41,8 @@ def merge(base: str, ours: str, theirs: str) -> Merge:
     pieces: list[str] = []
     conflicts: list[Conflict] = []
     line = 1
-    for region in _regions(lines.split(base), lines.split(ours), lines.split(theirs)):
-        piece = _settled(region)
+    for region in regions(lines.split(base), lines.split(ours), lines.split(theirs)):
+        piece = settled(region)
         if piece is None:
             piece = _marked(region, end)
             height = lines.count(piece)
@@ -53,28 +53,28 @@ def merge(base: str, ours: str, theirs: str) -> Merge:
     return Merge("".join(pieces), conflicts)
 
 
-def _settled(region: _Region) -> str | None:
+def settled(region: Region) -> str | None:
     """Give the text both sides agree on, None when they do not."""
     if region.ours in (region.base, region.theirs):
         return region.theirs
     return region.ours if region.theirs == region.base else None
 
 
-def _marked(region: _Region, end: str) -> str:
+def _marked(region: Region, end: str) -> str:
     ours, theirs = (
         side + end if side and side == lines.bare(side) else side for side in (region.ours, region.theirs)
     )
     return f"<<<<<<< ours{end}{ours}======={end}{theirs}>>>>>>> theirs{end}"
 
 
-def _regions(base: list[str], ours: list[str], theirs: list[str]) -> Iterator[_Region]:
+def regions(base: list[str], ours: list[str], theirs: list[str]) -> Iterator[Region]:
     """Cut the three texts into regions, each untouched or changed by one side or both."""
     place = 0
     shift_ours = shift_theirs = 0
     for start, end, grown_ours, grown_theirs in _gathered(opcodes(base, ours), opcodes(base, theirs)):
         same = "".join(base[place:start])
-        yield _Region(same, same, same)
-        yield _Region(
+        yield Region(same, same, same)
+        yield Region(
             "".join(base[start:end]),
             "".join(ours[start + shift_ours : end + shift_ours + grown_ours]),
             "".join(theirs[start + shift_theirs : end + shift_theirs + grown_theirs]),
@@ -83,7 +83,7 @@ def _regions(base: list[str], ours: list[str], theirs: list[str]) -> Iterator[_R
         shift_theirs += grown_theirs
         place = end
     same = "".join(base[place:])
-    yield _Region(same, same, same)
+    yield Region(same, same, same)
 
 
 def _gathered(ours: list[Edit], theirs: list[Edit]) -> Iterator[tuple[int, int, int, int]]:
@@ -100,3 +100,42 @@ def _gathered(ours: list[Edit], theirs: list[Edit]) -> Iterator[tuple[int, int, 
         grown[side] += (edit.end_b - edit.start_b) - (edit.end_a - edit.start_a)
     if end >= 0:
         yield start, end, grown[0], grown[1]
+
+
+def touch(base: list[str], ours: list[str], theirs: list[str]) -> Edit | None:
+    """A change of ours that, among equal lines, could as well lie where another one of theirs does."""
+    made = [(edit, *_zone(base, theirs, edit)) for edit in opcodes(base, theirs)]
+    for edit in opcodes(base, ours):
+        start, end = _zone(base, ours, edit)
+        for other, begin, stop in made:
+            same = edit[:2] == other[:2] and _lines(ours, edit) == _lines(theirs, other)
+            if start <= stop and begin <= end and not same:
+                return edit
+    return None
+
+
+def _lines(rows: list[str], edit: Edit) -> list[str]:
+    return rows[edit.start_b : edit.end_b]
+
+
+def _zone(base: list[str], other: list[str], edit: Edit) -> tuple[int, int]:
+    """All lines of the origin that an insertion or a deletion could be said to lie at."""
+    if edit.start_b == edit.end_b:
+        found = [outside < edit.start_a for outside, _ in slides(base, edit.start_a, edit.end_a)]
+    elif edit.start_a == edit.end_a:
+        found = [outside < edit.start_b for outside, _ in slides(other, edit.start_b, edit.end_b)]
+    else:
+        found = []
+    return edit.start_a - sum(found), edit.end_a + len(found) - sum(found)
+
+
+def slides(rows: list[str], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Pairs of equal lines, the first outside the run and the second inside, that could change roles."""
+    up = 1
+    while start - up >= 0 and rows[start - up] == rows[end - up]:
+        yield start - up, end - up
+        up += 1
+    down = 0
+    while end + down < len(rows) and rows[start + down] == rows[end + down]:
+        yield end + down, start + down
+        down += 1

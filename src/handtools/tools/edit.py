@@ -4,11 +4,11 @@ from pydantic import BaseModel, Field
 
 from handtools.core.changes import ChangeSet
 from handtools.core.context import Context
-from handtools.core.drafts import Draft, how, traced_refusal
+from handtools.core.drafts import Draft, how, nothing_to_do, traced_refusal
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text.diffing import trim_indent
-from handtools.text.matching import Refused, Tier
+from handtools.text.matching import AlreadyApplied, Refused, Tier
 
 
 class EditParams(BaseModel):
@@ -26,7 +26,8 @@ class EditDetails(BaseModel):
 
     path: str
     replaced: int
-    tier: Tier
+    tier: Tier | None
+    """How the text was found; None where there was nothing to replace."""
     notes: list[str]
     diff: str
     first_changed_line: int | None
@@ -42,6 +43,8 @@ async def edit(ctx: Context, params: EditParams) -> Result[EditDetails]:
     outcome = await draft.replace(ctx.files, params.old_string, params.new_string, every=params.replace_all)
     if isinstance(outcome, Refused):
         raise await traced_refusal(ctx.history, params.path, outcome, params.old_string, f"{params.path}: ")
+    if isinstance(outcome, AlreadyApplied):
+        return _already(draft, outcome)
     await ctx.files.apply(ChangeSet.of(draft.change(), note=params.description))
 
     diff = draft.diff()
@@ -56,3 +59,10 @@ async def edit(ctx: Context, params: EditParams) -> Result[EditDetails]:
         new_length=len(params.new_string),
     )
     return Result(f"Replaced {outcome.count} in {draft.path}.{how(outcome)}\n{diff}", details)
+
+
+def _already(draft: Draft, found: AlreadyApplied) -> Result[EditDetails]:
+    details = EditDetails(
+        path=draft.path, replaced=0, tier=None, notes=[], diff="", first_changed_line=None
+    )
+    return Result(f"{draft.path}: {nothing_to_do(found)}", details)

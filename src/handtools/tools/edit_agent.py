@@ -61,7 +61,8 @@ async def edit_agent(ctx: Context, params: EditAgentParams) -> Result[EditAgentD
         diff=trim_indent(diff),
         first_changed_line=talk.draft.first_changed_line,
     )
-    return Result(f"Edits made in {talk.draft.path}: {len(talk.made)}.\n{diff}", details)
+    there = f" Already there, with nothing to do: {talk.there}." if talk.there else ""
+    return Result(f"Edits made in {talk.draft.path}: {len(talk.made)}.{there}\n{diff}", details)
 
 
 async def _outline(ctx: Context, draft: Draft) -> str:

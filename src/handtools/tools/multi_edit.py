@@ -12,7 +12,7 @@ from handtools.core.tool import tool
 from handtools.text import lines
 from handtools.text.diffing import trim_indent
 from handtools.text.editing import insert
-from handtools.text.matching import Refused
+from handtools.text.matching import AlreadyApplied, Refused
 
 MOST_EDITS = 200
 
@@ -70,28 +70,30 @@ async def multi_edit(ctx: Context, params: MultiEditParams) -> Result[MultiEditD
     """Make several edits at once."""
     desk = Desk(ctx.files)
     edited: dict[str, int] = {}
-    notes = []
+    notes, there = [], 0
     for number, single in enumerate(params.edits, 1):
         path = single.path or params.path
         if path is None:
             raise InvalidInput(f"Edit {number} names no file.", hint="Give it a `path`, or the call one.")
         where = f"Nothing was written. Edit {number} of {len(params.edits)} ({path}): "
-        draft, said = await _made(desk, single, path, where)
-        edited[draft.path] = edited.get(draft.path, 0) + 1
+        draft, said, made = await _made(desk, single, path, where)
+        edited[draft.path] = edited.get(draft.path, 0) + made
+        there += not made
         notes += [f"Edit {number}:{said}"] if said else []
-    await ctx.files.apply(desk.changes(params.description))
+    if desk.is_changed or not there:
+        await ctx.files.apply(desk.changes(params.description))
 
     drafts = desk.drafts.values()
     details = MultiEditDetails(files=[_told(draft, edited[draft.path]) for draft in drafts], notes=notes)
-    head = f"Edits made: {len(params.edits)}, in {', '.join(draft.path for draft in drafts)}."
+    head = f"Edits made: {len(params.edits) - there}, in {', '.join(draft.path for draft in drafts)}."
     return Result("\n".join([head, *notes, desk.diff()]), details)
 
 
-async def _made(desk: Desk, single: SingleEdit, path: str, where: str) -> tuple[Draft, str]:
-    """The draft after one edit, and how its text was found."""
+async def _made(desk: Desk, single: SingleEdit, path: str, where: str) -> tuple[Draft, str, bool]:
+    """The draft after one edit, how its text was found, and whether there was anything to do."""
     try:
         if single.insert_line is None and not single.old_string:
-            return await desk.create(path, single.new_string), ""
+            return await desk.create(path, single.new_string), "", True
         draft = await desk.open(path)
     except NotFound as missing:
         hint = "To create it, make an edit with an empty old_string its first."
@@ -100,13 +102,13 @@ async def _made(desk: Desk, single: SingleEdit, path: str, where: str) -> tuple[
         raise type(failure)(where + failure.message, hint=failure.hint) from None
     if single.insert_line is not None:
         _insert(draft, single, where)
-        return draft, ""
+        return draft, "", True
     outcome = await draft.replace(
         desk.files, single.old_string, single.new_string, every=single.replace_all
     )
     if isinstance(outcome, Refused):
         raise refusal(outcome, where)
-    return draft, how(outcome)
+    return draft, how(outcome), not isinstance(outcome, AlreadyApplied)
 
 
 def _insert(draft: Draft, single: SingleEdit, where: str) -> None:

@@ -58,17 +58,26 @@ async def patch(ctx: Context, params: PatchParams) -> Result[PatchDetails]:
     desk = Desk(ctx.files)
     files: list[PatchedFile] = []
     notes: list[str] = []
+    there = False
     for file in _read(params):
         try:
-            draft, said = await _done(desk, file)
+            draft, said, had = await _done(desk, file)
         except ToolError as failure:
             raise type(failure)(f"Nothing was written. {failure.message}", hint=failure.hint) from None
         files.append(_told(draft, file))
         notes += [f"{file.path}: {note}." for note in said]
-    await ctx.files.apply(desk.changes(params.description))
+        there = there or had
+    if not desk.is_changed and not there:
+        hint = (
+            "Mark what is to change with `-` and `+`; a hunk that only keeps lines says where the next is."
+        )
+        raise InvalidInput("The patch changes nothing.", hint=hint)
+    if desk.is_changed:
+        await ctx.files.apply(desk.changes(params.description))
 
     rows = [f"{_SIGNS[file.action]} {file.path} (+{file.added} -{file.removed})" for file in files]
-    text = "\n".join([f"Files patched: {len(files)}.", *rows, *notes])
+    head = f"Files patched: {len(files)}." if desk.is_changed else "Nothing to do: it is all there already."
+    text = "\n".join([head, *rows, *notes])
     return Result(text, PatchDetails(files=files, notes=notes, diff=trim_indent(desk.diff())))
 
 
@@ -89,8 +98,13 @@ def _read(params: PatchParams) -> list[FilePatch]:
     return [invert(file) for file in reversed(files)]
 
 
-async def _done(desk: Desk, file: FilePatch) -> tuple[Draft, tuple[str, ...]]:
-    """Do to the drafts what the patch says of one file; what was not letter for letter comes back."""
+async def _done(desk: Desk, file: FilePatch) -> tuple[Draft, tuple[str, ...], bool]:
+    """Do to the drafts what the patch says of one file.
+
+    What was not letter for letter comes back, and whether any of it was there already.
+    """
+    if file.action == "add" and (draft := await _added_before(desk, file)) is not None:
+        return draft, ("has nothing to do: the file is already there",), True
     if file.action == "add":
         draft = await desk.create(file.path, "")
     elif file.action == "delete":
@@ -108,7 +122,16 @@ async def _done(desk: Desk, file: FilePatch) -> tuple[Draft, tuple[str, ...]]:
     draft.put("" if file.action == "delete" else patched.text)
     if file.executable is not None:
         draft.mode = await _mode(desk, draft, executable=file.executable)
-    return draft, patched.notes
+    return draft, patched.notes, patched.there > 0
+
+
+async def _added_before(desk: Desk, file: FilePatch) -> Draft | None:
+    """The file that the patch adds, where it is there as the patch has it."""
+    added = apply("", file.hunks)
+    if isinstance(added, Misfit) or await desk.files.facts(file.path) is None:
+        return None
+    draft = await Draft.read(desk.files, file.path, text_only=False)
+    return await desk.open(file.path) if draft.body == added.text != "" else None
 
 
 async def _mode(desk: Desk, draft: Draft, *, executable: bool) -> int | None:

@@ -96,6 +96,24 @@ async def test_a_numbered_hunk_may_be_off_by_three_lines(drift):
         assert f"line {drift + 1}" in result.text
 
 
+@pytest.mark.claim("patch.drift")
+async def test_hunks_that_each_fit_one_place_come_in_any_order():
+    text = "*** Begin Patch\n*** Update File: a.py\n@@\n-    return one\n+    return 1\n@@\n-def f():\n+def g():\n*** End Patch"
+    result, files = await patch(FILES, text)
+    assert result.ok, result.text
+    assert files["a.py"] == b"def g():\n    one = 1\n    return 1\n"
+
+
+async def test_a_patch_sent_again_has_nothing_to_do():
+    text = '*** Begin Patch\n*** Update File: a.py\n@@\n def f():\n+    """One, always."""\n*** Add File: b.txt\n+new here\n*** End Patch'
+    first, once = await patch(FILES, text)
+    assert first.ok, first.text
+    again, twice = await patch(once, text)
+    assert again.ok, again.text
+    assert twice == once
+    assert "Nothing to do" in again.text
+
+
 @pytest.mark.claim("patch.adds")
 async def test_a_hunk_that_only_adds_goes_after_its_line_or_is_refused():
     text = "*** Begin Patch\n*** Update File: a.py\n@@ def f():\n+    zero = 0\n*** End Patch"

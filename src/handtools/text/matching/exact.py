@@ -4,10 +4,10 @@ import re
 import unicodedata
 
 from handtools.text import lines
-from handtools.text.matching import refusing
+from handtools.text.matching import already, refusing
 from handtools.text.matching.folding import OPENERS, Loss, indent
 from handtools.text.matching.hinting import narrowed
-from handtools.text.matching.outcomes import Applied, Hint, Refused, Span
+from handtools.text.matching.outcomes import Applied, Hint, Outcome, Refused, Span
 from handtools.text.matching.pages import Page, offsets
 from handtools.text.matching.replaying import replay
 from handtools.text.matching.tiers import Match
@@ -27,7 +27,7 @@ _SKIN_COLOURS = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 _FIRST_UNSPACED, _LATIN_AGAIN, _SIGNS = "\u0e00", "\u1e00", "\u2000"
 
 
-def replace_exact(page: Page, old: str, new: str, hint: Hint | None) -> Applied | Refused | None:
+def replace_exact(page: Page, old: str, new: str, hint: Hint | None) -> Outcome | None:
     """Replace the only occurrence; None when there is none at all."""
     body = page.text
     end = uniform_ending(body)
@@ -47,11 +47,23 @@ def replace_exact(page: Page, old: str, new: str, hint: Hint | None) -> Applied 
         return refusing.elsewhere(page, [lines.line_at(text, at) for at in found], hint)
     if len(left) > 1:
         return refusing.ambiguous(page, [lines.line_at(text, found[i]) for i in left], needle)
-    at = found[left[0]]
-    if refusal := _cut_word(page, text, at, needle, wanted) or _lost_depth(page, text, at, needle, wanted):
+    return _replace_at(page, text, found[left[0]], needle, wanted)
+
+
+def _replace_at(page: Page, text: str, at: int, needle: str, wanted: str) -> Outcome | None:
+    """Replace this occurrence as it was sent, unless that breaks what was meant; None where whole lines are."""
+    body = page.text
+    if refusal := _cut_word(page, text, at, needle, wanted):
         return refusal
-    if _runs_on(text, at + len(needle), needle, wanted):
+    if (done := already.around_text(page, text, at, needle, wanted)) is not None:
+        return done
+    if refusal := _lost_depth(page, text, at, needle, wanted):
+        return refusal
+    if _runs_on(text, at + len(needle), needle, wanted) or _joins_lines(text, at, needle, wanted):
         return refusing.cut_line(page, lines.line_at(text, at), needle)
+    if _is_cut_deletion(text, at, needle, wanted):
+        start = lines.start_of(text, at)
+        at, needle = start, text[start : at + len(needle)]
     if _frayed(text, at, needle, wanted):
         return None
     if text is body:
@@ -144,11 +156,25 @@ def _lost_depth(page: Page, text: str, at: int, old: str, new: str) -> Refused |
     added = [indent(line) for line in lines.split(new)[1:] if line.strip()]
     if not lost or lost.strip(" \t") or not added or len(lines.split(old)) > 1:
         return None
-    shallowest, depth = min(map(len, added)), len(lost) + len(indent(old))
+    if indent(old):
+        # The line was seen, less deep than it is: so were the lines to be added.
+        return None
+    shallowest, depth = min(map(len, added)), len(lost)
     opens = old.rstrip().endswith(OPENERS)
-    if not indent(old) and (shallowest > depth or (shallowest == depth and not opens)):
+    if shallowest > depth or (shallowest == depth and not opens):
         return None
     return refusing.lost_depth(page, lines.line_at(text, at), old)
+
+
+def _is_cut_deletion(text: str, at: int, old: str, new: str) -> bool:
+    """Whether whole lines go but for blanks before the first, which would move to the line below."""
+    return not new and old.endswith(("\n", "\r")) and not text[lines.start_of(text, at) : at].strip(" \t")
+
+
+def _joins_lines(text: str, at: int, old: str, new: str) -> bool:
+    """Whether only the end of a line goes, its line end included: then the next line would follow what stays."""
+    kept = text[lines.start_of(text, at) : at].strip(" \t")
+    return not new and bool(kept) and bool(old.strip()) and old.endswith(("\n", "\r"))
 
 
 def _frayed(text: str, at: int, old: str, new: str) -> bool:
@@ -168,6 +194,8 @@ def _frayed_at_start(text: str, at: int, mine: list[str], theirs: list[str]) -> 
     lost = text[start:at]
     if not lost or lost.strip(" \t"):
         return False
+    if len(mine) < 2 and indent(mine[0]) and len(theirs) > 1:
+        return True
     first = theirs[0] if theirs else ""
     if not first.strip() or indent(first) != indent(mine[0]):
         return True

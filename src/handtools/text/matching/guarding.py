@@ -2,6 +2,7 @@
 
 import re
 
+from handtools.text.diffing import opcodes
 from handtools.text.matching.outcomes import Refused
 
 LARGEST_CHARS = 64 * 1024 * 1024
@@ -19,14 +20,15 @@ _ELISION = re.compile(
     rf"{_OPENING}?\s*[(\[]?{_DOTS}[)\]]?\s*{_CLOSING}?"
     rf"|{_OPENING}\s*[(\[]?{_DOTS}[\w ,'’()-]{{0,80}}{_DOTS}?[)\]]?\s*{_CLOSING}?"
 )
-_OMISSION = re.compile(
+_PLACEHOLDER = (
     rf"{_OPENING}\s*[(\[]?\s*{_DOTS}{_ANY}{_SAYS}{_ANY}"
     rf"|{_OPENING}\s*{_ANY}{_SAYS}{_ANY}{_DOTS}.{{0,10}}"
-    rf"|{_OPENING}\s*[(\[]?\s*[\w ]{{0,60}}{_SAME}[)\]]?\.?\s*{_CLOSING}?"
-    rf"|{_DOTS}{_ANY}{_SAYS}{_ANY}",
-    re.IGNORECASE,
+    rf"|{_DOTS}{_ANY}{_SAYS}{_ANY}"
 )
+_NOTE = re.compile(rf"{_OPENING}\s*[(\[]?\s*[\w ]{{0,60}}{_SAME}[)\]]?\.?\s*{_CLOSING}?", re.IGNORECASE)
+_OMISSION = re.compile(rf"{_PLACEHOLDER}|{_NOTE.pattern}", re.IGNORECASE)
 _LONGEST_NOTE = 200
+_WORDS_OF_A_LABEL = 4
 
 
 def check(old: str, new: str) -> Refused | None:
@@ -47,11 +49,24 @@ def check(old: str, new: str) -> Refused | None:
 def omission(old: str, new: str) -> str | None:
     """A line of `new` that stands for code left out and that `old` does not have."""
     known = {line.strip() for line in old.split("\n")}
-    for line in new.split("\n"):
+    for number, line in enumerate(new.split("\n")):
         text = line.strip()
-        if text and text not in known and len(text) <= _LONGEST_NOTE and _OMISSION.fullmatch(text):
+        if not text or text in known or len(text) > _LONGEST_NOTE or not _OMISSION.fullmatch(text):
+            continue
+        if not _is_sentence(text) or _replaces_lines(old, new, number):
             return text
     return None
+
+
+def _is_sentence(text: str) -> bool:
+    """Whether it may be a comment on the code as well: no dots, and words enough to say of what it speaks."""
+    return _NOTE.fullmatch(text) is not None and len(text.split()) > _WORDS_OF_A_LABEL
+
+
+def _replaces_lines(old: str, new: str, number: int) -> bool:
+    """Whether lines of `old` are gone where that line of `new` is."""
+    edits = opcodes(old.split("\n"), new.split("\n"))
+    return any(edit.start_b <= number < edit.end_b and edit.start_a < edit.end_a for edit in edits)
 
 
 def is_elision(line: str) -> bool:

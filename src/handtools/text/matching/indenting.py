@@ -27,6 +27,7 @@ class Indents:
         # What stands at the margin like a first line that lost its indentation may have lost it too.
         self._loses_margin = bool(pairs) and pairs[0][0] == "" != pairs[0][1] and "" not in self._known
         self._step = step(argument_lines)
+        self._shown_step = min(steps(argument_lines), key=len, default=None)
         self._steps = steps(file_lines)
         self._unit = _commonest(self._steps, file_lines)
 
@@ -71,7 +72,9 @@ class Indents:
         if not mine or not theirs:
             # No width to compare: the model's own steps count, if they are of the file's kind.
             return moved if self._unit is None or not set(wanted) - set(mine) - set(self._unit) else None
-        return None if self._could_be_wider(mine, theirs, wanted, moved) else moved
+        # Both texts are seen to nest by the same width: then only the start differs.
+        same_width = self._shown_step is not None and self._shown_step == self._unit
+        return moved if same_width or not self._could_be_wider(mine, theirs, wanted, moved) else None
 
     def _could_be_wider(self, mine: str, theirs: str, wanted: str, moved: str) -> bool:
         """Whether the model may have counted in steps of another width, which would mean another depth."""

@@ -16,13 +16,14 @@ Tier: TypeAlias = Literal[
     "spelling",
     "omitted lines",
     "text as last read",
+    "misremembered context",
+    "an earlier version of the change",
 ]
 
 Code: TypeAlias = Literal[
     "not_found",
     "ambiguous",
     "stale",
-    "already_applied",
     "no_change",
     "empty",
     "omission",
@@ -71,6 +72,23 @@ class Applied:
         return len(self.spans)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlreadyApplied:
+    """The file has the change: there is nothing to do, and no text is any other."""
+
+    text: str
+    """The body, as it was and as it stays."""
+    window: "Window"
+    """The lines that hold the change."""
+    code: Literal["already_applied"] = "already_applied"
+
+    @property
+    def where(self) -> str:
+        """The lines, as a sentence names them."""
+        first, last = self.window.line, self.window.end_line
+        return f"line {first}" if first == last else f"lines {first}-{last}"
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """One candidate: its first line, and an `old_string` that means this one alone (or None)."""
@@ -104,6 +122,9 @@ class Refused:
     differences: tuple[str, ...] = ()
     places: tuple[Place, ...] = ()
     suggestion: str | None = None
+
+
+Outcome: TypeAlias = Applied | AlreadyApplied | Refused
 
 
 class Unclear(Exception):

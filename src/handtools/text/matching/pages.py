@@ -12,6 +12,8 @@ class Page:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.nearest: dict[str, Window | None] = {}
+        """What came nearest to a text that was looked for: each is looked for more than once."""
 
     @cached_property
     def view(self) -> str:

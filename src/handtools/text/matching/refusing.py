@@ -1,28 +1,19 @@
 """Refusing: what is so, where, and the `old_string` to send instead."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from itertools import pairwise
-
-from rapidfuzz import fuzz, process
 
 from handtools.text import lines
 from handtools.text.diffing import opcodes
 from handtools.text.matching import cleaning
 from handtools.text.matching.folding import indent, is_blank, squashed
 from handtools.text.matching.indenting import NEAR_LINES, TAB, step
-from handtools.text.matching.outcomes import Code, Hint, Place, Refused, Unclear, Window
+from handtools.text.matching.nearest import nearest
+from handtools.text.matching.outcomes import AlreadyApplied, Code, Hint, Place, Refused, Unclear, Window
 from handtools.text.matching.pages import Page
 
 _MOST_SHOWN = 5
 _MOST_AROUND = 8
-_ALIKE = 55
-_MISSPELT = 85
-_MOST_MISSPELT = 4
-_LEAST_WEIGHT = 4
-_MOST_COMPARED_STARTS = 8
-_MOST_VOTERS = 400
-_LONGEST_COMPARED = 4000
-_MOST_COMPARED = 20_000
 _FEWEST_LETTERS_PRESENT = 16
 # Other widths are of lines that hang below what they go on with.
 _LEVELS = (1, 2, 3, 4, 8)
@@ -30,20 +21,19 @@ _LEVELS = (1, 2, 3, 4, 8)
 
 def not_found(page: Page, olds: list[str], new: str) -> Refused:
     """Nothing in the file says this, however the old text is read; show what comes nearest."""
-    old = _best_known(page, olds)
+    old = best_known(page, olds)
     window = nearest(page, old)
     present = _present(page, old, new)
     if window is None:
-        return present or Refused(
+        return Refused(
             code="not_found",
-            message="old_string does not occur in the file, nor does anything like it.",
+            message=f"old_string does not occur in the file, nor does anything like it.{present}",
             hint="Read the file again; is it the right one?",
         )
-    if present is not None and not _goes_on(window, present.nearest):
-        return present
     return Refused(
         code="not_found",
-        message=f"old_string does not occur in the file. Nearest: lines {window.line}-{window.end_line}.",
+        message=f"old_string does not occur in the file.{present} Nearest: "
+        f"lines {window.line}-{window.end_line}.",
         hint="If those lines are meant, send old_string as above.",
         nearest=window,
         differences=differences(old, window),
@@ -51,7 +41,16 @@ def not_found(page: Page, olds: list[str], new: str) -> Refused:
     )
 
 
-def _best_known(page: Page, olds: list[str]) -> str:
+def _present(page: Page, old: str, new: str) -> str:
+    """A sentence on where the new text is, though it may be there for another reason."""
+    wanted = lines.adopt(new, "\n").strip("\n")
+    if sum(map(str.isalnum, wanted)) < _FEWEST_LETTERS_PRESENT or wanted in lines.adopt(old, "\n"):
+        return ""
+    at = page.view.find(wanted)
+    return f" new_string is there, at line {lines.line_at(page.view, at)}." if at >= 0 else ""
+
+
+def best_known(page: Page, olds: list[str]) -> str:
     """The reading of which the file has most, and of which it lacks least."""
     known = set(page.squash.split("\n"))
     readings = dict.fromkeys([*olds, cleaning.undressed(olds[0])])
@@ -183,8 +182,10 @@ def stale(page: Page, first: int, last: int) -> Refused:
     )
 
 
-def render(refusal: Refused) -> str:
+def render(refusal: Refused | AlreadyApplied) -> str:
     """The refusal as the model reads it; what it can send stands between fences."""
+    if isinstance(refusal, AlreadyApplied):
+        return f"The change is already there, at {refusal.where}."
     parts = [refusal.message]
     if refusal.nearest and refusal.suggestion is None:
         parts.append(lines.number(refusal.nearest.lines, refusal.nearest.line))
@@ -201,92 +202,6 @@ def render(refusal: Refused) -> str:
 def _title(page: Page, line: int) -> str:
     """What stands on the line."""
     return page.bare[line - 1].strip() if line <= len(page.bare) else ""
-
-
-def nearest(page: Page, old: str) -> Window | None:
-    """The lines of the file that share most with the old text."""
-    keys = [squashed(line) for line in old.split("\n") if not is_blank(line)]
-    if not keys or not page.filled:
-        return None
-    rows = page.squash[1:-1].split("\n")
-    start = _by_votes(keys, rows)
-    if start is None:
-        start = _by_likeness(keys, rows)
-    if start is None:
-        return None
-    first, last = _fitted(keys, rows, start)
-    return page.window(page.filled[first], page.filled[last - 1] + 1)
-
-
-def _by_votes(keys: list[str], rows: list[str]) -> int | None:
-    """Each line found in the file votes for the start it implies, rare and long ones more."""
-    places: dict[str, list[int]] = defaultdict(list)
-    twins = _twins(keys, rows)
-    wanted = {*keys, *twins.values()}
-    for index, row in enumerate(rows):
-        if row in wanted:
-            places[row].append(index)
-    votes: dict[int, float] = defaultdict(float)
-    for offset, key in enumerate(keys[:_MOST_VOTERS]):
-        found = places.get(twins.get(key, key), ())
-        for index in found[:50]:
-            votes[index - offset] += min(len(key), 80) / len(found)
-    ranked = sorted(votes, key=lambda start: (-votes[start], start))[:_MOST_COMPARED_STARTS]
-    best = [start for start in ranked if votes[start] >= _LEAST_WEIGHT]
-    return max(best, key=lambda start: _likeness(keys, rows, start), default=None)
-
-
-def _twins(keys: list[str], rows: list[str]) -> dict[str, str]:
-    """For the longest lines that the file does not have, the one each may be a misspelling of."""
-    known = dict.fromkeys(row[:_LONGEST_COMPARED] for row in rows[:_MOST_COMPARED])
-    unknown = sorted({key for key in keys if key not in known}, key=lambda key: (-len(key), key))
-    twins: dict[str, str] = {}
-    choices = list(known)
-    for key in unknown[:_MOST_MISSPELT]:
-        best = process.extractOne(
-            key[:_LONGEST_COMPARED], choices, scorer=fuzz.ratio, score_cutoff=_MISSPELT
-        )
-        if best is not None:
-            twins[key] = best[0]
-    return twins
-
-
-def _likeness(keys: list[str], rows: list[str], start: int) -> float:
-    there = rows[max(0, start) : max(0, start) + len(keys)]
-    return fuzz.ratio("\n".join(keys)[:_LONGEST_COMPARED], "\n".join(there)[:_LONGEST_COMPARED])
-
-
-def _by_likeness(keys: list[str], rows: list[str]) -> int | None:
-    offset, key = max(enumerate(keys), key=lambda item: len(item[1]))
-    heads = [row[:_LONGEST_COMPARED] for row in rows[:_MOST_COMPARED]]
-    best = process.extractOne(key[:_LONGEST_COMPARED], heads, scorer=fuzz.ratio, score_cutoff=_ALIKE)
-    return None if best is None else best[2] - offset
-
-
-def _fitted(keys: list[str], rows: list[str], start: int) -> tuple[int, int]:
-    """Grow or shrink the window so that it begins and ends where the old text does."""
-    there = rows[max(start, 0) : max(start, 0) + len(keys)]
-    low = max(0, start - 4)
-    near = rows[low : max(start, 0) + len(keys) + 4]
-    if start >= 0 and len(there) == len(keys):
-        # A line that is not where it should be, and nowhere near, says nothing about the window.
-        known = set(near)
-        if (there[0], there[-1]) == (keys[0], keys[-1]) or all(
-            key == row or key not in known for key, row in zip(keys, there, strict=True)
-        ):
-            return start, start + len(keys)
-    at = shift = 0
-    pairs: list[tuple[int, int]] = []
-    for edit in [*opcodes(keys, near), None]:
-        stop = edit.start_a if edit else len(keys)
-        pairs += [(index, index + shift) for index in range(at, stop)]
-        if edit:
-            at, shift = edit.end_a, edit.end_b - edit.end_a
-    if not pairs:
-        first = max(start, 0)
-        return first, max(first + 1, min(start + len(keys), len(rows)))
-    (head, first), (tail, last) = pairs[0], pairs[-1]
-    return max(0, low + first - head), min(len(rows), low + last + len(keys) - tail)
 
 
 def differences(old: str, window: Window) -> tuple[str, ...]:
@@ -312,31 +227,6 @@ def visible(line: str) -> str:
     signs = str.maketrans({"\t": "→", " ": "·"})
     odd = "".join(c if c.isprintable() or c == "\t" else f"\\u{ord(c):04x}" for c in body)
     return head.translate(signs) + odd.replace("\t", "→") + tail.translate(signs)
-
-
-def _present(page: Page, old: str, new: str) -> Refused | None:
-    """Say so when the new text is already there."""
-    wanted = lines.adopt(new, "\n").strip("\n")
-    if sum(map(str.isalnum, wanted)) < _FEWEST_LETTERS_PRESENT or wanted in lines.adopt(old, "\n"):
-        return None
-    at = page.view.find(wanted)
-    if at < 0:
-        return None
-    line = lines.line_at(page.view, at)
-    return Refused(
-        code="already_applied",
-        message=f"old_string does not occur in the file; new_string is already there, at line {line}.",
-        hint="Nothing needs to be done if that is what you wanted.",
-        nearest=page.window(line - 1, line - 1 + lines.count(wanted)),
-    )
-
-
-def _goes_on(window: Window, there: Window | None) -> bool:
-    """Whether the new text is only what an edit would leave of these lines: then the rest has yet to go."""
-    if there is None:
-        return False
-    inside = window.line <= there.line and there.end_line <= window.end_line
-    return inside and len(there.lines) < len(window.lines)
 
 
 def _whole_lines(page: Page, line: int, old: str, code: Code, why: str) -> Refused:

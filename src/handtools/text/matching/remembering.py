@@ -2,17 +2,17 @@
 
 from handtools.text import lines, merging
 from handtools.text.comparing import common_ends
-from handtools.text.diffing import Edit, opcodes
 from handtools.text.matching import refusing
-from handtools.text.matching.outcomes import Applied, Refused, Span
+from handtools.text.matching.outcomes import AlreadyApplied, Applied, Refused, Span
 from handtools.text.matching.pages import Page, offsets
-from handtools.text.matching.scripting import slides
 from handtools.text.splicing import Spliced
 
 
-def checked(page: Page, old: str, outcome: Applied | Refused, seen: str) -> Applied | Refused:
+def checked(
+    page: Page, old: str, outcome: Applied | AlreadyApplied | Refused, seen: str
+) -> Applied | AlreadyApplied | Refused:
     """What fits one place now is refused if it fitted more when it was read: another may have been meant."""
-    if isinstance(outcome, Refused):
+    if not isinstance(outcome, Applied):
         return outcome
     if len(offsets(lines.adopt(seen, "\n"), lines.adopt(old, "\n"), most=2)) < 2:
         return outcome
@@ -20,7 +20,7 @@ def checked(page: Page, old: str, outcome: Applied | Refused, seen: str) -> Appl
     return refusing.stale(page, first, first + lines.count(old))
 
 
-def merged(page: Page, seen: str, edited: Applied) -> Applied | Refused:
+def merged(page: Page, seen: str, edited: Applied) -> Applied | AlreadyApplied | Refused:
     """Merge what the agent changed with what others did, unless both may have touched the same lines."""
     merge = merging.merge(seen, page.text, edited.text)
     if merge.conflicts:
@@ -28,8 +28,10 @@ def merged(page: Page, seen: str, edited: Applied) -> Applied | Refused:
         height = max(1, lines.count(first.ours))
         return refusing.stale(page, first.line - 1, first.line - 1 + height)
     if merge.text == page.text:
-        return Refused(code="already_applied", message="The file already has this change.")
-    if (touched := _touched(seen, page.text, edited.text)) is not None:
+        line = lines.line_at(edited.text, edited.spans[0].start)
+        return AlreadyApplied(text=page.text, window=page.window(line - 1, line))
+    sides = map(lines.split, (seen, page.text, edited.text))
+    if (touched := merging.touch(*sides)) is not None:
         return refusing.stale(page, touched.start_b, max(touched.end_b, touched.start_b + 1))
     span = _changed(page.text, merge.text)
     written = merge.text[span.start : len(merge.text) - len(page.text) + span.end]
@@ -39,28 +41,6 @@ def merged(page: Page, seen: str, edited: Applied) -> Applied | Refused:
         spans=(span,),
         notes=edited.notes,
     )
-
-
-def _touched(seen: str, now: str, edited: str) -> Edit | None:
-    """A change of others that, among equal lines, could as well lie where the agent's change does."""
-    base, ours, theirs = map(lines.split, (seen, now, edited))
-    zones = [_zone(base, theirs, edit) for edit in opcodes(base, theirs)]
-    for edit in opcodes(base, ours):
-        start, end = _zone(base, ours, edit)
-        if any(start <= stop and begin <= end for begin, stop in zones):
-            return edit
-    return None
-
-
-def _zone(base: list[str], other: list[str], edit: Edit) -> tuple[int, int]:
-    """All lines of the origin that an insertion or a deletion could be said to lie at."""
-    if edit.start_b == edit.end_b:
-        found = [outside < edit.start_a for outside, _ in slides(base, edit.start_a, edit.end_a)]
-    elif edit.start_a == edit.end_a:
-        found = [outside < edit.start_b for outside, _ in slides(other, edit.start_b, edit.end_b)]
-    else:
-        found = []
-    return edit.start_a - sum(found), edit.end_a + len(found) - sum(found)
 
 
 def _changed(before: str, after: str) -> Span:

@@ -1,21 +1,30 @@
 """Replacing: one edit of one text, decided rule by rule; the first rule that finds anything decides."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace as replaced
 
 from handtools.text import lines
-from handtools.text.matching import cleaning, eliding, guarding, refusing, remembering, typos
+from handtools.text.matching import (
+    already,
+    cleaning,
+    eliding,
+    guarding,
+    refusing,
+    remembering,
+    three_way,
+    typos,
+)
 from handtools.text.matching.cleaning import Reading
 from handtools.text.matching.exact import replace_every, replace_exact
 from handtools.text.matching.hinting import narrowed
-from handtools.text.matching.outcomes import Applied, Hint, Refused, Span, Unclear
+from handtools.text.matching.outcomes import Applied, Hint, Outcome, Refused, Span, Unclear
 from handtools.text.matching.pages import Page
 from handtools.text.matching.replaying import replay
 from handtools.text.matching.tiers import Match, candidates, closest, tells_enough
 from handtools.text.splicing import Spliced
 
-Outcome = Applied | Refused
 _MOST_ENDS = 5
+Rule = Callable[[Page, Reading, Hint | None], Outcome | None]
 
 
 def replace(
@@ -29,7 +38,7 @@ def replace(
         return refusal
     page = Page(body)
     outcome = _every(page, old, new) if every else _decide(page, old, new, hint, seen)
-    if isinstance(outcome, Refused):
+    if not isinstance(outcome, Applied):
         return outcome
     if outcome.result.is_same:
         return Refused(code="no_change", message="The edit would leave the file as it is.")
@@ -38,8 +47,14 @@ def replace(
     return outcome
 
 
+def missing(body: str, old: str) -> Refused:
+    """What is said of a text that the body has not: what comes nearest to it."""
+    return refusing.not_found(Page(body), [old], "")
+
+
 def _every(page: Page, old: str, new: str) -> Outcome:
-    return replace_every(page, old, new) or refusing.not_found(page, [old], new)
+    done = replace_every(page, old, new) or already.instead(page, old, new)
+    return done or refusing.not_found(page, [old], new)
 
 
 def _decide(page: Page, old: str, new: str, hint: Hint | None, seen: str | None) -> Outcome:
@@ -50,16 +65,25 @@ def _decide(page: Page, old: str, new: str, hint: Hint | None, seen: str | None)
         return outcome
     old, new = lines.adopt(old, "\n"), lines.adopt(new, "\n")
     readings = list(cleaning.readings(page.view, old, new))
-    for reading in readings:
-        if (outcome := _read(page, reading, hint)) is not None:
-            return outcome
-    for reading in readings:
-        if (outcome := _elided(page, reading)) is not None:
-            return outcome
-    for reading in readings:
-        if (outcome := _respelt(page, reading, hint)) is not None:
-            return outcome
-    return refusing.not_found(page, [reading.old for reading in readings], readings[-1].new)
+    return (
+        _first(page, readings, hint, (_read, _elided))
+        or _made_before(page, readings)
+        or _first(page, readings, hint, (_respelt, _near))
+        or refusing.not_found(page, [reading.old for reading in readings], readings[-1].new)
+    )
+
+
+def _first(
+    page: Page, readings: list[Reading], hint: Hint | None, rules: tuple[Rule, ...]
+) -> Outcome | None:
+    """What the first rule says that says anything of any reading."""
+    found = (rule(page, reading, hint) for rule in rules for reading in readings)
+    return next((outcome for outcome in found if outcome is not None), None)
+
+
+def _made_before(page: Page, readings: list[Reading]) -> Outcome | None:
+    old = refusing.best_known(page, [reading.old for reading in readings])
+    return already.instead(page, old, readings[-1].new)
 
 
 def _remembered(page: Page, old: str, new: str, seen: str) -> Outcome | None:
@@ -75,10 +99,9 @@ def _read(page: Page, reading: Reading, hint: Hint | None) -> Outcome | None:
     if reading.notes and reading.line is None:
         if refusal := guarding.check(reading.old, reading.new):
             return refusal
-        if isinstance(outcome := replace_exact(page, reading.old, reading.new, hint), Applied):
-            return replaced(outcome, notes=reading.notes)
+        outcome = replace_exact(page, reading.old, reading.new, hint)
         if outcome is not None:
-            return outcome
+            return replaced(outcome, notes=reading.notes) if isinstance(outcome, Applied) else outcome
     old, new = argument_lines(reading.old, reading.new)
     found = _allowed(page, candidates(page, old), hint)
     if reading.line is not None:
@@ -90,6 +113,11 @@ def _read(page: Page, reading: Reading, hint: Hint | None) -> Outcome | None:
         return refusing.ambiguous(page, [match.first + 1 for match in best], "\n".join(old).strip("\n"))
     if not tells_enough(old, best[0]):
         return None
+    if (done := already.around_lines(page, best[0], old, new)) is not None:
+        return done
+    wider = already.widened(page, best[0].first, best[0].last, old, new)
+    if wider is not None and len(again := closest(candidates(page, wider.old))) == 1:
+        return _replayed(page, [(again[0], wider.old, wider.new)], reading)
     return _replayed(page, [(best[0], old, new)], reading)
 
 
@@ -127,7 +155,7 @@ def _replayed(page: Page, parts: Iterable[tuple[Match, list[str], list[str]]], r
     return Applied(result=result, tier=tier, spans=tuple(spans), notes=reading.notes)
 
 
-def _elided(page: Page, reading: Reading) -> Outcome | None:
+def _elided(page: Page, reading: Reading, _: Hint | None) -> Outcome | None:
     """Lines left out: what is edited must be unique, the rest must stand on its right side."""
     if not eliding.is_elided(reading.old):
         return None
@@ -148,9 +176,7 @@ def _elided(page: Page, reading: Reading) -> Outcome | None:
                 return None
             laid.append((places[0], old, new))
     outcome = _replayed(page, laid, reading)
-    if isinstance(outcome, Refused):
-        return outcome
-    return replaced(outcome, tier="omitted lines")
+    return replaced(outcome, tier="omitted lines") if isinstance(outcome, Applied) else outcome
 
 
 def _spans(found: list[list[Match]]) -> list[tuple[int, int]]:
@@ -175,6 +201,12 @@ def _respelt(page: Page, reading: Reading, hint: Hint | None) -> Outcome | None:
     if len(outcomes) != 1:
         return None
     only = outcomes[0]
-    if isinstance(only, Refused):
-        return only
-    return replaced(only, tier="spelling")
+    return replaced(only, tier="spelling") if isinstance(only, Applied) else only
+
+
+def _near(page: Page, reading: Reading, hint: Hint | None) -> Outcome | None:
+    """Almost there, in one place only: merged with what the file has."""
+    if hint is not None:
+        return None
+    near = three_way.replace_near(page, *argument_lines(reading.old, reading.new))
+    return replaced(near, notes=reading.notes + near.notes) if isinstance(near, Applied) else near

@@ -7,9 +7,10 @@ from handtools.text.matching.folding import Loss, indent, is_blank
 from handtools.text.matching.indenting import NEAR_LINES, Indents
 from handtools.text.matching.outcomes import Unclear
 from handtools.text.matching.pages import Page
-from handtools.text.matching.scripting import Op, script, slides
+from handtools.text.matching.scripting import Op, script
 from handtools.text.matching.tiers import Match
 from handtools.text.matching.weaving import weave
+from handtools.text.merging import slides
 
 
 def replay(page: Page, match: Match, old: list[str], new: list[str]) -> str:

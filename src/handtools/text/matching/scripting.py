@@ -36,18 +36,6 @@ def script(old: list[str], new: list[str]) -> list[Op]:
     return steps + [Op("keep", index, index + shift) for index in range(at, len(old))]
 
 
-def slides(rows: list[str], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Pairs of equal lines, the first outside the run and the second inside, that could change roles."""
-    up = 1
-    while start - up >= 0 and rows[start - up] == rows[end - up]:
-        yield start - up, end - up
-        up += 1
-    down = 0
-    while end + down < len(rows) and rows[start + down] == rows[end + down]:
-        yield end + down, start + down
-        down += 1
-
-
 def _block(old: list[str], new: list[str], edit: Edit, common: set[str]) -> Iterator[Op]:
     i, j = edit.start_a, edit.start_b
     found = _pairs(old[i : edit.end_a], new[j : edit.end_b], common)

@@ -17,14 +17,16 @@ FEWEST_LETTERS_AROUND = 10
 
 def corrections(body: str, old: str) -> Iterator[dict[str, str]]:
     """Ways to spell `old` so that every word of it occurs in the file; none when it is no typo."""
-    known = set(_WORD.findall(body))
     words = set(_WORD.findall(old))
-    strange = sorted(words - known)
     lines = len([line for line in old.split("\n") if line.strip()])
-    if not strange or len(strange) > (2 if lines >= LONG_BLOCK_LINES else 1):
+    most = 2 if lines >= LONG_BLOCK_LINES else 1
+    # Most text that is not there has many such words: they are told without taking the file apart.
+    if sum(word not in body for word in words) > most:
         return
+    known = set(_WORD.findall(body))
+    strange = sorted(words - known)
     around = sum(map(len, words & known))
-    if around < FEWEST_LETTERS_AROUND:
+    if not 0 < len(strange) <= most or around < FEWEST_LETTERS_AROUND:
         return
     choices = [[word for word in sorted(known) if is_slip(bad, word)] for bad in strange]
     if not all(choices):

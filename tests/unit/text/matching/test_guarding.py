@@ -30,6 +30,13 @@ def test_dots_that_are_code_are_written(line):
     assert isinstance(replace(BODY, "    two()", f"    {line}"), Applied)
 
 
+def test_a_comment_on_what_stays_unchanged_is_written_where_no_code_was_left_out():
+    comment = "    # the order of the other steps remains unchanged"
+    outcome = replace(BODY, "    two()", f"{comment}\n    two()")
+    assert isinstance(outcome, Applied)
+    assert comment in outcome.text
+
+
 def test_a_note_that_the_file_has_may_be_repeated():
     body = "# ... existing code ...\nx = 1\n"
     assert isinstance(replace(body, body, "# ... existing code ...\nx = 2\n"), Applied)

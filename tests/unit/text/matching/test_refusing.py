@@ -40,9 +40,24 @@ def test_every_place_of_an_ambiguous_text_gets_an_old_string_of_its_own():
 
 
 def test_new_text_that_is_already_there_is_named():
-    outcome = refused("def step_15(job):\n    run(job, 77)", "def step_15(job):\n    run(job, 15)")
-    assert outcome.code == "already_applied"
-    assert "line 21" in outcome.message
+    outcome = refused(
+        "    walk(job, 12)\n    run(job, 13)\n    stop(job)", "step_15(job):\n    run(job, 15)"
+    )
+    assert "new_string is there, at line 21" in outcome.message
+
+
+def test_a_line_that_stands_once_tells_the_place_though_the_block_has_grown():
+    body = "def start(engine):\n" + "    check(engine)\n" * 20 + f"    engine.warm_up()\n\n{BODY}"
+    outcome = refused("def start(engine):\n    check(engine, fuel)\n    return job", "x", body)
+    assert outcome.nearest is not None
+    assert outcome.nearest.line == 1
+
+
+def test_an_unrelated_import_is_no_advice():
+    body = "from shop.cart import Cart\nfrom shop.user import User\nfrom shop.price import Price\n"
+    outcome = refused("from shop.mail import Letter\n", "from shop.mail import Parcel\n", body)
+    assert outcome.nearest is None
+    assert "nor does anything like it" in outcome.message
 
 
 def test_a_fence_in_the_file_does_not_end_the_one_round_the_suggestion():

@@ -1,6 +1,6 @@
 """The text as the agent last read it, against the file as it is now."""
 
-from handtools.text.matching import Applied, Refused, replace
+from handtools.text.matching import AlreadyApplied, Applied, Refused, replace
 
 SEEN = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
 
@@ -38,8 +38,8 @@ def test_a_twin_that_differs_in_blank_lines_is_not_taken_for_a_block_that_is_gon
 
 def test_the_same_change_made_by_someone_else_is_already_there():
     outcome = replace(SEEN.replace("five", "FIVE"), "four\nfive", "four\nFIVE", seen=SEEN)
-    assert isinstance(outcome, Refused)
-    assert outcome.code == "already_applied"
+    assert isinstance(outcome, AlreadyApplied)
+    assert outcome.text == SEEN.replace("five", "FIVE")
 
 
 def test_an_exact_match_needs_no_memory():

@@ -1,0 +1,147 @@
+"""Three-way: `old` as the origin, the file's lines as one side and `new` as the other.
+
+For an old text that the file has almost, and in one place only: the change is made if it lies beside what
+differs (context that was misremembered), or if what differs is an earlier version of this very change.
+"""
+
+import re
+from dataclasses import dataclass
+
+from handtools.text import lines, merging
+from handtools.text.diffing import opcodes
+from handtools.text.matching import already
+from handtools.text.matching.exact import uniform_ending
+from handtools.text.matching.folding import BLANKS, is_blank
+from handtools.text.matching.nearest import nearest
+from handtools.text.matching.outcomes import AlreadyApplied, Applied, Tier, Window
+from handtools.text.matching.pages import Page
+from handtools.text.splicing import Spliced
+
+# More lines than this one after another no sibling of a block has: what differs was misremembered.
+_FEWEST_SAME_LINES = 13
+_LEAST_SAME_SHARE = 0.75
+# Beside an earlier version of the change, which is a mark of its own, a few lines tell the place.
+_FEWEST_SAME_BESIDE_VERSION = 2
+_FEWEST_LETTERS_BESIDE_VERSION = 24
+# So many letters of added words, and this part of all that was added, make one text a version of the other.
+_FEWEST_SHARED_LETTERS = 12
+_LEAST_SHARED_PART = 0.75
+_LONGEST = 2000
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    rows: list[str]
+    tier: Tier
+
+
+def replace_near(page: Page, old: list[str], new: list[str]) -> Applied | AlreadyApplied | None:
+    """Make the change on lines that are not quite the old ones; None where another place or text may be meant."""
+    ending = uniform_ending(page.text)
+    if ending is None or len(old) > _LONGEST or len(new) > _LONGEST:
+        return None
+    window = nearest(page, "\n".join(old))
+    if window is None:
+        return None
+    if (wider := already.widened(page, window.line - 1, window.end_line, old, new)) is not None:
+        window, old, new = page.window(wider.first, wider.last), wider.old, wider.new
+    merged = _merged(old, list(window.lines), new)
+    if merged is None or not _is_only_place(page, old, window, merged.tier):
+        return None
+    if merged.rows == list(window.lines):
+        return AlreadyApplied(text=page.text, window=window)
+    span = page.span(window.line - 1, window.end_line)
+    closed = bool(lines.ending(page.text[span.start : span.end]))
+    written = ending.join(merged.rows) + (ending if closed and merged.rows else "")
+    return Applied(
+        result=Spliced(page.text, span.start, span.end, written),
+        tier=merged.tier,
+        spans=(span,),
+        notes=(_note(old, window, merged.tier),),
+    )
+
+
+def _merged(old: list[str], there: list[str], new: list[str]) -> _Merged | None:
+    """The file's lines with the change; None where both sides touch the same, and it is no version of it."""
+    # Blanks at the end of a line are no difference; the file keeps its own.
+    base, ours, theirs = ([f"{line.rstrip(BLANKS)}\n" for line in side] for side in (old, there, new))
+    rows: list[str] = []
+    tier: Tier = "misremembered context"
+    ours_at = theirs_at = 0
+    for region in merging.regions(base, ours, theirs):
+        ours_end = ours_at + region.ours.count("\n")
+        theirs_end = theirs_at + region.theirs.count("\n")
+        settled = merging.settled(region)
+        if settled is None and not _is_version(region):
+            return None
+        if settled is None:
+            tier = "an earlier version of the change"
+        takes_new = settled is None or (settled == region.theirs != region.ours)
+        rows += new[theirs_at:theirs_end] if takes_new else there[ours_at:ours_end]
+        ours_at, theirs_at = ours_end, theirs_end
+    if tier == "misremembered context" and merging.touch(base, ours, theirs):
+        return None
+    return _Merged(rows, tier)
+
+
+def _is_version(region: merging.Region) -> bool:
+    """Whether the file has here, beyond the old text, in the main a part of what the new text adds."""
+    base, ours, theirs = (set(_WORD.findall(side)) for side in (region.base, region.ours, region.theirs))
+    added, wanted = ours - base, theirs - base
+    shared = sum(map(len, added & wanted))
+    return shared >= _FEWEST_SHARED_LETTERS and shared >= _LEAST_SHARED_PART * sum(map(len, added))
+
+
+def _is_only_place(page: Page, old: list[str], window: Window, tier: Tier) -> bool:
+    """Whether enough of the old text is there, and nothing like it anywhere else."""
+    same = _same(old, list(window.lines))
+    filled = sum(not is_blank(line) for line in old)
+    letters = sum(map(str.isalnum, "".join(same)))
+    if tier == "misremembered context":
+        enough = len(same) >= max(_FEWEST_SAME_LINES, _LEAST_SAME_SHARE * filled)
+    else:
+        enough = len(same) >= max(_FEWEST_SAME_BESIDE_VERSION, filled / 2)
+        enough = enough and letters >= _FEWEST_LETTERS_BESIDE_VERSION
+    if not enough:
+        return False
+    above, below = page.bare[: window.line - 1], page.bare[window.end_line :]
+    return not any(_has_block(rows, same) for rows in (above, below))
+
+
+def _same(old: list[str], there: list[str]) -> list[str]:
+    """The filled lines that both have, in order."""
+    mine, theirs = ([line.rstrip(BLANKS) for line in side if not is_blank(line)] for side in (old, there))
+    at, same = 0, []
+    for edit in [*opcodes(mine, theirs), None]:
+        same += mine[at : edit.start_a if edit else None]
+        at = edit.end_a if edit else at
+    return same
+
+
+def _has_block(rows: list[str], same: list[str]) -> bool:
+    """Whether half of those lines stand elsewhere too, close together."""
+    wanted = set(same)
+    found = [index for index, row in enumerate(rows) if row.rstrip(BLANKS) in wanted]
+    need = max(2, (len(same) + 1) // 2)
+    return any(
+        found[end] - found[end - need + 1] <= 2 * len(same)
+        and len({rows[index].rstrip(BLANKS) for index in found[end - need + 1 : end + 1]}) == need
+        for end in range(need - 1, len(found))
+    )
+
+
+def _note(old: list[str], window: Window, tier: Tier) -> str:
+    where = f"lines {window.line}-{window.end_line}"
+    if tier == "misremembered context":
+        missing = next((line for line in _missing(old, list(window.lines)) if not is_blank(line)), "")
+        said = f", such as {missing.strip()[:60]!r}" if missing else ""
+        return (
+            f"{where} of the file are not all as in old_string{said}; what the edit does not touch stayed"
+        )
+    return f"{where} had a version of it that old_string does not show; it was replaced"
+
+
+def _missing(old: list[str], there: list[str]) -> list[str]:
+    known = {line.rstrip(BLANKS) for line in there}
+    return [line for line in old if line.rstrip(BLANKS) not in known]

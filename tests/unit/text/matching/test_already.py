@@ -1,0 +1,57 @@
+import pytest
+
+from handtools.text.matching import AlreadyApplied, Applied, Refused, replace
+
+BODY = "def enter(guest):\n    if guest.is_late():\n        return None\n    seat(guest)\n    pour(guest)\n"
+
+
+def made(old: str, new: str, body: str = BODY) -> AlreadyApplied:
+    outcome = replace(body, old, new)
+    assert isinstance(outcome, AlreadyApplied), outcome
+    assert outcome.text == body
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("    seat(guest)\n", "    if guest.is_late():\n        return None\n    seat(guest)\n", 2),
+        ("    seat(guest)", "    seat(guest)\n    pour(guest)", 4),
+        ("seat(guest)\n", "seat(guest)\n    pour(guest)\n", 4),
+        ("  seat(guest)\n", "  seat(guest)\n  pour(guest)\n", 4),
+        ("is_late", "is_late()", 2),
+    ],
+)
+def test_what_stands_around_the_old_text_is_not_put_there_again(old, new, line):
+    assert made(old, new).window.line == line
+
+
+def test_a_replacement_that_was_made_is_told_by_its_new_text():
+    assert (
+        made("    greet(guest)\n    pour(guest)\n", "    seat(guest)\n    pour(guest)\n").where
+        == "lines 4-5"
+    )
+
+
+def test_one_more_blank_line_or_bracket_is_added_though_one_is_there():
+    assert isinstance(replace("a {\n  b {\n  }\n}\n", "  }", "  }\n}"), Applied)
+    assert isinstance(replace("a\n\nb\n", "a\n", "a\n\n"), Applied)
+
+
+def test_the_same_line_elsewhere_is_no_sign_of_an_edit_made():
+    outcome = replace(BODY, "    pour(guest)\n", "    pour(guest)\n    return None\n")
+    assert isinstance(outcome, Applied)
+
+
+def test_what_a_deletion_would_leave_does_not_make_it_done():
+    body = "first_part(1)\nsecond_part(2)\nthird_part(3)\n"
+    outcome = replace(body, "first_part(1)\nsecond_piece(2)\nthird_part(3)", "third_part(3)")
+    assert isinstance(outcome, Refused)
+
+
+def test_lines_that_new_has_and_old_leaves_out_are_meant_once():
+    body = "base = load()\n\n# scale\nif  wide:\n    grow(base)\n"
+    old = "# scale\nif wide:\n    grow(base)\n"
+    outcome = replace(body, old, "base = load()\n\n# scale\nif wide:\n    grow(base, 2)\n")
+    assert isinstance(outcome, Applied)
+    assert outcome.text == "base = load()\n\n# scale\nif  wide:\n    grow(base, 2)\n"
