@@ -6,20 +6,25 @@ import statistics
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from bench.editbench import cases as files
+from bench.editbench import generating, model_errors
 from bench.editbench.cases import Case, Kind
-from bench.editbench.generating import generate
-from bench.editbench.judging import judge, recovers
+from bench.editbench.judging import Verdict, is_right, judge, recovers
 from bench.editbench.matchers import MATCHERS, Answer
+from bench.editbench.sessions import Sessions, intent
 from bench.figures import Figure
+
+GENERATORS = {"perturbations": generating.generate, "model-errors": model_errors.generate}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of this bench."""
     parser.add_argument("--seed", type=int, default=1, help="the seed of the generator")
-    parser.add_argument("--cases", type=Path, help="run the cases of this file instead")
+    parser.add_argument("--generator", choices=sorted(GENERATORS), default="perturbations")
+    parser.add_argument("--cases", type=Path, nargs="+", help="run the cases of these files instead")
     parser.add_argument("--write-cases", type=Path, help="keep the generated cases in this file")
     parser.add_argument("--results", type=Path, help="write one JSON line per case")
     parser.add_argument(
@@ -31,8 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Iterator[Figure]:
     """Judge every case; wrong ones and applied must-refuse ones miss their goal."""
+    generate = GENERATORS[options.generator]
     cases: Iterable[Case] = (
-        files.read(options.cases) if options.cases else generate(options.seed, reduced=options.quick)
+        chain.from_iterable(map(files.read, options.cases))
+        if options.cases
+        else generate(options.seed, reduced=options.quick)
     )
     if options.write_cases:
         cases = list(cases)
@@ -52,8 +60,10 @@ class _Tally:
         self.recovery = options.recovery
         self.show = options.show
         self.results = options.results.open("w", encoding="utf-8") if options.results else None
-        self.verdicts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self.verdicts: dict[tuple[Kind, str], Counter[Verdict]] = defaultdict(Counter)
+        self.right: Counter[tuple[Kind, str]] = Counter()
         self.seconds: list[float] = []
+        self.sessions = Sessions(goals=not self.baseline)
         self.retried: dict[Kind, Counter[str]] = {"apply": Counter(), "refuse": Counter()}
         self.recovered: dict[Kind, Counter[str]] = {"apply": Counter(), "refuse": Counter()}
 
@@ -61,26 +71,35 @@ class _Tally:
         start = time.perf_counter()
         answer = self.matcher(case)
         self.seconds.append(time.perf_counter() - start)
-        verdict = judge(case, answer)
-        self.verdicts[case.kind, case.family][verdict] += 1
         if self.results:
             self.results.write(_result(case, answer) + "\n")
-        if self.show and self.show in (verdict, f"{case.family}/{verdict}"):
-            print(case.as_json(), "\n   ", answer.how, answer.message[:400])
+        known = intent(case)
+        if known is not None:
+            self._show(case, answer, self.sessions.take(case, answer, known))
+            return
+        verdict = judge(case, answer)
+        self.verdicts[case.kind, case.family][verdict] += 1
+        self.right[case.kind, case.family] += is_right(case, verdict)
+        self._show(case, answer, verdict)
         # Of what must be refused some was still meant for one place: then a retry may be right by a guess.
-        if self.recovery and verdict == "refused" and case.accept:
+        if self.recovery and verdict == "refused" and case.accept and case.kind in self.retried:
             self.retried[case.kind][case.family] += 1
             success = recovers(case, answer, self.matcher)
             self.recovered[case.kind][case.family] += success
             if not success and self.show == "unrecovered":
                 print(case.as_json(), "\n   ", answer.how, answer.message[:800])
 
+    def _show(self, case: Case, answer: Answer, verdict: str) -> None:
+        if self.show and self.show in (verdict, f"{case.family}/{verdict}"):
+            print(case.as_json(), "\n   ", answer.how, answer.message[:400])
+
     def figures(self) -> Iterator[Figure]:
         if self.results:
             self.results.close()
+        yield from self.sessions.figures()
         for (kind, family), verdicts in self.verdicts.items():
             count = sum(verdicts.values())
-            good = verdicts["exact" if kind == "apply" else "refused"]
+            good = self.right[kind, family]
             yield Figure(
                 name=f"{kind} {family} right", value=round(100 * good / count, 1), unit="%", better="higher"
             )
@@ -89,7 +108,7 @@ class _Tally:
         yield from self._totals()
 
     def _totals(self) -> Iterator[Figure]:
-        apply, refuse = self._sum("apply"), self._sum("refuse")
+        apply, done, refuse = (self._sum(kind) for kind in ("apply", "done", "refuse"))
         count = sum(apply.values())
         goal = not self.baseline
         if count:
@@ -100,6 +119,9 @@ class _Tally:
             )
             yield Figure(name="refused", value=round(100 * apply["refused"] / count, 2), unit="%")
             yield Figure(name="wrong", value=apply["wrong"], unit="", goal=0)
+        if done:
+            yield Figure(name="done cases", value=sum(done.values()), unit="")
+            yield Figure(name="applied twice", value=done["wrong"], unit="", goal=0)
         if refuse:
             yield Figure(name="refuse cases", value=sum(refuse.values()), unit="")
             yield Figure(name="must-refuse applied", value=refuse["wrong"], unit="", goal=0)
@@ -123,12 +145,13 @@ class _Tally:
             name = f"recovery of all {total}"
             yield Figure(name=name, value=round(share, 1), unit="%", goal=goal, better="higher")
 
-    def _sum(self, kind: str) -> Counter[str]:
-        return sum((count for (of, _), count in self.verdicts.items() if of == kind), Counter[str]())
+    def _sum(self, kind: Kind) -> Counter[Verdict]:
+        return sum((count for (of, _), count in self.verdicts.items() if of == kind), Counter[Verdict]())
 
 
 def _result(case: Case, answer: Answer) -> str:
-    row: dict[str, object] = {"id": case.id, "outcome": "refused" if answer.text is None else "applied"}
+    outcome = "refused" if answer.text is None else "done" if answer.text == case.content else "applied"
+    row: dict[str, object] = {"id": case.id, "outcome": outcome}
     if answer.text is not None:
         row["text"] = files.outward(answer.text)
     return json.dumps(row)

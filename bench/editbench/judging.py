@@ -1,4 +1,4 @@
-"""Verdicts: exact, refused or wrong; and whether a retry by the refusal's own words succeeds."""
+"""Verdicts: exact, done before, refused or wrong; and whether a retry by the refusal's own words succeeds."""
 
 from dataclasses import replace
 from typing import Literal
@@ -7,15 +7,27 @@ from bench.editbench.cases import Case
 from bench.editbench.matchers import Answer, Matcher
 from bench.editbench.retrying import retry
 
-Verdict = Literal["exact", "refused", "wrong"]
+Verdict = Literal["exact", "done", "refused", "wrong"]
 MOST_RETRIES = 2
 
 
 def judge(case: Case, answer: Answer) -> Verdict:
-    """What became of the case; for one that must be refused, anything applied is wrong."""
+    """What became of the case; for one that must be refused, any other text is wrong."""
     if answer.text is None:
         return "refused"
-    return "exact" if case.kind == "apply" and answer.text in case.accept else "wrong"
+    if case.kind != "refuse" and answer.text in case.accept:
+        return "exact"
+    return "done" if answer.text == case.content else "wrong"
+
+
+def is_right(case: Case, verdict: Verdict) -> bool:
+    """Whether the case was to end so. What must be refused may be left alone in other words."""
+    return verdict in ("refused", "done") if case.kind == "refuse" else verdict == "exact"
+
+
+def is_same(one: bytes, other: bytes) -> bool:
+    """Whether two texts differ in white space alone."""
+    return one == other or b"".join(one.split()) == b"".join(other.split())
 
 
 def recovers(case: Case, answer: Answer, matcher: Matcher) -> bool:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.editbench.cases import Case
-from handtools.text import encoding
-from handtools.text.matching import Applied, Hint, render, replace
+from handtools.text import encoding, patching
+from handtools.text.matching import AlreadyApplied, Applied, Hint, render, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +23,31 @@ Matcher = Callable[[Case], Answer]
 def ours(case: Case) -> Answer:
     """The matcher of this project, over the file's bytes."""
     source = encoding.decode(case.content)
+    if case.patch:
+        return _patched(case, source)
     hint = None if case.line is None else Hint(line=case.line, within=case.within)
     seen = None if case.seen is None else encoding.decode(case.seen).body
     outcome = replace(source.body, case.old, case.new, hint=hint, seen=seen)
+    if isinstance(outcome, AlreadyApplied):
+        return Answer(case.content, render(outcome), outcome.code)
     if not isinstance(outcome, Applied):
         return Answer(None, render(outcome), outcome.code)
     try:
         return Answer(source.encode(outcome.text), how=outcome.tier)
     except encoding.Unencodable as error:
         return Answer(None, str(error), "unencodable")
+
+
+def _patched(case: Case, source: encoding.Source) -> Answer:
+    """The hunks of the patch's one file on its text."""
+    try:
+        (file,) = patching.parse(case.patch)
+    except (patching.Malformed, ValueError) as error:
+        return Answer(None, str(error), "malformed")
+    outcome = patching.apply(source.body, file.hunks)
+    if isinstance(outcome, patching.Misfit):
+        return Answer(None, f"hunk {outcome.hunk}: {render(outcome.refused)}", outcome.refused.code)
+    return Answer(source.encode(outcome.text), how="; ".join(outcome.notes))
 
 
 def exact(case: Case) -> Answer:

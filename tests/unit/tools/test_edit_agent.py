@@ -219,6 +219,15 @@ async def test_a_file_with_our_tags_in_it_is_edited_with_others():
     assert left == b"tag = '<old_3>'\n"
 
 
+async def test_an_edit_that_is_there_already_is_done_with_nothing_written():
+    body = b"def one():\n    check()\n    return 1\n"
+    script = Script([e("    return 1", "    check()\n    return 1") + DONE])
+    result, after, _ = await revised(body, script)
+    assert result.ok, result.text
+    assert after == body
+    assert "Already there, with nothing to do: 1" in result.text
+
+
 async def test_a_refused_edit_is_asked_for_again_with_the_real_text():
     script = Script([e("    return won", "    return 10") + DONE, e("return 1", "return 10") + DONE])
     await revised(CODE.encode(), script)

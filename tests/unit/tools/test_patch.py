@@ -98,14 +98,16 @@ async def test_a_numbered_hunk_may_be_off_by_three_lines(drift):
 
 @pytest.mark.claim("patch.drift")
 async def test_hunks_that_each_fit_one_place_come_in_any_order():
-    text = "*** Begin Patch\n*** Update File: a.py\n@@\n-    return one\n+    return 1\n@@\n-def f():\n+def g():\n*** End Patch"
+    hunks = "@@\n-    return one\n+    return 1\n@@\n-def f():\n+def g():\n"
+    text = f"*** Begin Patch\n*** Update File: a.py\n{hunks}*** End Patch"
     result, files = await patch(FILES, text)
     assert result.ok, result.text
     assert files["a.py"] == b"def g():\n    one = 1\n    return 1\n"
 
 
 async def test_a_patch_sent_again_has_nothing_to_do():
-    text = '*** Begin Patch\n*** Update File: a.py\n@@\n def f():\n+    """One, always."""\n*** Add File: b.txt\n+new here\n*** End Patch'
+    hunk = "@@\n def f():\n+    # One, always.\n"
+    text = f"*** Begin Patch\n*** Update File: a.py\n{hunk}*** Add File: b.txt\n+new here\n*** End Patch"
     first, once = await patch(FILES, text)
     assert first.ok, first.text
     again, twice = await patch(once, text)

@@ -1,6 +1,21 @@
 from handtools.text.matching import Applied, Refused, replace
 
-NAMES = ["oak", "elm", "ash", "fir", "yew", "box", "bay", "fig", "nut", "date", "plum", "pear", "lime", "rose"]
+NAMES = [
+    "oak",
+    "elm",
+    "ash",
+    "fir",
+    "yew",
+    "box",
+    "bay",
+    "fig",
+    "nut",
+    "date",
+    "plum",
+    "pear",
+    "lime",
+    "rose",
+]
 BODY = "def plant(plot):\n" + "".join(f"    plot.dig({n}, {name!r})\n" for n, name in enumerate(NAMES))
 TOLD = BODY.replace("'pear'", "'apple tree'")
 
