@@ -3,6 +3,8 @@
 Every file below `attempts/`, `heldout_first/` and `heldout_second/` is an attempt; `--script FILE` runs one from
 anywhere. The held-out ones were written after the profile was frozen, in two rounds: what the first found was
 mended where it could be, and then the second was written.
+
+The family `host` is of another kind: attacks on what our own process does for calls (`host/`).
 """
 
 import argparse
@@ -17,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.escapes import terminals
+from bench.escapes.host import corpus
 from bench.escapes.scene import Scene, scene
 from bench.escapes.scripts import Script, below, load
 from bench.escapes.stages import BARE, Stage, stages
@@ -39,6 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runner", action="append", help="only this one (may be repeated)")
     parser.add_argument("--script", type=Path, help="one attempt from a file")
     parser.add_argument("--family", action="append", help="only this family")
+    parser.add_argument("--attack", action="append", help="of the family host, only those that begin so")
+    parser.add_argument("--user", type=int, help="run it as this user; only with --family host")
     parser.add_argument("--terminal", help=argparse.SUPPRESS)
     parser.add_argument("--told", action="store_true", help="say what every attempt came to")
 
@@ -46,6 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Iterable[Figure]:
     if options.terminal:
         terminals.take(options.terminal)
+    if options.attack or options.user or corpus.FAMILY in (options.family or ()):
+        yield from _host(options)
+        return
     known = stages()
     wanted = options.runner or (list(known)[-1:] if options.quick else list(known))
     for name in wanted:
@@ -56,6 +64,19 @@ def run(options: argparse.Namespace) -> Iterable[Figure]:
             yield from _one(name, known[name], load(options.script.resolve()), options)
         else:
             yield from _all(name, known[name], options)
+    if not options.runner and not options.script and not options.family:
+        yield from corpus.figures(options)
+
+
+def _host(options: argparse.Namespace) -> Iterable[Figure]:
+    if options.user:
+        words = ["--family", corpus.FAMILY]
+        words += [word for each in options.attack or () for word in ("--attack", each)]
+        words += [f"--{name}" for name in ("told", "quick", "json") if getattr(options, name)]
+        if code := corpus.as_user(options.user, words):
+            raise SystemExit(code)
+        return
+    yield from corpus.figures(options)
 
 
 def _one(name: str, stage: Stage, script: Script, options: argparse.Namespace) -> Iterator[Figure]:

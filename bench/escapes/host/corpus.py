@@ -1,0 +1,76 @@
+"""The corpus of host-side attacks as figures: all of it, one family, or the spread that CI runs."""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.escapes.host.attempts import Named, attempt, known
+from bench.figures import Figure
+
+FAMILY = "host"
+QUICK_SECONDS = 25.0
+"""In CI no attack is begun after so long."""
+QUICK = (
+    "git/promisor_over_ssh", "programs/planted_programs_on_the_first_call", "landing/links_with_protected_names",
+    "skills/skill_that_is_a_link", "approvals/folder_changes_before_the_answer", "media/page_of_spaces",
+    "walks/deep_folders_of_a_command", "links/other_spellings", "command_rules/options_before_the_subcommand",
+    "landing/repository_in_two_places", "git/planted_by_a_command", "owners/outputs_of_another_token",
+)  # fmt: skip
+"""One or two of most families, the worst first."""
+_ROOT = Path(__file__).parents[3]
+
+
+def figures(options: argparse.Namespace) -> Iterator[Figure]:
+    """How many attacks were stopped, whole and by family."""
+    chosen, deadline = _chosen(options), time.monotonic() + QUICK_SECONDS
+    stopped: dict[str, int] = {}
+    tried: dict[str, int] = {}
+    for each in chosen:
+        if options.quick and time.monotonic() > deadline:
+            break
+        verdicts = attempt(each.attack)
+        tried[each.family] = tried.get(each.family, 0) + 1
+        stopped[each.family] = stopped.get(each.family, 0) + (not verdicts)
+        if options.told or verdicts:
+            print(f"host: {each.title:<56} {'; '.join(verdicts) or 'stopped'}", file=sys.stderr)
+    if not options.quick:
+        for family, count in tried.items():
+            yield _figure(f"host, {family}: attempts stopped, of {count}", stopped[family], count)
+    total = sum(tried.values())
+    yield _figure(f"host: attempts stopped, of {total}", sum(stopped.values()), total)
+
+
+def as_user(user: int, words: list[str]) -> int:
+    """Run this bench again as an ordinary user, with an interpreter that they can start; gives its exit code."""
+    setpriv = shutil.which("setpriv")
+    if setpriv is None or os.geteuid() != 0:
+        raise SystemExit("Only root, with setpriv, can run it as another user.")
+    site = [path for path in sys.path if path.endswith("site-packages")]
+    become = [setpriv, f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+    env = os.environ | {"HOME": "/", "PYTHONPATH": os.pathsep.join([f"{_ROOT}/src", str(_ROOT), *site])}
+    env["PATH"] = os.pathsep.join([*(str(Path(path).parents[2] / "bin") for path in site), env["PATH"]])
+    for python in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
+        trial = [*become, python, "-c", "import anyio, handtools"]
+        if subprocess.run(trial, capture_output=True, check=False, cwd="/", env=env).returncode == 0:
+            line = [*become, python, "-m", "bench", "escapes", *words]
+            return subprocess.run(line, check=False, cwd="/", env=env).returncode
+    raise SystemExit(f"There is no interpreter that user {user} can start.")
+
+
+def _chosen(options: argparse.Namespace) -> list[Named]:
+    attacks = known()
+    if options.attack:
+        return [each for each in attacks if any(each.title.startswith(word) for word in options.attack)]
+    if options.quick:
+        titled = {each.title: each for each in attacks}
+        return [titled[title] for title in QUICK if title in titled]
+    return attacks
+
+
+def _figure(name: str, value: int, goal: int) -> Figure:
+    return Figure(name=name, value=value, unit="attempts", goal=goal, better="higher")
