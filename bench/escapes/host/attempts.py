@@ -203,7 +203,7 @@ def _allowed(lines: list[tuple[str, Any]]) -> list[str]:
 def _shown(place: Place) -> list[str]:
     """The secrets that an answer, an event or a kept output holds."""
     said = "\n".join(json.dumps(value) for kind, value in _lines(place.transcript) if kind == "said")
-    kept = [path for path in place.state.rglob("outputs/*") if path.is_file()]
+    kept = [path for path in place.state.glob("*/outputs/*") if path.is_file()]
     data = said.encode() + b"".join(path.read_bytes() for path in kept)
     return [name for name, value in place.secrets.items() if value.encode() in data]
 

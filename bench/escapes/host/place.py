@@ -1,8 +1,8 @@
 """The place of a host-side attack: a workspace, what lies around it, and our tools at work in it.
 
-An attack first prepares the workspace, as an archive or a clone would bring it (`put`, `link`, `shell`, `race`), then
-makes ordinary calls (`bash`, `call`). From the first call on, nothing may happen that `judge` looks for. All that the
-tools say is written to the transcript.
+An attack first prepares the workspace, as an archive or a clone would bring it (`put`, `link`, `shell`, `race`),
+then makes ordinary calls (`bash`, `call`). From the first call on, nothing may happen that `judge` looks for. All
+that the tools say is written to the transcript.
 """
 
 import asyncio
@@ -27,6 +27,8 @@ from handtools.mcp.asking import question
 from handtools.toolbox import everything
 
 PREPARED_SECONDS = 30.0
+_HIDING = ("more lines", "lines more", "hidden", "not shown", "left out")
+"""Words by which a question says that it does not show all."""
 _SWAP = """
 import ctypes, sys
 libc, (here, one, other) = ctypes.CDLL(None), map(str.encode, sys.argv[1:])
@@ -279,10 +281,7 @@ class Person:
     async def __call__(self, approval: Approval) -> Reply:
         shown = question(approval)
         self.seen.append(shown)
-        hides = any(
-            word in shown.lower()
-            for word in ("more lines", "lines more", "hidden", "not shown", "left out")
-        )
+        hides = any(word in shown.lower() for word in _HIDING)
         allow = not hides and not any(word in shown for word in self.alarming)
         self.agreed += allow
         return Reply(allow=allow)

@@ -106,7 +106,7 @@ async def swapped_while_it_is_read(place: Place) -> None:
     place.put("public", "public\n")
     place.link("other", ".env")
     place.race("public", "other")
-    await _raced(place, lambda: place.call("read", path="public"))
+    await _raced(lambda: place.call("read", path="public"))
 
 
 async def swapped_folder_while_it_is_read(place: Place) -> None:
@@ -114,7 +114,7 @@ async def swapped_folder_while_it_is_read(place: Place) -> None:
     place.put("folder/secret.txt", "public\n")
     place.link("other", place.outside)
     place.race("folder", "other")
-    await _raced(place, lambda: place.call("read", path="folder/secret.txt"))
+    await _raced(lambda: place.call("read", path="folder/secret.txt"))
 
 
 async def swapped_while_it_is_searched(place: Place) -> None:
@@ -123,7 +123,7 @@ async def swapped_while_it_is_searched(place: Place) -> None:
     place.link("folder/other", "../.env")
     place.race("folder/public", "folder/other")
     await place.call("grep", pattern="CANARY|public", path="folder")
-    await _raced(place, lambda: place.call("grep", pattern="CANARY|public", path="folder/public"), 100)
+    await _raced(lambda: place.call("grep", pattern="CANARY|public", path="folder/public"), 100)
 
 
 async def swapped_while_it_is_attached(place: Place) -> None:
@@ -131,10 +131,10 @@ async def swapped_while_it_is_attached(place: Place) -> None:
     place.put("public", "public\n")
     place.link("other", ".env")
     place.race("public", "other")
-    await _raced(place, lambda: place.call("attach", paths=["public"]))
+    await _raced(lambda: place.call("attach", paths=["public"]))
 
 
-async def _raced(place: Place, call: Callable[[], Awaitable[Result[Any]]], rounds: int = 400) -> None:
+async def _raced(call: Callable[[], Awaitable[Result[Any]]], rounds: int = 400) -> None:
     """The judge finds a secret in what was said."""
     for _ in range(rounds):
         await call()
