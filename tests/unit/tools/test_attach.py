@@ -62,6 +62,25 @@ async def test_the_content_says_what_it_is_not_the_name():
     ]
 
 
+@pytest.mark.claim("attach.inline")
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (PNG, "image"),
+        (b"RIFF\0\0\0\0WEBPVP8 ", "image"),
+        (b"\0\0\0\x18ftypmp42\0\0\0\0", "video"),
+        (b"ID3\4\0\0", "audio"),
+        (b"%PDF-1.7", "document"),
+        (b"PK\3\4" + bytes(9), "other"),
+    ],
+)
+async def test_a_chat_is_told_what_it_may_show_or_play_and_what_is_only_to_be_opened(data, kind):
+    person = Person()
+    result = await box({"a": data}, person).call("attach", {"paths": ["a"]})
+    assert person.got[0].kind == kind
+    assert f"({kind}, " in result.text
+
+
 @pytest.mark.claim("attach.limits")
 @pytest.mark.parametrize(
     ("files", "paths", "code"),

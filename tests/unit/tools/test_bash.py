@@ -1,10 +1,13 @@
 """Bash as a model calls it, over commands that run nothing; the real thing is in e2e."""
 
+import re
+
 import pytest
 
 from handtools.core.approval import Reply
 from handtools.testing.commands import Answer, MemoryCommands
 from handtools.testing.fakes import memory_toolbox
+from handtools.toolbox import CODING
 from handtools.tools.bash import bash
 
 
@@ -132,6 +135,10 @@ async def test_progress_is_announced_with_its_counts():
     assert (shown.text, shown.bytes) == ("some output", 11)
 
 
+@pytest.mark.claim("bash.dedicated")
 def test_the_prompt_steers_to_the_dedicated_tools():
-    for word in ("`read`", "`edit`", "`grep`", "`find`", "several calls of one message"):
-        assert word in bash.prompt
+    offered = {tool.name for tool in CODING}
+    named = re.search(r"For files use (.*), not (.*)\.", bash.prompt)
+    assert set(re.findall(r"`(\w+)`", named[1])) == {"read", "write", "edit", "grep", "find"} <= offered
+    assert set(re.findall(r"\w+", named[2])) > {"cat", "head", "tail", "echo", "sed"}
+    assert "several calls of one message" in bash.prompt

@@ -2,6 +2,7 @@
 
 import os
 
+import anyio
 import pytest
 
 from handtools import Toolbox, local_workspace
@@ -185,3 +186,19 @@ async def test_the_last_line_counts_against_the_budget(tokens):
     files = {f"some/folder/file_{n}.py": b"" for n in range(99)}
     result = await memory_toolbox(files).call("find", {"pattern": "*", "max_tokens": tokens})
     assert estimate(result.text) <= tokens
+
+
+@pytest.mark.claim("find.several")
+async def test_several_searches_at_once_answer_as_each_would_alone():
+    box = memory_toolbox(FILES)
+    globs = ["*.py", "*.ts", "*.md", "none"]
+    alone = [paths(await box.call("find", {"pattern": glob})) for glob in globs]
+    together = {}
+
+    async def search(glob):
+        together[glob] = paths(await box.call("find", {"pattern": glob}))
+
+    async with anyio.create_task_group() as group:
+        for glob in globs:
+            group.start_soon(search, glob)
+    assert [together[glob] for glob in globs] == alone

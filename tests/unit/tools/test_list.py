@@ -175,3 +175,11 @@ async def test_one_is_one():
     result = await listed({"build/x": b"", "a/b": b"", "a/c": b"", "d": b""}, depth=2, limit=3)
     assert "1 more entry is not shown." in result.text
     assert "1 ignored entry is left out" in result.text
+
+
+@pytest.mark.claim("list.known")
+@pytest.mark.parametrize(("tool", "args"), [("find", {"pattern": "z.py"}), ("grep", {"pattern": "needle"})])
+async def test_what_is_known_is_found_in_one_call_that_a_list_would_not_show(tool, args):
+    files = {**FILES, "src/Z/z.py": b"needle\n"}
+    assert "src/Z/z.py" not in paths(await listed(files))
+    assert "src/Z/z.py" in (await memory_toolbox(files).call(tool, args)).text

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools import BlockingToolbox
+from handtools import BlockingToolbox, Call
 from handtools.testing.fakes import memory_toolbox
 from handtools.text.diffing import first_changed_line, unified
 
@@ -16,6 +16,19 @@ async def multi_edit(files, edits, **args):
 
 def swap(old, new, **more):
     return {"old_string": old, "new_string": new, **more}
+
+
+@pytest.mark.claim("multi_edit.one")
+async def test_one_undo_takes_all_the_edits_back():
+    files = {"a": b"one\n", "b": b"two\n"}
+    box = memory_toolbox(files)
+    call = Call(
+        tool="multi_edit", args={"path": "a", "edits": [swap("one", "1"), swap("two", "2", path="b")]}
+    )
+    assert (await box.call(call)).ok
+    assert box.workspace.files.files == {"a": b"1\n", "b": b"2\n"}
+    await box.call("undo", {"scope": "call", "name": call.id})
+    assert box.workspace.files.files == files
 
 
 @pytest.mark.claim("multi_edit.whole")

@@ -11,6 +11,7 @@ from handtools.runtime.overflow import OUTPUT_BYTES
 from handtools.runtime.policy import Policy
 from handtools.runtime.rules import Rule
 from handtools.testing.fakes import memory_toolbox
+from handtools.tools.find import find
 from handtools.tools.grep import grep
 from handtools.tools.task import task
 
@@ -19,7 +20,7 @@ ARGS = {"title": "Find it", "prompt": "Where is the tea?"}
 
 def box(delegate=None, **options):
     callbacks = Callbacks(delegate=delegate) if delegate else None
-    return memory_toolbox(tools=[task, grep], callbacks=callbacks, **options)
+    return memory_toolbox(tools=[task, grep, find], callbacks=callbacks, **options)
 
 
 @pytest.mark.claim("task.report")
@@ -44,12 +45,14 @@ async def test_without_another_agent_it_is_not_offered():
 
 
 @pytest.mark.claim("grep.task")
-async def test_other_tools_speak_of_it_only_where_it_is_offered():
+@pytest.mark.claim("find.task")
+@pytest.mark.parametrize("name", ["grep", "find"])
+async def test_other_tools_speak_of_it_only_where_it_is_offered(name):
     async def work(errand):
         return ""
 
     def words(toolbox):
-        return next(each.description for each in toolbox.definitions() if each.name == "grep")
+        return next(each.description for each in toolbox.definitions() if each.name == name)
 
     assert "`task`" in words(box(work))
     assert "`task`" not in words(box())
