@@ -44,7 +44,7 @@ async def edit(ctx: Context, params: EditParams) -> Result[EditDetails]:
     if isinstance(outcome, Refused):
         raise await traced_refusal(ctx.history, params.path, outcome, params.old_string, f"{params.path}: ")
     if isinstance(outcome, AlreadyApplied):
-        return _already(draft, outcome)
+        return _already(draft, outcome, params)
     await ctx.files.apply(ChangeSet.of(draft.change(), note=params.description))
 
     diff = draft.diff()
@@ -61,8 +61,15 @@ async def edit(ctx: Context, params: EditParams) -> Result[EditDetails]:
     return Result(f"Replaced {outcome.count} in {draft.path}.{how(outcome)}\n{diff}", details)
 
 
-def _already(draft: Draft, found: AlreadyApplied) -> Result[EditDetails]:
+def _already(draft: Draft, found: AlreadyApplied, params: EditParams) -> Result[EditDetails]:
     details = EditDetails(
-        path=draft.path, replaced=0, tier=None, notes=[], diff="", first_changed_line=None
+        path=draft.path,
+        replaced=0,
+        tier=None,
+        notes=[],
+        diff="",
+        first_changed_line=None,
+        old_length=len(params.old_string),
+        new_length=len(params.new_string),
     )
     return Result(f"{draft.path}: {nothing_to_do(found)}", details)
