@@ -118,12 +118,14 @@ class Workers:
     def close(self) -> None:
         """Let the process go; the next task starts another."""
         with self._lock:
-            line, self._line = self._line, None
-            process, self._process = self._process, None
-            if line is None or self._owner != os.getpid():
-                return  # after a fork it is our parent's
+            self._drop()
+
+    def _drop(self) -> None:
+        line, self._line = self._line, None
+        process, self._process = self._process, None
+        if line is not None:
             line.close()
-        if process is not None:
+        if process is not None and self._owner == os.getpid():  # after a fork it is our parent's
             programs.let_end(process, _LATE_SECONDS)
 
     def order(self, task: Task, arguments: Mapping[str, Any], fds: Sequence[int]) -> None:
@@ -139,6 +141,7 @@ class Workers:
                 with contextlib.suppress(Gone):
                     send(self._line, message, fds)
                     return
+            self._drop()
             send(self._start(), message, fds)
 
     def _start(self) -> socket.socket:

@@ -1,0 +1,44 @@
+"""Tasks for workers that try what a reader of files has no business with. Loaded in the worker."""
+
+import socket
+from pathlib import Path
+
+from handtools.host.workers import Made
+
+
+def fill(arguments, data):
+    """Take memory."""
+    return Made({"bytes": len(bytearray(arguments["bytes"]))})
+
+
+def spin(arguments, data):
+    """Never end."""
+    while True:
+        pass
+
+
+def look(arguments, data):
+    """Read a file that is no program."""
+    return Made({"text": Path(arguments["path"]).read_text()})
+
+
+def leave(arguments, data):
+    """Make a file."""
+    Path(arguments["path"]).write_bytes(data)
+    return Made({})
+
+
+def connect(arguments, data):
+    """Reach somebody."""
+    with socket.create_connection(("127.0.0.1", arguments["port"]), timeout=5):
+        return Made({})
+
+
+def babble(arguments, data):
+    """Give back more than anybody wants."""
+    return Made({}, (bytes(arguments["bytes"]),))
+
+
+def echo(arguments, data):
+    """What a task should do."""
+    return Made({"said": arguments["say"]}, (data, data[::-1]))
