@@ -41,7 +41,7 @@ def findings(root: Path, *, deep: bool) -> Iterator[Finding]:
         state = state_folder(root)
     except HostError as failure:
         yield Finding("state", "broken", str(failure), "Until then no call runs: none could be recorded.")
-        yield from _programs()
+        yield from _programs(root)
         return
     yield Finding("state", "ok", f"{state}, {_size(_bytes_below(state))}")
     yield from _journal(root, state, deep=deep)
@@ -49,7 +49,7 @@ def findings(root: Path, *, deep: bool) -> Iterator[Finding]:
     yield from _kernel(root, state)
     yield from _sandbox(root)
     yield _web()
-    yield from _programs()
+    yield from _programs(root)
     yield from _plugins()
 
 
@@ -217,12 +217,13 @@ def _web() -> Finding:
     return Finding("web", "ok", f"fetch; {search}")
 
 
-def _programs() -> Iterator[Finding]:
-    search = _which("rg")
-    if search:
-        yield Finding("rg", "ok", search)
-    else:
-        yield Finding("rg", "missing", "no tool of today needs it; searching will", "Install ripgrep.")
+def _programs(root: Path) -> Iterator[Finding]:
+    from handtools.host.ripgrep_argv import RipgrepMissing, program
+
+    try:
+        yield Finding("rg", "ok", program(root).file)
+    except RipgrepMissing as missing:
+        yield Finding("rg", "missing", str(missing), "Until then nothing can be searched.")
     yield _servers()
 
 

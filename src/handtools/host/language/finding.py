@@ -94,7 +94,10 @@ class Finder:
         """Where a server's program is; empty when there is none to be run. The project's own comes first."""
         found, at = self._programs.get((server.name, root), ("", 0.0))
         if not found and (not at or time.monotonic() - at > LOOK_AGAIN):
-            found = self._found(server, root) if self._confined() else self._outside(server)
+            # Nothing is asked about boundaries where there is no server anyway: finding that out takes a moment.
+            found = self._found(server, root)
+            if found and not self._confined():
+                found = self._outside(server)
             self._programs[server.name, root] = (found, time.monotonic())
         return found
 
