@@ -1,6 +1,7 @@
 """Trees: a whole folder that comes or goes as one change, and the changes it is made of."""
 
 import json
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -88,20 +89,20 @@ def folded(changes: Sequence[Change], *, apart: Collection[str] = (), whole: int
     `apart`: a folder that holds such a path stays in pieces.
     """
     split = {above for path in apart for above in folders_above(path)}
-    by_path = {change.path: change for change in changes if change.path not in split}
-    below: dict[str, list[Change]] = {}
-    for change in changes:
-        for above in folders_above(change.path):
-            if above in by_path:
-                below.setdefault(above, []).append(change)
+    ordered = sorted(changes, key=lambda change: change.path)
+    paths = [change.path for change in ordered]
     gathered: dict[str, Change] = {}
-    for path in sorted(below, key=lambda path: path.count("/")):
-        if not any(above in gathered for above in folders_above(path)):
-            one = _together(by_path[path], below[path], whole)
-            if one:
-                gathered[path] = one
-    kept = [c for c in changes if not any(above in gathered for above in folders_above(c.path))]
-    return [gathered.get(change.path, change) for change in kept]
+    inner: set[str] = set()
+    for change in sorted(ordered, key=lambda change: change.path.count("/")):
+        if change.path in split or change.path in inner:
+            continue
+        # Everything below a folder stands together: `0` is the sign after the slash.
+        first, last = bisect_left(paths, f"{change.path}/"), bisect_left(paths, f"{change.path}0")
+        one = _together(change, ordered[first:last], whole) if last > first else None
+        if one:
+            gathered[change.path] = one
+            inner.update(paths[first:last])
+    return [gathered.get(change.path, change) for change in changes if change.path not in inner]
 
 
 def order(change: Change) -> tuple[int, int]:
@@ -120,14 +121,16 @@ def _together(own: Change, below: Sequence[Change], whole: int) -> Change | None
     if folder is None or folder.kind != "folder":
         return None
     folders = [folder, *(node for _, node in nodes if node and node.kind == "folder")]
-    locked = any((node.mode or 0o700) & 0o300 != 0o300 for node in folders)
+    locked = any(node.mode is not None and node.mode & 0o300 != 0o300 for node in folders)
     refs = [(path, node.held.ref) for path, node in nodes if node and node.held]
     if not refs or not (len(nodes) > whole or locked):
         return None
     start = len(own.path) + 1
     path, ref = refs[0]
     leaves = [leaf(path[start:], node) for path, node in nodes if node]
-    node = tree(leaves, mode=folder.mode or 0o755, ref=ref.removesuffix(path[start - 1 :]))
+    node = tree(
+        leaves, mode=0o755 if folder.mode is None else folder.mode, ref=ref.removesuffix(path[start - 1 :])
+    )
     return Change(own.path, None, node) if coming else Change(own.path, node, None)
 
 

@@ -23,6 +23,6 @@ class Vault(Protocol):
         """Remove what is left of an item when its changes have landed, or never will."""
         ...
 
-    def tidy(self, wanted: Collection[str]) -> int:
-        """Remove the items that nobody works on and the record does not name; gives back how many."""
+    def tidy(self, wanted: Collection[str]) -> list[str]:
+        """Remove the items that nobody works on and the record does not name; tells which can't be removed."""
         ...

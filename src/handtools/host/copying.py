@@ -4,52 +4,71 @@ import contextlib
 import errno
 import os
 import stat
+from contextlib import ExitStack
 
 from handtools.host.folders import Folder
+from handtools.host.subtrees import Subtree, joined
 
 _CHUNK_BYTES = 1 << 20
 _READ = (
     os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 )
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_FOLDER = _READ | getattr(os, "O_DIRECTORY", 0)
 
 
 def copy(source: Folder, old: str, target: Folder, new: str) -> None:
     """Copy a file, a link or a folder with all in it: bytes and holes, modes, times, owners, attributes, links."""
-    _copy(source.fd, source.name(old), target.fd, target.name(new))
+    found = source.stat(old)
+    if not stat.S_ISDIR(found.st_mode):
+        _copy_thing(source, old, target, new, found)
+        return
+    os.mkdir(target.name(new), 0o700, dir_fd=target.fd)
+    with ExitStack() as stack:
+        there = stack.enter_context(Subtree(stack.enter_context(source.child(old))))
+        here = stack.enter_context(Subtree(stack.enter_context(target.child(new))))
+        paths = [""]
+        for path in paths:  # it grows as we go
+            paths += _copied(there.folder(path), here.folder(path), path)
+        # The innermost first: a folder that may not be written to is made so when nothing more comes in.
+        for path in reversed(paths):
+            _make_alike(there.folder(path), here.folder(path))
 
 
-def _copy(source: int | None, old: str, target: int | None, new: str) -> None:
-    found = os.stat(old, dir_fd=source, follow_symlinks=False)
-    if stat.S_ISDIR(found.st_mode):
-        _copy_folder(source, old, target, new, found)
-    elif stat.S_ISLNK(found.st_mode):
-        os.symlink(os.readlink(old, dir_fd=source), new, dir_fd=target)
-        _like(found, new, target)
+def _copied(inside: Folder, copied: Folder, path: str) -> list[str]:
+    """Copy what a folder holds; gives the folders in it, which are copied next."""
+    folders = []
+    first: dict[int, str] = {}
+    for name in inside.names():
+        found = inside.stat(name)
+        known = first.setdefault(found.st_ino, name) if found.st_nlink > 1 else name
+        if stat.S_ISDIR(found.st_mode):
+            os.mkdir(copied.name(name), 0o700, dir_fd=copied.fd)
+            folders.append(joined(path, name))
+        elif known != name and stat.S_ISREG(found.st_mode):
+            os.link(copied.name(known), copied.name(name), src_dir_fd=copied.fd, dst_dir_fd=copied.fd)
+        else:
+            _copy_thing(inside, name, copied, name, found)
+    return folders
+
+
+def _copy_thing(source: Folder, old: str, target: Folder, new: str, found: os.stat_result) -> None:
+    if stat.S_ISLNK(found.st_mode):
+        target.create_link(new, source.link_target(old))
+        with contextlib.suppress(OSError):
+            target.set_owner(new, found)
     elif stat.S_ISREG(found.st_mode):
-        _copy_file(source, old, target, new)
+        _copy_file(source.fd, source.name(old), target.fd, target.name(new))
 
 
-def _copy_folder(source: int | None, old: str, target: int | None, new: str, found: os.stat_result) -> None:
-    os.mkdir(new, 0o700, dir_fd=target)
-    inside, made = os.open(old, _FOLDER, dir_fd=source), os.open(new, _FOLDER, dir_fd=target)
-    try:
-        first: dict[int, str] = {}
-        for name in os.listdir(inside):
-            facts = os.stat(name, dir_fd=inside, follow_symlinks=False)
-            known = first.setdefault(facts.st_ino, name) if facts.st_nlink > 1 else name
-            if known != name and stat.S_ISREG(facts.st_mode):
-                os.link(known, name, src_dir_fd=made, dst_dir_fd=made)
-            else:
-                _copy(inside, name, made, name)
-        _copy_attributes(inside, made)
-        _like(found, new, target)
-        os.fchmod(made, stat.S_IMODE(found.st_mode))
-        os.utime(made, ns=(found.st_atime_ns, found.st_mtime_ns))
-    finally:
-        os.close(inside)
-        os.close(made)
+def _make_alike(inside: Folder, copied: Folder) -> None:
+    found = inside.own_stat()
+    if inside.fd is None or copied.fd is None:
+        return
+    _copy_attributes(inside.fd, copied.fd)
+    with contextlib.suppress(OSError):
+        os.fchown(copied.fd, found.st_uid, found.st_gid)
+    os.fchmod(copied.fd, stat.S_IMODE(found.st_mode))
+    os.utime(copied.fd, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
 def _copy_file(source: int | None, old: str, target: int | None, new: str) -> None:
@@ -95,45 +114,49 @@ def _copy_attributes(source: int, target: int) -> None:
                 os.setxattr(target, name, os.getxattr(source, name))
 
 
-def _like(found: os.stat_result, name: str, folder: int | None) -> None:
-    with contextlib.suppress(OSError):
-        os.chown(name, found.st_uid, found.st_gid, dir_fd=folder, follow_symlinks=False)
-
-
 def remove(folder: Folder, name: str) -> None:
     """Remove a thing with everything in it; no error when there is nothing."""
-    _remove(folder.fd, folder.name(name))
+    if _is_removed(folder, name):
+        return
+    _let_in(folder, name)
+    with folder.child(name) as top, Subtree(top) as subtree:
+        paths = [""]
+        for path in paths:  # it grows as we go
+            paths += _left_in(subtree.folder(path), path)
+        for path in reversed(paths[1:]):
+            above, _, last = path.rpartition("/")
+            subtree.folder(above).remove_folder(last)
+    folder.remove_folder(name)
 
 
-def _remove(folder: int | None, name: str) -> None:
+def _left_in(inside: Folder, path: str) -> list[str]:
+    """Remove what a folder holds, but for folders that hold something; gives those."""
+    left = [name for name in inside.names() if not _is_removed(inside, name)]
+    for name in left:
+        _let_in(inside, name)
+    return [joined(path, name) for name in left]
+
+
+def _is_removed(folder: Folder, name: str) -> bool:
+    """Remove a thing; False when it is a folder that holds others."""
     try:
-        os.unlink(name, dir_fd=folder)
-        return
+        folder.unlink(name)
     except FileNotFoundError:
-        return
+        return True
     except OSError as error:
         if error.errno not in {errno.EISDIR, errno.EPERM}:
             raise
-    with contextlib.suppress(OSError):
-        os.rmdir(name, dir_fd=folder)
-        return
-    inside = _entered(folder, name)
+    else:
+        return True
     try:
-        for inner in os.listdir(inside):
-            _remove(inside, inner)
-    finally:
-        os.close(inside)
-    os.rmdir(name, dir_fd=folder)
+        folder.remove_folder(name)
+    except OSError:
+        return False
+    return True
 
 
-def _entered(folder: int | None, name: str) -> int:
-    """Open a folder whose things are to go, also one that its owner may not look into."""
-    try:
-        fd = os.open(name, _FOLDER, dir_fd=folder)
-        if os.fstat(fd).st_mode & 0o300 == 0o300:
-            return fd
-        os.fchmod(fd, 0o700)
-        return fd
-    except PermissionError:
-        os.chmod(name, 0o700, dir_fd=folder)
-        return os.open(name, _FOLDER, dir_fd=folder)
+def _let_in(folder: Folder, name: str) -> None:
+    """A folder whose things are to go may be one that its owner may not look into."""
+    mode = stat.S_IMODE(folder.stat(name).st_mode)
+    if mode & 0o700 != 0o700:
+        folder.set_mode(name, mode | 0o700)

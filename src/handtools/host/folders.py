@@ -138,9 +138,21 @@ class Folder:
         if self.fd is None:
             os.chmod(self.name(name), mode)
             return
-        fd = os.open(name, LISTED | syscalls.NO_FOLLOW, dir_fd=self.fd)
+        try:
+            fd = os.open(name, LISTED | syscalls.NO_FOLLOW, dir_fd=self.fd)
+        except PermissionError:
+            self._set_unreadable_mode(name, mode)
+            return
         try:
             os.fchmod(fd, mode)
+        finally:
+            os.close(fd)
+
+    def _set_unreadable_mode(self, name: str, mode: int) -> None:
+        """The same for a folder that its owner may not look into."""
+        fd = os.open(name, FOLDER, dir_fd=self.fd)
+        try:
+            os.chmod(f"/proc/self/fd/{fd}", mode)
         finally:
             os.close(fd)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from handtools.core.changes import Held, Node, digest
 from handtools.core.trees import Leaf, tree, unpack
 from handtools.host.folders import Folder, kind_of
+from handtools.host.subtrees import everything_below
 
 HASHED_BYTES = 256 << 10
 """Files up to this size are told by their bytes, larger ones by size and time."""
@@ -17,9 +18,6 @@ KNOWN_BYTES = 64 << 10
 """Files up to this size are read along, so that they can be shown and merged."""
 _SEEN = "stat:"
 _CHUNK_BYTES = 1 << 20
-_LISTED = (
-    os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-)
 
 
 def seen_mark(found: os.stat_result) -> str:
@@ -104,36 +102,26 @@ def _may_be_alike(held: Held, found: Held) -> bool:
 
 def leaves(folder: Folder, name: str, marks: Mapping[str, str]) -> Iterator[Leaf]:
     """Everything below a folder; files are marked as `marks` has them, and new ones by a look."""
-    fd = os.open(folder.name(name), _LISTED, dir_fd=folder.fd)
-    yield from _leaves(fd, "", marks)
-
-
-def _leaves(fd: int, above: str, marks: Mapping[str, str]) -> Iterator[Leaf]:
-    try:
-        with os.scandir(fd) as entries:
-            found = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
-        for name, facts in found:
-            path, kind = above + name, kind_of(facts.st_mode)
-            mode = stat.S_IMODE(facts.st_mode)
+    with folder.child(name) as top:
+        for path, inside, own, facts in everything_below(top):
+            kind, mode = kind_of(facts.st_mode), stat.S_IMODE(facts.st_mode)
             if kind == "folder":
                 yield Leaf(path, "folder", mode, "", 0)
-                yield from _leaves(os.open(name, _LISTED, dir_fd=fd), f"{path}/", marks)
             elif kind == "link":
-                yield Leaf(path, "link", 0, os.readlink(name, dir_fd=fd), 0)
+                yield Leaf(path, "link", 0, os.fsdecode(inside.link_target(own)), 0)
             elif kind == "file":
                 mark = marks.get(path, _SEEN)
-                yield Leaf(path, "file", mode, _marked(fd, name, facts, mark), facts.st_size)
+                yield Leaf(path, "file", mode, _marked(inside, own, facts, mark), facts.st_size)
             else:
                 yield Leaf(path, "file", mode, "special", 0)
-    finally:
-        os.close(fd)
 
 
-def _marked(folder: int, name: str, found: os.stat_result, like: str) -> str:
+def _marked(folder: Folder, name: str, found: os.stat_result, like: str) -> str:
     if like.startswith(_SEEN):
         return seen_mark(found)
     with contextlib.suppress(OSError):
-        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=folder)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        fd = os.open(folder.name(name), flags, dir_fd=folder.fd)
         try:
             return file_mark(fd, found, like=like)
         finally:

@@ -50,12 +50,11 @@ class MemoryVault:
     def clear(self, name: str) -> None:
         """Nothing is left over here."""
 
-    def tidy(self, wanted: Collection[str]) -> int:
+    def tidy(self, wanted: Collection[str]) -> list[str]:
         """Remove what the record does not name."""
-        gone = [ref for ref in self.things if ref.partition("/")[0] not in wanted]
-        for ref in gone:
+        for ref in [ref for ref in self.things if ref.partition("/")[0] not in wanted]:
             del self.things[ref]
-        return len(gone)
+        return []
 
 
 class MemoryFiles:

@@ -16,16 +16,12 @@ from pathlib import Path
 from handtools.core.errors import OutsideWorkspace, Redirected
 from handtools.host import syscalls
 from handtools.host.folders import ENTERED, Folder, reopened
+from handtools.host.subtrees import below, beneath, is_link
 from handtools.text.paths import BadPath, relative
 
 LINK_LIMIT = 40
 RACE_LIMIT = 32
-STRETCH_BYTES = 4000
-"""As much of a path as is handed to the kernel at once: it takes no more than 4,096 bytes."""
 _ODD_PARTS = {"", ".", ".."}
-_LINKLESS = syscalls.BENEATH | syscalls.NO_LINKS
-_WALK_INSTEAD = {errno.EXDEV, errno.EAGAIN, errno.EPERM, errno.ENOSYS, errno.ENAMETOOLONG}
-"""No such call, or one that is forbidden; a path of great length: then we go part by part."""
 
 
 class Root:
@@ -95,7 +91,7 @@ class Root:
         if not (self._kernel and syscalls.confines()):
             return None
         with Folder.at(self.real) as root, _refusing_links(path):
-            return _beneath(root, path or ".", syscalls.PATH_ONLY)
+            return beneath(root, path or ".", syscalls.PATH_ONLY)
 
     def locate(self, path: str) -> str:
         """The real path below the workspace, whether or not anything is there."""
@@ -110,9 +106,9 @@ class Root:
             return not path
         above, _, name = path.rpartition("/")
         if not above:
-            return not _is_link(root, name)
+            return not is_link(root, name)
         try:
-            fd = _beneath(root, above, ENTERED)
+            fd = beneath(root, above, ENTERED)
         except OSError as error:
             if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
                 return False
@@ -120,7 +116,7 @@ class Root:
         if fd is None:
             return False
         with Folder(fd, above) as folder:
-            return not _is_link(folder, name)
+            return not is_link(folder, name)
 
 
 class _Walk:
@@ -208,11 +204,6 @@ class _Walk:
         raise OSError(errno.EXDEV, "a link to outside")
 
 
-def _is_link(folder: Folder, name: str) -> bool:
-    found = folder.find(name)
-    return found is not None and stat.S_ISLNK(found.st_mode)
-
-
 def _encodes(path: str) -> bool:
     try:
         os.fsencode(path)
@@ -243,57 +234,6 @@ def _refusing_links(path: str) -> Iterator[None]:
         if error.errno == errno.ELOOP:
             raise redirected(path) from error
         raise
-
-
-def below(start: Folder, path: str, *, flags: int = ENTERED, kernel: bool = True) -> Folder:
-    """Open a folder below another, however deep, no link followed: ELOOP at the first. Closes the start."""
-    parts = path.split("/") if path else []
-    while parts:
-        with start:
-            count, inner = _stretch(start, parts, flags) if kernel and syscalls.confines() else (0, None)
-            if inner is None:
-                count, inner = 1, _child(start, parts[0], flags if len(parts) == 1 else ENTERED)
-        start, parts = inner, parts[count:]
-    return start
-
-
-def _stretch(start: Folder, parts: list[str], flags: int) -> tuple[int, Folder | None]:
-    """Open as much of a path as the kernel takes at once; None when it won't."""
-    count = size = 0
-    for part in parts:
-        size += len(os.fsencode(part)) + 1
-        if size > STRETCH_BYTES:
-            break
-        count += 1
-    names = "/".join(parts[:count])
-    fd = _beneath(start, names, flags if count == len(parts) else ENTERED) if count else None
-    return count, None if fd is None else Folder(fd, os.path.join(start.path, names))
-
-
-def _child(folder: Folder, name: str, flags: int) -> Folder:
-    """Open a folder in another; ELOOP where the name is a link, whichever way the system puts that."""
-    try:
-        return folder.child(name, flags=flags)
-    except NotADirectoryError:
-        if _is_link(folder, name):
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
-        raise
-
-
-def _beneath(root: Folder, path: str, flags: int) -> int | None:
-    """Have the kernel open a path through no link at all (ELOOP); None when it can't, and we go ourselves."""
-    if root.fd is None:
-        return None
-    for _ in range(RACE_LIMIT):
-        try:
-            return syscalls.openat2(root.fd, path, flags, _LINKLESS)
-        except OSError as error:
-            if error.errno == errno.EAGAIN:  # a rename somewhere on the way, at this very moment
-                continue
-            if error.errno in _WALK_INSTEAD:
-                return None
-            raise
-    return None
 
 
 def _close(folders: list[Folder]) -> None:

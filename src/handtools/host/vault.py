@@ -30,6 +30,8 @@ OLD, NEW = "before", "upper"
 WORK = "work"
 """In an item: what the kernel needs for a layer."""
 LOCK = "lock"
+ASIDE = "aside-"
+"""Before the name of an item that can't be removed."""
 _ITEM = re.compile(r"[0-9a-f]{16}")
 
 
@@ -132,6 +134,11 @@ class Vault:
                 shelf.move_new(partial, kept)
                 remove(folder, name)
 
+    def copy_in(self, ref: str, folder: Folder, name: str) -> None:
+        """Keep a copy of a thing here."""
+        with self._parent(ref, make=True) as (shelf, kept):
+            copy(folder, name, shelf, kept)
+
     def put_back(self, ref: str, folder: Folder, name: str) -> None:
         """Undo `take_out`."""
         if self.has(ref):
@@ -154,18 +161,31 @@ class Vault:
             if not {*os.listdir(self._folder / name)} - {LOCK}:
                 self.drop(name)
 
-    def tidy(self, wanted: Collection[str]) -> int:
-        """Remove the items that nobody works on and the record does not name; gives back how many."""
-        gone = 0
+    def tidy(self, wanted: Collection[str]) -> list[str]:
+        """Remove the items that nobody works on and the record does not name.
+
+        Gives back a sentence for each that can't be removed: it is set aside, and not tried again.
+        """
+        told = []
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(self._folder):
                 lock = try_lock(self._folder / name / LOCK) if _ITEM.fullmatch(name) else None
                 if lock is None:
                     continue
-                self.drop(f"{name}/{WORK}" if name in wanted else name)
-                unlock(lock)
-                gone += name not in wanted
-        return gone
+                try:
+                    self.drop(f"{name}/{WORK}" if name in wanted else name)
+                except (OSError, RecursionError) as problem:
+                    told.append(self._set_aside(name, problem))
+                finally:
+                    unlock(lock)
+        return told
+
+    def _set_aside(self, name: str, problem: Exception) -> str:
+        """Keep an item that can't be removed from being tried again at every start."""
+        aside = self._folder / f"{ASIDE}{name}"
+        with contextlib.suppress(OSError):
+            os.rename(self._folder / name, aside)
+        return f"What a command left in {aside} can't be removed ({problem}); it is set aside."
 
     def _path(self, ref: str) -> Path:
         if not ref or not {"", ".", ".."}.isdisjoint(ref.split("/")):

@@ -7,7 +7,7 @@ from anyio import to_thread
 from handtools.core.call import Call
 from handtools.core.changes import Change, Changes, ChangeSet, Coverage, Held, Node, Touched
 from handtools.core.effects import fingerprint
-from handtools.core.errors import Busy, Redirected, Stale
+from handtools.core.errors import Busy, HandtoolsError, Redirected, Stale
 from handtools.core.ports import Step
 from handtools.runtime.journal import Entry
 from handtools.runtime.journal.entries import Entries, EntryKind, action_of
@@ -95,7 +95,7 @@ async def recover(
     if not only_held and workspace.files.vault is not None:
         # What crashed before it was written down is nobody's.
         wanted = workspace.journal.refs.items() | workspace.journal.holds.items()
-        await to_thread.run_sync(workspace.files.vault.tidy, wanted)
+        told += await to_thread.run_sync(workspace.files.vault.tidy, wanted)
     for entry in workspace.journal.entries.open():
         paths = {touch.path for touch in workspace.journal.entries.touches(entry.id)}
         if only_held and paths.isdisjoint(held):
@@ -110,7 +110,7 @@ async def recover(
 
 
 def _settle(workspace: Workspace, entry: Entry) -> str:
-    entries, files = workspace.journal.entries, workspace.files
+    entries = workspace.journal.entries
     if not any(still.id == entry.id for still in entries.open()):
         return ""
     try:
@@ -120,6 +120,18 @@ def _settle(workspace: Workspace, entry: Entry) -> str:
         return (
             f"Call {entry.call_id} was interrupted and its bytes are gone; its files are left as they are."
         )
+    try:
+        return _finished(workspace, entry, steps)
+    except (HandtoolsError, OSError, ValueError, LookupError, RecursionError) as problem:
+        # Tried again it would fail again, and with it every call: what is known of it is said once.
+        entries.void(entry.id)
+        paths = ", ".join(f"`{step.change.path}`" for step in steps[:5])
+        left = f"and could neither be finished nor taken back: {problem} Look at {paths}."
+        return _told(entry, left, [])
+
+
+def _finished(workspace: Workspace, entry: Entry, steps: list[Step]) -> str:
+    entries, files = workspace.journal.entries, workspace.files
     notes = [note for step in steps if (note := files.sweep(step))]
     landed = [step for step in steps if _landed(workspace, step)]
     if len(landed) == len(steps):

@@ -84,11 +84,12 @@ class AnyGlob:
         if self._folds and not path.isascii():
             match = self._match_all or self._match
             return bool(match and match(path + "/" if folder else path))
-        names = (path.lower() if self._folds else path).split("/")
-        if not self._names.isdisjoint(names):
-            return True
-        if self._suffixes and any(name.endswith(self._suffixes) for name in names):
-            return True
+        if self._names or self._suffixes:
+            names = (path.lower() if self._folds else path).split("/")
+            if not self._names.isdisjoint(names):
+                return True
+            if self._suffixes and any(name.endswith(self._suffixes) for name in names):
+                return True
         return bool(self._match and self._match(path + "/" if folder else path))
 
     def which(self, path: str, *, folder: bool = False) -> str | None:

@@ -5,6 +5,7 @@ import pytest
 from handtools import Call, Change
 from handtools.runtime.landing import recover
 from handtools.testing.fakes import memory_toolbox
+from handtools.toolbox import CODING, Toolbox, local_workspace
 
 
 def interrupted(box, changes, landed):
@@ -67,3 +68,19 @@ async def test_a_call_id_that_landed_before_a_crash_does_not_land_twice():
     again = await box.call(call)
     assert again.fault.code == "stale"
     assert box.workspace.files.read("a") == b"y x"
+
+
+async def test_what_can_be_neither_finished_nor_taken_back_is_named_once_and_stops_no_call(tmp_path):
+    """Someone put a link in the way since: nothing behind it is ours to touch."""
+    root = tmp_path / "work"
+    (root / "d").mkdir(parents=True)
+    (root / "d" / "f").write_text("old")
+    box = Toolbox(CODING, workspace=local_workspace(root, state=tmp_path / "state"))
+    interrupted(box, [Change.of("d/f", before=b"old", after=b"new")], 0)
+    (root / "d").rename(root / "e")
+    (root / "d").symlink_to("e")
+    (told,) = await recover(box.workspace)
+    assert "`d/f`" in told
+    assert await recover(box.workspace) == []
+    assert (await box.call("read", {"path": "e/f"})).ok
+    assert (root / "e" / "f").read_text() == "old"

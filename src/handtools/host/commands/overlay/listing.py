@@ -1,19 +1,29 @@
 """Listing: the layer that a command wrote, as changes of the workspace."""
 
+import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import Literal
 
 from handtools.core.changes import Change, Node
-from handtools.core.trees import WHOLE, folded, leaf, order, tree
-from handtools.host.commands.noting import FOLDER, Notary
+from handtools.core.trees import WHOLE, folded, folders_above, leaf, order, tree
+from handtools.host.commands.noting import Notary
 from handtools.host.commands.overlay.cleaning import Cleaner
 from handtools.host.commands.overlay.layers import Spot, sign
-from handtools.host.folders import kind_of
+from handtools.host.folders import Folder, kind_of
 from handtools.host.staging import is_temporary
+from handtools.host.subtrees import Subtree, joined
 
 Name = Callable[[str], str]
+How = Literal["merged", "new", "gone"]
+"""A folder of both sides; one that only the layer has; one that only the workspace has."""
+Task = tuple[str, How]
+_CLOSED = {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+"""A folder of the workspace that we may not look into, or that another program replaced meanwhile."""
 
 
 @dataclass(slots=True)
@@ -30,101 +40,124 @@ class Listing:
     notary: Notary = field(default_factory=Notary)
     conflicts: list[str] = field(default_factory=list)
     """Paths that changed in the workspace while the command ran."""
+    closed: list[str] = field(default_factory=list)
+    """Folders of the workspace that can't be looked into: they stay as they are."""
     stuck: list[str] = field(default_factory=list)
     """Pipes, sockets and devices of the workspace that the command removed or replaced: they stay."""
     changes: list[Change] = field(default_factory=list)
+    _opened: list[tuple[str, int]] = field(default_factory=list)
+    """New folders that had to be opened for us, and the modes they were given."""
+    _layer: Subtree = field(init=False)
+    _workspace: Subtree = field(init=False)
 
     def of(self, upper: str, lower: str) -> list[Change]:
         """Every change, removals first; large folders that come or go as one."""
-        self._merged("", os.open(upper, FOLDER), os.open(lower, FOLDER))
+        with ExitStack() as stack:
+            self._layer, self._workspace = (
+                stack.enter_context(Subtree(stack.enter_context(Folder.at(top)))) for top in (upper, lower)
+            )
+            self._walk("", "merged")
+            for path, mode in reversed(self._opened):
+                # A new folder may land as one: then its mode is the one it has here.
+                above, _, name = path.rpartition("/")
+                self._layer.folder(above).set_mode(name, mode)
         spoilt = self._spoilt()
         clean = [change for change in self.changes if change.path not in spoilt]
         return folded(sorted(clean, key=order), apart=self.cleaner.refused)
 
     def _spoilt(self) -> set[str]:
         """The conflicts, and the folders that can't go because something of others is in them."""
-        theirs = {*self.conflicts, *self.stuck}
-        above = {parent for path in theirs for parent in _above(path)}
+        theirs = {*self.conflicts, *self.stuck, *self.closed}
+        above = {parent for path in theirs for parent in folders_above(path)}
         staying = {c.path for c in self.changes if c.after is None or c.after.kind != "folder"} & above
         return theirs | staying
 
-    def _merged(self, path: str, upper: int, lower: int | None) -> None:
-        """A folder that shows what is below it, except where it says otherwise."""
-        try:
-            for spot in _spots(upper):
-                self._entry(_join(path, spot.name), spot, _find(lower, spot.name))
-        finally:
-            os.close(upper)
-            if lower is not None:
-                os.close(lower)
+    def _walk(self, start: str, how: How) -> None:
+        """Look at a folder and at all below it, one at a time: there is no saying how deep they go."""
+        waiting: deque[Task] = deque([(start, how)])
+        while waiting:
+            path, way = waiting.popleft()
+            try:
+                waiting += self._looked(path, way)
+            except OSError as error:
+                if error.errno not in _CLOSED:
+                    raise
+                self.closed.append(path)
 
-    def _entry(self, path: str, up: Spot, low: Spot | None) -> None:
+    def _looked(self, path: str, way: How) -> list[Task]:
+        """Look at one folder; gives back those in it that are to be looked at next."""
+        tasks: list[Task] = []
+        upper = None if way == "gone" else self._layer.folder(path)
+        lower = None if way == "new" else self._workspace.folder(path)
+        for spot in _spots(upper or lower):
+            inside = joined(path, spot.name)
+            if upper:
+                tasks += self._entry(inside, spot, _find(lower, spot.name))
+            else:
+                tasks += self._leave(inside, spot, None)
+        return tasks
+
+    def _entry(self, path: str, up: Spot, low: Spot | None) -> list[Task]:
+        """What became of a name; gives back the folder that is to be looked into next."""
         what = sign(up)
         if what == "gone":
-            if low is not None:
-                self._leave(path, low, None)
-            return
+            return [] if low is None else self._leave(path, low, None)
         if self.cleaner.refuses(path, up):
-            return
+            return []
         mode = self.cleaner.clean(path, up, low)
         if not up.is_folder:
-            self._thing(path, up, low, mode)
-        elif low is None or not low.is_folder:
-            self._arrive(path, low, Node("folder", mode=mode))
-            self._merged(path, _opened(up, mode), None)
-            _closed_again(up, mode)
-        elif what == "opaque":
-            self._replaced(path, up, low, mode)
-        else:
-            self._permitted(path, low, mode)
-            self._merged(path, _opened(up, mode), low.open())
+            return self._thing(path, up, low, mode)
+        if mode & stat.S_IRWXU != stat.S_IRWXU:
+            os.chmod(up.path, mode | stat.S_IRWXU)  # things are to be moved out of it
+        if low is None or not low.is_folder:
+            if mode & stat.S_IRWXU != stat.S_IRWXU:
+                self._opened.append((path, mode))
+            return [*self._arrive(path, low, Node("folder", mode=mode)), (path, "new")]
+        if what == "opaque":
+            self._replaced(path, low, mode)
+            return []
+        self._permitted(path, low, mode)
+        return [(path, "merged")]
 
-    def _thing(self, path: str, up: Spot, low: Spot | None, mode: int) -> None:
+    def _thing(self, path: str, up: Spot, low: Spot | None, mode: int) -> list[Task]:
         """A file or a link."""
         after = self.notary.node(up.folder, up.name, up.found, ref=self.new(path), mode=mode)
         if low is None or low.is_folder:
-            self._arrive(path, low, after)
-        elif kind_of(low.found.st_mode) is None:
+            return self._arrive(path, low, after)
+        if kind_of(low.found.st_mode) is None:
             self.stuck.append(path)
-        else:
-            before = self._old(path, low)
-            # A file that was opened for writing and left as it was is in the layer all the same.
-            if not (after.same(before) and up.found.st_mtime_ns == low.found.st_mtime_ns):
-                self._changed(path, low, before, after)
+            return []
+        before = self._old(path, low)
+        # A file that was opened for writing and left as it was is in the layer all the same.
+        if not (after.same(before) and up.found.st_mtime_ns == low.found.st_mtime_ns):
+            self._changed(path, low, before, after)
+        return []
 
-    def _arrive(self, path: str, low: Spot | None, after: Node) -> None:
+    def _arrive(self, path: str, low: Spot | None, after: Node) -> list[Task]:
         """Something where there was nothing, or another kind of thing."""
-        if low is None:
-            self.changes.append(Change(path, None, after))
-        else:
-            self._leave(path, low, after)
+        if low is not None:
+            return self._leave(path, low, after)
+        self.changes.append(Change(path, None, after))
+        return []
 
-    def _leave(self, path: str, low: Spot, after: Node | None) -> None:
+    def _leave(self, path: str, low: Spot, after: Node | None) -> list[Task]:
         """A thing of the workspace goes, with all that is in it; and perhaps another takes its place."""
         if kind_of(low.found.st_mode) is None:
             self.stuck.append(path)
-            return
-        if low.is_folder:
-            self._emptied(path, low.open())
+            return []
         self._changed(path, low, self._old(path, low), after)
-
-    def _emptied(self, path: str, lower: int) -> None:
-        try:
-            for spot in _spots(lower):
-                self._leave(_join(path, spot.name), spot, None)
-        finally:
-            os.close(lower)
+        return [(path, "gone")] if low.is_folder else []
 
     def _permitted(self, path: str, low: Spot, mode: int) -> None:
         if mode != low.mode:
             self.changes.append(Change(path, self._old(path, low), Node("folder", mode=mode)))
 
-    def _replaced(self, path: str, up: Spot, low: Spot, mode: int) -> None:
+    def _replaced(self, path: str, low: Spot, mode: int) -> None:
         """A folder that was removed and made anew: the old and the new in full, as one change or side by side."""
-        theirs = len(self.conflicts) + len(self.stuck)
-        gone = self._apart(lambda: self._emptied(path, low.open()))
-        come = self._apart(lambda: self._merged(path, _opened(up, mode), None))
-        alone = len(self.conflicts) + len(self.stuck) == theirs
+        theirs = len(self.conflicts) + len(self.stuck) + len(self.closed)
+        gone = self._apart(path, "gone")
+        come = self._apart(path, "new")
+        alone = len(self.conflicts) + len(self.stuck) + len(self.closed) == theirs
         if alone and max(len(gone), len(come)) > WHOLE and not self._refused_below(path):
             start = len(path) + 1
             old = [leaf(p[start:], change.before) for p, change in gone.items() if change.before]
@@ -133,16 +166,16 @@ class Listing:
             self.changes.append(Change(path, before, tree(new, mode=mode, ref=self.new(path))))
             return
         self._permitted(path, low, mode)
-        for inner in {**gone, **come}:
-            before_node = gone[inner].before if inner in gone else None
-            after_node = come[inner].after if inner in come else None
+        for below in {**gone, **come}:
+            before_node = gone[below].before if below in gone else None
+            after_node = come[below].after if below in come else None
             if not (before_node and before_node.same(after_node)):
-                self.changes.append(Change(inner, before_node, after_node))
+                self.changes.append(Change(below, before_node, after_node))
 
-    def _apart(self, walk: Callable[[], None]) -> dict[str, Change]:
+    def _apart(self, path: str, how: How) -> dict[str, Change]:
         """The changes of a walk by path, beside the list."""
         kept, self.changes = self.changes, []
-        walk()
+        self._walk(path, how)
         found, self.changes = self.changes, kept
         return {change.path: change for change in found}
 
@@ -158,40 +191,20 @@ class Listing:
         return self.notary.node(low.folder, low.name, low.found, ref=self.old(path))
 
 
-def _spots(folder: int) -> Iterator[Spot]:
-    with os.scandir(folder) as entries:
+def _spots(folder: Folder | None) -> list[Spot]:
+    fd = _fd(folder)
+    with os.scandir(fd) as entries:
         found = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
     found.sort(key=lambda pair: pair[0])
-    return (Spot(folder, name, facts) for name, facts in found if not is_temporary(name))
+    return [Spot(fd, name, facts) for name, facts in found if not is_temporary(name)]
 
 
-def _find(folder: int | None, name: str) -> Spot | None:
-    if folder is None:
-        return None
-    try:
-        return Spot(folder, name, os.stat(name, dir_fd=folder, follow_symlinks=False))
-    except FileNotFoundError:
-        return None
+def _find(folder: Folder | None, name: str) -> Spot | None:
+    found = None if folder is None else folder.find(name)
+    return found and Spot(_fd(folder), name, found)
 
 
-def _opened(spot: Spot, mode: int) -> int:
-    """A folder of the layer, made ready for things to be moved out of it."""
-    if mode & stat.S_IRWXU != stat.S_IRWXU:
-        os.chmod(spot.path, mode | stat.S_IRWXU)
-    return spot.open()
-
-
-def _closed_again(spot: Spot, mode: int) -> None:
-    """A new folder may land as one: then its mode is the one it has here."""
-    if mode & stat.S_IRWXU != stat.S_IRWXU:
-        os.chmod(spot.path, mode)
-
-
-def _above(path: str) -> Iterator[str]:
-    while "/" in path:
-        path = path.rpartition("/")[0]
-        yield path
-
-
-def _join(path: str, name: str) -> str:
-    return f"{path}/{name}" if path else name
+def _fd(folder: Folder | None) -> int:
+    assert folder is not None, "a layer is looked at with the workspace, or one of the two alone"
+    assert folder.fd is not None, "layers are there where handles are"
+    return folder.fd

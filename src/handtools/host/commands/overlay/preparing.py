@@ -1,6 +1,5 @@
 """Preparing: room for a layer, and what becomes of it when the command has ended."""
 
-import contextlib
 import os
 import shutil
 import stat
@@ -17,6 +16,8 @@ from handtools.host.commands.launching import Launch, Overlay
 from handtools.host.commands.overlay.cleaning import Cleaner
 from handtools.host.commands.overlay.listing import Listing
 from handtools.host.commands.overlay.mounting import NEW_MOUNTS, NEW_USER, mounted, options
+from handtools.host.folders import Folder
+from handtools.host.subtrees import everything_below, inner
 from handtools.host.vault import NEW, OLD, WORK, Item, Vault
 
 KEPT = "kept"
@@ -133,17 +134,17 @@ class OverlayCapturing:
 
     def _over_quota(self) -> str:
         files = size = 0
-        for folder, names, others in os.walk(self.overlay.upper):
-            files += len(names) + len(others)
-            for name in others:
-                with contextlib.suppress(OSError):
-                    found = os.lstat(os.path.join(folder, name))
-                    size += found.st_blocks * 512
-            limit = self.overlay.most_bytes
-            if size > limit:
-                return f"It wrote more than {limit >> 20:,} MiB to the workspace; nothing of it was kept."
-            if files > self.overlay.most_files:
-                return f"It made more than {self.overlay.most_files:,} files; nothing of it was kept."
+        with Folder.at(self.overlay.upper) as upper:
+            for found in everything_below(upper):
+                files += 1
+                size += 0 if stat.S_ISDIR(found.facts.st_mode) else found.facts.st_blocks * 512
+                limit = self.overlay.most_bytes
+                if size > limit:
+                    return (
+                        f"It wrote more than {limit >> 20:,} MiB to the workspace; nothing of it was kept."
+                    )
+                if files > self.overlay.most_files:
+                    return f"It made more than {self.overlay.most_files:,} files; nothing of it was kept."
         return ""
 
     def _notes(self, listing: Listing) -> list[str]:
@@ -158,6 +159,9 @@ class OverlayCapturing:
             notes.append(
                 f"Pipes, sockets or devices stay: {_few([f'`{path}`' for path in listing.stuck])}."
             )
+        if listing.closed:
+            closed = _few([f"`{path}`" for path in listing.closed])
+            notes.append(f"Folders that can't be looked into stay as they are: {closed}.")
         if listing.conflicts:
             kept = self._keep(listing)
             told = _few([f"`{path}`" for path in listing.conflicts])
@@ -169,14 +173,15 @@ class OverlayCapturing:
 
     def _keep(self, listing: Listing) -> str:
         """Put the command's versions of what others changed where a person can find them."""
-        shelf = self.capture.vault.folder / KEPT / self.name
+        shelf = f"{KEPT}/{self.name}"
         theirs = set(listing.conflicts)
         kept = [change for change in listing.changes if change.path in theirs and _held(change)]
-        for change in kept:
-            target = shelf / change.path
-            target.parent.mkdir(0o700, parents=True, exist_ok=True)
-            os.rename(os.path.join(self.overlay.upper, change.path), target)
-        return os.fspath(shelf) if kept else ""
+        with Folder.at(self.overlay.upper) as upper:
+            for change in kept:
+                above, _, name = change.path.rpartition("/")
+                with inner(upper, above) as folder:
+                    self.capture.vault.put_in(f"{shelf}/{change.path}", folder, name)
+        return os.fspath(self.capture.vault.folder / shelf) if kept else ""
 
 
 def _cleared(work: Path) -> bool:

@@ -22,7 +22,7 @@ _OLDEST = (0, 8)
 _NAME = "bwrap"
 _PROBE_BOUNDS = programs.Bounds(seconds=10.0)
 _MOST_MASKS = 256
-"""Each is a mount, and a descriptor while it is made."""
+"""Each is a mount, and bubblewrap looks through all of them for each."""
 
 
 class BubblewrapRunner:
@@ -61,7 +61,6 @@ class BubblewrapRunner:
         made: list[int] = []
         try:
             made.append(_program(countable=launch.allowance.memory_bytes is not None))
-            made += [os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in hide.files]
             kept = hidden.kept_paths(launch.root, found.read_only)
             readable = [
                 path
@@ -72,7 +71,7 @@ class BubblewrapRunner:
                 *(_bwrap(launch.root), *profile.isolation(launch), "--seccomp", str(made[0])),
                 *profile.machine(launch, home=home, sizes=self._sizes, readable=readable),
                 *profile.workspace(launch, kept),
-                *profile.masking(hide, made[1:]),
+                *profile.masking(hide),
                 *profile.sealing(launch.cwd),
                 *("--", *launch.argv),
             ]
@@ -95,15 +94,12 @@ class BubblewrapRunner:
     def _masks(
         self, launch: Launch, private_paths: Iterable[str], *, as_root: bool
     ) -> tuple[Masks, tuple[str, ...]]:
-        private = hidden.masks(launch.root, private_paths)
-        more = len(private.files) - _MOST_MASKS
-        notes = (
-            (f"{more} private files could not be hidden from it: there are too many.",) if more > 0 else ()
-        )
+        every = hidden.masks(launch.root, private_paths)
+        private, notes = hidden.fitted(every, launch.root, most=_MOST_MASKS)
         # Through an overlay a socket has no other end.
         sockets = hidden.visible_sockets(launch.root if launch.overlay is None else os.devnull)
         system = hidden.system_secrets() if as_root else Masks()
-        files = (*private.files[:_MOST_MASKS], *sockets, *system.files)
+        files = (*private.files, *sockets, *system.files)
         return Masks(tuple(dict.fromkeys(files)), (*private.folders, *system.folders)), notes
 
     @cached_property

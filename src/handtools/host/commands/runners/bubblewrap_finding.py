@@ -39,17 +39,28 @@ class Wanted:
             if groups[-1][1]:
                 groups.append(([], []))
             groups[-1][0].append(each)
-        self._groups = [
-            (AnyGlob(meant, case_sensitive=False), AnyGlob(but, case_sensitive=False))
-            for meant, but in groups
-        ]
+        self._groups = [(_Globs(meant), _Globs(but)) for meant, but in groups]
 
     def matches(self, path: str, *, folder: bool) -> bool:
-        """Whether a path of the workspace is meant."""
+        """Whether a path of the workspace is meant, by itself: those above it were looked at before."""
         return any(
             meant.matches(path, folder=folder) and not but.matches(path, folder=folder)
             for meant, but in self._groups
         )
+
+
+class _Globs:
+    """Globs of names apart from globs of paths: however deep a path is, its name is short."""
+
+    def __init__(self, globs: Iterable[str]) -> None:
+        every = list(globs)
+        names = [each for each in every if "/" not in each.rstrip("/")]
+        self._names = AnyGlob(names, case_sensitive=False)
+        self._paths = AnyGlob([each for each in every if each not in names], case_sensitive=False)
+
+    def matches(self, path: str, *, folder: bool) -> bool:
+        name = path.rpartition("/")[2]
+        return self._names.matches(name, folder=folder) or self._paths.matches(path, folder=folder)
 
 
 class Finder:

@@ -2,10 +2,12 @@
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from handtools.core.errors import HostError
 from handtools.host.commands.runners.bubblewrap_profile import SYSTEM, Masks
 
 _LISTENING = "/proc/net/unix"
@@ -66,6 +68,27 @@ def masks(root: str, private: Iterable[str]) -> Masks:
         tuple(sorted({path for path in files if not path.startswith(shut)})),
         tuple(sorted({path for path in folders if not path.startswith(shut)})),
     )
+
+
+def fitted(masks: Masks, root: str, *, most: int) -> tuple[Masks, tuple[str, ...]]:
+    """At most so many masks: where there are more, folders with many private files are hidden whole, and told."""
+    files, folders = list(masks.files), list(masks.folders)
+    notes = []
+    while len(files) + len(folders) > most:
+        held = Counter(os.path.dirname(path) for path in files)
+        held.pop(root, None)
+        if not held:
+            raise HostError(
+                f"{root} itself holds {len(files):,} private files, too many to hide from a command. "
+                "Move them into a folder, or say in the policy that they are not private."
+            )
+        shut = held.most_common(1)[0][0]
+        files = [path for path in files if not path.startswith(f"{shut}/")]
+        folders = [*(path for path in folders if not path.startswith(f"{shut}/")), shut]
+        notes.append(
+            f"`{os.path.relpath(shut, root)}` is hidden from it whole: it holds too many private files."
+        )
+    return Masks(tuple(files), tuple(folders)), tuple(notes)
 
 
 def kept_paths(root: str, read_only: Iterable[str]) -> list[str]:

@@ -95,12 +95,12 @@ def workspace(launch: Launch, kept: Iterable[str]) -> Iterator[str]:
         yield from ("--ro-bind", path, path)
 
 
-def masking(masks: Masks, empties: Iterable[int]) -> Iterator[str]:
-    """An unreadable nothing in place of each."""
+def masking(masks: Masks) -> Iterator[str]:
+    """Nothing that can be read in place of each: a device can't be opened in a mount without, not even by root."""
     for folder in masks.folders:
         yield from ("--perms", "0000", "--tmpfs", folder, "--remount-ro", folder)
-    for path, empty in zip(masks.files, empties, strict=False):
-        yield from ("--perms", "0000", "--ro-bind-data", str(empty), path)
+    for path in masks.files:
+        yield from ("--ro-bind", os.devnull, path)
 
 
 def sealing(cwd: str) -> Iterator[str]:

@@ -88,18 +88,15 @@ class ContainerRunner:
         self._containers.leave(root)
 
     def _hidden(self, launch: Launch, private_paths: Iterable[str]) -> tuple[Masks, tuple[str, ...]]:
-        """What is to be covered, and a word about what can't be."""
-        private = hidden.masks(launch.root, private_paths)
+        """What is to be covered, and a word about what goes with it."""
+        every = hidden.masks(launch.root, private_paths)
+        private, notes = hidden.fitted(every, launch.root, most=_MOST_MASKS)
         # Through a layer a socket has no other end.
         sockets = hidden.visible_sockets(launch.root) if launch.overlay is None else []
         inside = [path for path in sockets if Path(path).is_relative_to(launch.root)]
         files = tuple(dict.fromkeys((*private.files, *inside)))
-        notes = [_LISTED] if launch.network == "listed" else []
-        if len(files) > _MOST_MASKS:
-            notes.append(
-                f"{len(files) - _MOST_MASKS} private files could not be hidden from it: there are too many."
-            )
-        return Masks(files[:_MOST_MASKS], private.folders), tuple(notes)
+        listed = (_LISTED,) if launch.network == "listed" else ()
+        return Masks(files, private.folders), (*listed, *notes)
 
     def _shape(self, launch: Launch, hide: Masks, kept: tuple[str, ...]) -> Shape:
         limits = bounded(launch.allowance)

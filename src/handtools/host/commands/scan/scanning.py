@@ -7,7 +7,6 @@ did not reach can't be taken back: those paths are listed.
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,11 +14,11 @@ from handtools.core.changes import Change, Held, Node
 from handtools.core.trees import order
 from handtools.host.commands.capturing import Delta
 from handtools.host.commands.launching import Launch
-from handtools.host.commands.noting import FOLDER, Notary
-from handtools.host.copying import copy
+from handtools.host.commands.noting import Notary
 from handtools.host.folders import Folder, kind_of
 from handtools.host.marking import seen_mark
 from handtools.host.staging import is_temporary
+from handtools.host.subtrees import Subtree, everything_below, inner
 from handtools.host.vault import NEW, OLD, Item, Vault
 
 NOTE = "It wrote in place: its changes were recorded afterwards, and not held back."
@@ -56,7 +55,7 @@ class ScanCapture:
     def begin(self, launch: Launch, name: str) -> "ScanCapturing":  # noqa: ARG002
         """Look at everything, and copy what is small."""
         item = self._vault.item()
-        before = Scan(self._root, item.path / OLD, self._budget)
+        before = Scan(self._root, self._budget, self._vault, f"{item.name}/{OLD}")
         before.walk()
         return ScanCapturing(launch, self._root, item, self._vault, before)
 
@@ -69,8 +68,10 @@ class Scan:
     """The paths of a workspace as they are at one moment."""
 
     root: str
-    copies: Path | None
     budget: Budget
+    vault: Vault | None = None
+    """Where copies go, if any are made."""
+    shelf: str = ""
     seen: dict[str, Seen] = field(default_factory=dict)
     cut: bool = False
     """Whether there was more than the budget lets us look at."""
@@ -81,23 +82,26 @@ class Scan:
 
     def walk(self) -> None:
         """Look, folder by folder."""
-        for path, folder, name, found in _everything(self.root):
-            if len(self.seen) >= self.budget.entries:
-                self.cut = True
-                return
-            target = os.readlink(name, dir_fd=folder) if stat.S_ISLNK(found.st_mode) else ""
-            self.seen[path] = Seen(found, target, self._copied(path, folder, name, found))
+        with Folder.at(self.root) as top:
+            for path, folder, name, found in everything_below(top):
+                if is_temporary(name):
+                    continue
+                if len(self.seen) >= self.budget.entries:
+                    self.cut = True
+                    return
+                target = ""
+                if stat.S_ISLNK(found.st_mode):
+                    with contextlib.suppress(OSError):
+                        target = os.fsdecode(folder.link_target(name))
+                self.seen[path] = Seen(found, target, self._copied(path, folder, name, found))
 
-    def _copied(self, path: str, folder: int, name: str, found: os.stat_result) -> bool:
-        if self.copies is None or not stat.S_ISREG(found.st_mode):
+    def _copied(self, path: str, folder: Folder, name: str, found: os.stat_result) -> bool:
+        if self.vault is None or not stat.S_ISREG(found.st_mode):
             return False
         if found.st_size > min(self.budget.file_bytes, self._left):
             return False
-        place = self.copies / path
         with contextlib.suppress(OSError):
-            place.parent.mkdir(0o700, parents=True, exist_ok=True)
-            with Folder.at(os.fspath(place.parent)) as kept:
-                copy(Folder(folder, os.path.dirname(path)), name, kept, place.name)
+            self.vault.copy_in(f"{self.shelf}/{path}", folder, name)
             self._left -= found.st_size
             return True
         return False
@@ -115,7 +119,7 @@ class ScanCapturing:
 
     def finish(self) -> Delta:
         """What differs, as changes that have happened already."""
-        after = Scan(self.root, None, self.before.budget)
+        after = Scan(self.root, self.before.budget)
         after.walk()
         omitted: list[str] = []
         changes = []
@@ -143,37 +147,39 @@ class ScanCapturing:
     def _old(self, path: str, seen: Seen | None) -> Node | None:
         if seen is None or kind_of(seen.found.st_mode) is None:
             return None
-        place = self.item.path / OLD / path
-        return _node(seen, f"{self.item.name}/{OLD}/{path}", os.fspath(place))
+        return _node(seen, f"{self.item.name}/{OLD}/{path}", os.fspath(self.item.path / OLD), path)
 
     def _new(self, path: str, seen: Seen | None) -> Node | None:
         if seen is None or kind_of(seen.found.st_mode) is None:
             return None
-        return _node(seen, f"{self.item.name}/{NEW}/{path}", os.path.join(self.root, path))
+        return _node(seen, f"{self.item.name}/{NEW}/{path}", self.root, path)
 
     def _clear(self, needed: set[str]) -> None:
         """Let go of the copies of what did not change."""
         for path, seen in self.before.seen.items():
             if seen.copied and path not in needed:
                 self.vault.drop(f"{self.item.name}/{OLD}/{path}")
-        for folder, _, _ in os.walk(self.item.path / OLD, topdown=False):
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
+        with contextlib.suppress(OSError), Folder.at(os.fspath(self.item.path / OLD)) as top:
+            folders = [found.path for found in everything_below(top) if stat.S_ISDIR(found.facts.st_mode)]
+            with Subtree(top) as subtree:
+                for path in reversed(folders):
+                    above, _, name = path.rpartition("/")
+                    with contextlib.suppress(OSError):
+                        subtree.folder(above).remove_folder(name)
+        with contextlib.suppress(OSError):
+            os.rmdir(self.item.path / OLD)
 
 
-def _node(seen: Seen, ref: str, place: str) -> Node:
+def _node(seen: Seen, ref: str, root: str, path: str) -> Node:
     kind, mode = kind_of(seen.found.st_mode), stat.S_IMODE(seen.found.st_mode)
     if kind == "folder":
         return Node("folder", mode=mode)
     if kind == "link":
         return Node("link", os.fsencode(seen.target))
-    with contextlib.suppress(OSError):
-        folder = os.open(os.path.dirname(place), FOLDER)
-        try:
-            found = os.stat(os.path.basename(place), dir_fd=folder, follow_symlinks=False)
-            return Notary().node(folder, os.path.basename(place), found, ref=ref, mode=mode)
-        finally:
-            os.close(folder)
+    above, _, name = path.rpartition("/")
+    with contextlib.suppress(OSError), Folder.at(root) as top, inner(top, above) as folder:
+        assert folder.fd is not None
+        return Notary().node(folder.fd, name, folder.stat(name), ref=ref, mode=mode)
     return Node("file", b"", mode, Held(ref, seen_mark(seen.found), seen.found.st_size))
 
 
@@ -183,24 +189,3 @@ def _alike(was: Seen, now: Seen) -> bool:
         return one.st_mode == other.st_mode
     facts = [(f.st_mode, f.st_size, f.st_mtime_ns, f.st_ino, f.st_ctime_ns) for f in (one, other)]
     return facts[0] == facts[1]
-
-
-def _everything(root: str) -> Iterator[tuple[str, int, str, os.stat_result]]:
-    waiting = [""]
-    while waiting:
-        above = waiting.pop()
-        try:
-            folder = os.open(os.path.join(root, above), FOLDER)
-        except (FileNotFoundError, NotADirectoryError, PermissionError):
-            continue
-        try:
-            with os.scandir(folder) as entries:
-                names = sorted(entry.name for entry in entries if not is_temporary(entry.name))
-            for name in names:
-                with contextlib.suppress(FileNotFoundError):
-                    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                    yield f"{above}{name}", folder, name, found
-                    if stat.S_ISDIR(found.st_mode):
-                        waiting.append(f"{above}{name}/")
-        finally:
-            os.close(folder)

@@ -1,0 +1,156 @@
+"""What commands may leave: folders nested without end, files that nobody may read, very many private ones."""
+
+import os
+import stat
+import sys
+
+import pytest
+
+from handtools import Policy, Toolbox
+from handtools.host.commands.overlay.preparing import problem
+from handtools.host.commands.scan.scanning import ScanCapture
+from handtools.host.copying import copy, remove
+from handtools.host.folders import Folder
+from handtools.host.subtrees import everything_below
+from handtools.host.vault import Vault
+from handtools.toolbox import CODING, local_workspace
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="system: layers need Linux")
+
+DEPTH = 1_100
+"""Deeper than Python recurses, and than a process may hold folders open."""
+NEST = f"""python3 -c "
+import os
+for _ in range({DEPTH}):
+    os.mkdir('d'); os.chdir('d')
+open('f', 'w').write('x')"
+"""
+
+
+@pytest.fixture
+def base(tmp_path):
+    (tmp_path / "work").mkdir()
+    if problem(tmp_path / "work", Vault(tmp_path / "state" / "vault")):
+        pytest.skip("machine: no layers can be mounted")
+    yield tmp_path
+    with Folder.at(os.fspath(tmp_path)) as folder:  # pytest's own way recurses
+        remove(folder, "work")
+        remove(folder, "state")
+
+
+def box(base):
+    workspace = local_workspace(base / "work", state=base / "state")
+    return Toolbox(CODING, workspace=workspace, policy=Policy(unattended="allow"))
+
+
+def nest(folder, depth=DEPTH):
+    """Nested folders with a file in the last, made without a long path."""
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=here)
+        inner = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    fd = os.open("f", os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=here)
+    os.write(fd, b"x")
+    os.close(fd)
+    os.close(here)
+
+
+def depth_of(folder):
+    with Folder.at(os.fspath(folder)) as top:
+        return max((found.path.count("/") for found in everything_below(top)), default=0)
+
+
+async def test_folders_nested_without_end_land_are_undone_and_redone(base):
+    async with box(base) as toolbox:
+        made = await toolbox.call("bash", {"command": NEST})
+        assert made.ok, made.text
+        assert depth_of(base / "work") == DEPTH
+        undone = await toolbox.call("undo", {"path": "d"})
+        assert undone.ok, undone.text
+        assert os.listdir(base / "work") == []
+        assert (await toolbox.call("undo", {"path": "d", "action": "redo"})).ok
+        assert depth_of(base / "work") == DEPTH
+        assert (await toolbox.call("bash", {"command": "rm -r d; echo more > more"})).ok
+    assert os.listdir(base / "work") == ["more"]
+
+
+async def test_folders_nested_without_end_that_a_crash_left_stop_no_later_start(base):
+    vault = Vault(base / "state" / "vault")
+    item = vault.item()
+    (item.path / "upper").mkdir()
+    nest(item.path / "upper")
+    item.release()
+    async with box(base) as toolbox:
+        result = await toolbox.call("bash", {"command": "echo on > on"})
+    assert result.ok, result.text
+    assert not item.path.exists()
+
+
+async def test_what_can_not_be_removed_is_set_aside_named_and_not_tried_again(base, monkeypatch, caplog):
+    vault = Vault(base / "state" / "vault")
+    item = vault.item()
+    item.release()
+
+    def fail(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("handtools.host.vault.remove", fail)
+    (told,) = vault.tidy(())
+    assert f"aside-{item.name}" in told
+    assert vault.tidy(()) == []
+    assert (vault.folder / f"aside-{item.name}").is_dir()
+
+
+def test_nested_folders_are_copied_and_removed_whatever_their_depth(tmp_path):
+    (tmp_path / "a").mkdir()
+    nest(tmp_path / "a", 1_200)
+    with Folder.at(os.fspath(tmp_path)) as folder:
+        copy(folder, "a", folder, "b")
+        assert depth_of(tmp_path / "b") == 1_200
+        for name in ("a", "b"):
+            remove(folder, name)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_look_before_and_after_goes_as_deep(base):
+    capture = ScanCapture(base / "work", Vault(base / "vault"))
+    (base / "work" / "a").write_text("old")
+    capturing = capture.begin(None, "call")
+    nest(base / "work")
+    delta = capturing.finish()
+    capturing.discard()
+    assert len(delta.changes) == DEPTH + 1
+
+
+async def test_what_its_owner_may_not_read_takes_nothing_else_with_it(base):
+    script = (
+        "mkdir z; echo x > z/f; echo y > z/g; chmod 000 z/f z; echo keep > keep; echo x > f; chmod 000 f"
+    )
+    async with box(base) as toolbox:
+        result = await toolbox.call("bash", {"command": script})
+        assert result.ok, result.text
+    found = {path.name: stat.S_IMODE(path.lstat().st_mode) for path in (base / "work").iterdir()}
+    assert found == {"z": 0, "keep": 0o644, "f": 0}
+    (base / "work" / "z").chmod(0o700)
+    assert sorted(os.listdir(base / "work" / "z")) == ["f", "g"]
+
+
+@pytest.mark.parametrize("count", [60, 400])
+async def test_many_private_files_are_hidden_and_stop_no_command(base, count):
+    keys = base / "work" / "keys"
+    keys.mkdir()
+    for number in range(count):
+        (keys / f"{number}.pem").write_text("SECRET\n")
+    (base / "work" / ".env").write_text("SECRET\n")
+    async with box(base) as toolbox:
+        if not toolbox.workspace.commands.confined:
+            pytest.skip("machine: nothing here confines commands")
+        script = "cat keys/* .env; head -c 9 .env; cp .env copy; mv keys/1.pem moved; echo ran > ran"
+        result = await toolbox.call("bash", {"command": script})
+    assert "SECRET" not in result.text
+    assert (base / "work" / "ran").exists()
+    assert not (base / "work" / "moved").exists()
+    assert (base / "work" / ".env").read_text() == "SECRET\n"
+    assert ("`keys` is hidden from it whole" in result.text) == (count > 256)
