@@ -12,6 +12,7 @@ import pytest
 from handtools.core.changes import Change, Node
 from handtools.core.errors import StorageFault
 from handtools.host.local_files import LocalFiles
+from handtools.toolbox import CODING, Toolbox, local_workspace
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="machine: not Linux"),
@@ -171,3 +172,25 @@ def test_what_we_may_not_do_is_refused_with_nothing_half_done(reachable):
     names = {str(path.relative_to(root)) for path in root.rglob("*")}
     assert names == {*modes, *(f"{name}/a" for name in modes), "secret"}
     assert (root / "open" / "a").stat().st_uid == 65534
+
+
+async def test_a_record_without_room_never_says_untouched_of_a_file_that_changed(small, tmp_path):
+    """Room for the intent and none for the end of it, and everything around that: what is said is what is so."""
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "a").write_text("0")
+    told = set()
+    async with Toolbox(CODING, workspace=local_workspace(root, state=small)) as box:
+        await box.call("read", {"path": "a"})
+        for round_number in range(1, 60):
+            free = os.statvfs(small).f_bavail * os.statvfs(small).f_frsize
+            with (small / "ballast").open("ab") as ballast:
+                ballast.write(bytes(max(free - 4096 * (round_number % 15), 0)))
+            content = f"{round_number}" * 900
+            result = await box.call("write", {"path": "a", "content": content, "mode": "overwrite"})
+            changed = (root / "a").read_text() == content
+            assert changed or not result.ok, result.text
+            assert result.ok or ("did change" in result.text) == changed, result.text
+            told.add((result.ok, changed))
+            os.truncate(small / "ballast", 0)
+    assert (False, True) in told or (False, False) in told

@@ -158,7 +158,7 @@ class HostError(HandtoolsError):
 
 
 class JournalDamaged(HostError):
-    """The record can't be read; files are untouched."""
+    """The record can't be read."""
 
 
 class UsageError(HandtoolsError):

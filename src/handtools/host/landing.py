@@ -6,6 +6,7 @@ was displaced is it removed: the lease has been held all that time, so a writer 
 just before it was displaced is seen as well. Any failure takes the earlier steps back, in reverse.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
@@ -18,6 +19,8 @@ from handtools.host.moves import Making, Move, Permitting, Removing, stale
 from handtools.host.placing import Placing, Replacing
 from handtools.host.vault import Vault
 
+_UNTOUCHED = re.compile(r"; nothing was written(?=\.)| Nothing was changed\.")
+"""What faults say of a transaction that was taken back whole."""
 WATCH_LIMIT = 64
 """Files held at once; the rest of a large transaction is compared twice instead."""
 
@@ -36,7 +39,11 @@ def land(steps: Sequence[Step], open_folder: Callable[[str], Folder], vault: Vau
                 move.release()
         _change(moves, handles)
     except ToolError as error:
-        error.hint = " ".join([error.hint, *_take_back(begun)]).strip()
+        left = _take_back(begun)
+        if left:
+            # What could not be put back has changed after all, or is another program's by now.
+            error.message = _UNTOUCHED.sub("", error.message)
+        error.hint = " ".join([error.hint, *left]).strip()
         raise
     except BaseException:
         _take_back(begun)

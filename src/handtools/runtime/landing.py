@@ -1,19 +1,23 @@
 """Landing a change: written down first, then done, then marked done. And what a crash leaves of that."""
 
-from collections.abc import Collection, Iterable
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from anyio import to_thread
 
 from handtools.core.call import Call
 from handtools.core.changes import Change, Changes, ChangeSet, Coverage, Held, Node, Touched
 from handtools.core.effects import fingerprint
-from handtools.core.errors import Busy, HandtoolsError, Redirected, Stale
+from handtools.core.errors import Busy, HandtoolsError, HostError, Redirected, Stale
 from handtools.core.ports import Step
 from handtools.runtime.journal import Entry
 from handtools.runtime.journal.entries import Entries, EntryKind, action_of
 from handtools.runtime.workspace import Workspace
 
 LOCKED_PATHS = 256
+SHOWN = 5
+"""Paths that are named."""
 
 
 def land(
@@ -36,16 +40,17 @@ def land(
     entries = workspace.journal.entries
     steps = [_renamed(entries, step) for step in workspace.files.plan(changes)]
     mark = fingerprint(ChangeSet(tuple(step.change for step in steps)))
-    entry = entries.intend(
-        call,
-        steps,
-        ordinal=ordinal,
-        kind=kind,
-        coverage=coverage,
-        fingerprint=mark,
-        note=changes.note,
-        reverts=reverts,
-    )
+    with _saying("It had happened already." if happened else "Nothing was changed."):
+        entry = entries.intend(
+            call,
+            steps,
+            ordinal=ordinal,
+            kind=kind,
+            coverage=coverage,
+            fingerprint=mark,
+            note=changes.note,
+            reverts=reverts,
+        )
     if entry is None:
         raise Stale(
             "This call id has already changed files, in another process or before a restart.",
@@ -55,12 +60,29 @@ def land(
         if not happened:
             workspace.files.perform(steps)
     except BaseException:
-        entries.void(entry)
+        # A record that can't be written now is settled by the next start; what went wrong is what is told.
+        with contextlib.suppress(HostError):
+            entries.void(entry)
         raise
-    entries.finish(entry)
+    with _saying(f"{_few(changes.paths)} did change: the record is completed at the next start."):
+        entries.finish(entry)
     workspace.journal.contents.work_out(steps)
     touched = tuple(Touched(c.path, action_of(c.before, c.after)) for c in changes)
     return Changes(entry, touched, coverage, omitted)
+
+
+@contextmanager
+def _saying(what_is_so: str) -> Iterator[None]:
+    """A record that can't be written says nothing about files: who knows how they are says it here."""
+    try:
+        yield
+    except HostError as failure:
+        raise type(failure)(f"{failure} {what_is_so}") from failure
+
+
+def _few(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - SHOWN:,} more" if len(paths) > SHOWN else ""
+    return ", ".join(f"`{path}`" for path in paths[:SHOWN]) + more
 
 
 def _renamed(entries: Entries, step: Step) -> Step:
@@ -125,7 +147,7 @@ def _settle(workspace: Workspace, entry: Entry) -> str:
     except (HandtoolsError, OSError, ValueError, LookupError, RecursionError) as problem:
         # Tried again it would fail again, and with it every call: what is known of it is said once.
         entries.void(entry.id)
-        paths = ", ".join(f"`{step.change.path}`" for step in steps[:5])
+        paths = _few([step.change.path for step in steps])
         left = f"and could neither be finished nor taken back: {problem} Look at {paths}."
         return _told(entry, left, [])
 

@@ -219,10 +219,9 @@ def _explained(path: str) -> Iterator[None]:
 
 def _explanation(path: str, failure: sqlite3.DatabaseError) -> HostError:
     if isinstance(failure, sqlite3.OperationalError):
-        return HostError(f"The journal {path} can't be used: {failure}. Files are untouched.")
+        return HostError(f"The journal {path} can't be used: {failure}.")
     return JournalDamaged(
-        f"The journal {path} is damaged: {failure}. Files are untouched; "
-        "the next start sets it aside and begins a new one."
+        f"The journal {path} is damaged: {failure}. The next start sets it aside and begins a new one."
     )
 
 
