@@ -14,7 +14,7 @@ from handtools.text.globbing import AnyGlob
 from handtools.text.hosts import BadHost, Hosts, address, read_hosts
 from handtools.text.shelling import Words, read_script
 from handtools.text.shelling.hazards import hazards
-from handtools.text.shelling.wrapping import bare_name
+from handtools.text.shelling.wrapping import as_task
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,9 @@ class Beginnings:
         )
 
     def _begins(self, words: Words, beginning: Sequence[frozenset[str]]) -> bool:
-        if len(words) < len(beginning):
-            return False
-        name = words[0] if self.narrow else bare_name(words[0])
-        return all(
-            "*" in some or word in some for word, some in zip((name, *words[1:]), beginning, strict=False)
-        )
+        if not self.narrow:
+            return _begins_somehow(as_task(words), beginning)
+        return len(words) >= len(beginning) and all(map(_meets, words, beginning))
 
     @cached_property
     def _read(self) -> tuple[tuple[frozenset[str], ...], ...]:
@@ -59,6 +56,23 @@ class Beginnings:
         if not all(read):
             raise UsageError("A rule names an empty command.")
         return read
+
+
+def _meets(word: str, some: frozenset[str]) -> bool:
+    return "*" in some or word in some
+
+
+def _begins_somehow(words: Words, beginning: Sequence[frozenset[str]]) -> bool:
+    """Whether a command begins so without the options before its task, with a value of their own or not."""
+    if not beginning:
+        return True
+    if not words:
+        return False
+    if _meets(words[0], beginning[0]) and _begins_somehow(words[1:], beginning[1:]):
+        return True
+    if not words[0].startswith(("-", "+")):
+        return False
+    return any(_begins_somehow(words[taken:], beginning) for taken in (1, 2))
 
 
 @dataclass(frozen=True)

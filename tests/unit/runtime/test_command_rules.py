@@ -330,3 +330,89 @@ def test_padding_does_not_carry_a_command_past_a_denial(script):
 def test_a_script_without_commands_is_seen_whole():
     assert verdict("export A=1", confined=True) == "allow"
     assert verdict("echo 'a", confined=True) == "ask"
+
+
+SPELLINGS = {
+    "git push": [
+        "git -C . push", "git -c a.b=c push", "git --no-pager push", "git --git-dir=.git push",
+        "git --git-dir .git push",
+        "git --work-tree . push", "git --exec-path=x push", "git -p push", "git --bare push", 'git "push"',
+        'git pu"sh"',
+        "/usr/bin/git push", "/usr/lib/git-core/git-push", "git send-pack o", "env A=1 git push", "A=1 git push",
+        "command git push", "builtin command git push", "exec git push", "nice git -C x push",
+        "echo o | xargs git push",
+        "git -c alias.z='!git push' z", "bash -c 'git -C . push'", "git \\\n push", "gi\\\nt push",
+        "timeout 5 git push",
+        "eval 'git push'", "(git push)", "true && git -C . push", "cat <(git push)", "x=$(git push)",
+    ],
+    "rm": [
+        "r\\\nm x", "$'rm' x", "$'\\x72m' x", "$'\\162m' x", '$"rm" x', "r{m,} x", "\\rm x", "r''m x",
+        "env -S 'rm x'",
+        "alias q=rm\nq x", "tmux new 'rm x'", "compgen -C 'rm x'", "mapfile -C 'rm x' < f", "uv run rm x",
+        "/lib64/ld-linux-x86-64.so.2 /bin/rm x", "find . -exec rm {} +", "busybox rm x", "trap 'rm x' EXIT",
+        "hash -p /bin/rm q", "coproc rm x", "flock l -c 'rm x'",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("beginning", "script"), [(name, script) for name, scripts in SPELLINGS.items() for script in scripts]
+)
+def test_a_rule_against_a_command_holds_however_it_is_spelled(beginning, script):
+    rules = [Rule("no", "deny", "Not here.", commands=(beginning,))]
+    decision = Policy().with_rules(rules).decide(Run(Command(script=script), confined=True), "bash")
+    assert (decision.verdict, decision.rule) == ("deny", "no")
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["$(echo rm) x", "a=rm; $a x", "a=r; b=m; $a$b x", "/bin/r[m] x", 'a=(rm x); "${a[@]}"', "echo 'rm x' | sh",
+     "bash <<E\nrm x\nE", "bash <<< 'rm x'", 'set -- rm x; "$@"', "printf x | base64 -d | bash -s"],
+)  # fmt: skip
+def test_a_program_that_no_rule_can_see_is_asked_about_where_a_rule_forbids_one(script):
+    rules = [Rule("no", "deny", "Not here.", commands=("rm",))]
+    effect = Run(Command(script=script), confined=True)
+    assert Policy().with_rules(rules).decide(effect, "bash").verdict == "ask"
+    assert Policy().decide(effect, "bash").verdict == "allow"
+
+
+@pytest.mark.parametrize(
+    "script", ["git log --grep push", "git log push", "echo git push", "git stash push"]
+)
+def test_a_rule_against_a_task_leaves_other_tasks_alone(script):
+    rules = [Rule("no", "deny", "Not here.", commands=("git push",))]
+    effect = Run(Command(script=script), confined=True)
+    assert Policy().with_rules(rules).decide(effect, "bash").verdict == "allow"
+
+
+ALLOWED = """
+sed: sed 1eid f | sed s/a/id/e f | sed sXaXidXe f | sed -n w/tmp/x f | sed -i s/a/b/ f | sed -f evil f
+go test: go test -toolexec=./e | go test --exec=./e | go test -exec ./e
+git clone: git clone -u ./e . x | git clone --upload-pack=./e . x | git clone -c core.sshCommand=e ssh://h/x
+git difftool: git difftool -x ./e | git difftool --extcmd=./e
+git log: git -c core.pager=x log | git log --output=x | git -C /tmp log
+find: find . -exec id ; | find . -delete | find . -fprintf x y
+tar: tar xf a --to-command=./e | tar cf x --checkpoint-action=exec=./e y | tar xPf a | tar -xf a -C /tmp
+awk: awk BEGIN{system(1)} | awk -E evil.awk | gawk --load=x 1 f
+rg: rg --pre=./e x | rg -z x
+sort: sort -o x f | sort --compress-prog=./e f
+make: make CC=./e | make SHELL=./e test
+curl: curl -d @/etc/passwd u | curl --libcurl x.c u | curl file:///etc/passwd
+split: split --filter=./e f
+gcc: gcc -wrapper ./e x.c | gcc @options
+"""
+
+
+@pytest.mark.parametrize(
+    ("beginning", "script"),
+    [
+        (line.partition(": ")[0], script)
+        for line in ALLOWED.strip().splitlines()
+        for script in line.partition(": ")[2].split(" | ")
+    ],
+)
+def test_leave_for_a_program_is_no_leave_for_what_it_can_be_made_to_do(beginning, script):
+    rules = [Rule("look", "allow", "Fine.", commands=(beginning,))]
+    quoted = " ".join(f"'{word}'" if set(word) & set(";{}()@") else word for word in script.split())
+    decision = Policy().with_rules(rules).decide(Run(Command(script=quoted), confined=False), "bash")
+    assert decision.verdict == "ask"

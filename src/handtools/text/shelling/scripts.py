@@ -1,5 +1,6 @@
 """Scripts: everything that rules and questions want to know about a script, read once."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from handtools.text.shelling.hazards import hazards
 from handtools.text.shelling.lowering import lowered, nodes, parse
-from handtools.text.shelling.words import Opaque, Words, literal
+from handtools.text.shelling.words import Opaque, Words, expanded, literal, unescaped
 from handtools.text.shelling.wrapping import SHELLS, bare_name, guesses, inner
 
 if TYPE_CHECKING:
@@ -25,7 +26,18 @@ _FIERCE = {
     "nc": "goes to the network", "eval": "runs text that it makes", "crontab": "plans for later",
     "truncate": "empties files", "mount": "mounts", "reboot": "stops the machine", "shutdown": "stops the machine",
 }  # fmt: skip
-_TAKES_SCRIPTS = SHELLS | {"eval", "trap", "su", "ssh", "watch", "xargs", "sudo", "env", "script", "find"}
+_TAKES_SCRIPTS = SHELLS | {
+    "eval", "trap", "su", "ssh", "watch", "xargs", "sudo", "env", "script", "find", "tmux", "screen", "flock",
+    "mapfile", "readarray", "compgen", "complete", "parallel", "vim", "vi", "nvim", "ex",
+}  # fmt: skip
+_HOLDS_SCRIPTS = {"alias": "=", "git": "=!"}
+"""Programs that are told of a script behind a name, and what stands between the two."""
+_BESIDE = frozenset({
+    "file_redirect", "herestring_redirect", "heredoc_redirect", "variable_assignment", "comment"
+})  # fmt: skip
+"""What stands among the words of a command and is none."""
+_SHAPED = re.compile(r"[$`*?\[{]")
+"""The name of a program with one of these in it is made by the shell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +64,12 @@ def read_script(text: str) -> Script:
         outer = lowered(text)
         parts = tuple(each for words in outer for each in (words, *inner(words)))
     except Opaque as reason:
-        found = tuple(islice(_found(text, 0), _MOST_FOUND + 1))
-        seen = len(found) <= _MOST_FOUND and _readable(text)
+        # Bash takes a line that goes on together before it reads it: it is looked at as it is, and so.
+        texts = dict.fromkeys((text, text.replace("\\\n", "")))
+        found = tuple(islice((words for each in texts for words in _found(each, 0)), _MOST_FOUND + 1))
+        seen = len(found) <= _MOST_FOUND and _readable(text) and not any(map(_unnamed, found))
         return Script(text, (), f"{reason}.", found, _dangers(text, found), seen=seen)
-    found = (*parts, *(guess for words in parts for guess in guesses(words)))
+    found = tuple(islice((each for words in parts for each in _opened(words, 0)), _MOST_FOUND))
     return Script(text, parts, "", found, _dangers(text, parts))
 
 
@@ -67,6 +81,12 @@ def _readable(text: str) -> bool:
         return False
 
 
+def _unnamed(words: Words) -> bool:
+    """Whether a rule can't know the program: the shell makes up its name, or a shell reads what it runs."""
+    from_input = bare_name(words[0]) in SHELLS and all(word.startswith("-") for word in words[1:])
+    return _SHAPED.search(words[0]) is not None or (from_input and "-c" not in words)
+
+
 def _found(text: str, depth: int) -> Iterator[Words]:
     try:
         root = parse(text)
@@ -74,21 +94,22 @@ def _found(text: str, depth: int) -> Iterator[Words]:
         return
     for node in nodes(root):
         if node.kind() == "command":
-            words = tuple(_guess(child) for child in node.children() if _is_word(child))
+            words = tuple(word for child in node.children() if _is_word(child) for word in _guesses(child))
             if words:
                 yield from _opened(words, depth)
 
 
 def _is_word(node: "SgNode") -> bool:
-    return node.is_named() and node.kind() not in {"file_redirect", "variable_assignment", "comment"}
+    return node.is_named() and node.kind() not in _BESIDE
 
 
-def _guess(node: "SgNode") -> str:
-    """A word as far as it can be known; else its text."""
+def _guesses(node: "SgNode") -> list[str]:
+    """A word as far as it can be known, or the words it becomes; else its text."""
+    text = unescaped(node.text())
     try:
-        return literal(node.text())
+        return [literal(text)]
     except Opaque:
-        return node.text()
+        return expanded(text) or [text]
 
 
 def _opened(words: Words, depth: int) -> Iterator[Words]:
@@ -98,6 +119,10 @@ def _opened(words: Words, depth: int) -> Iterator[Words]:
         return
     for guess in guesses(words):
         yield from _opened(guess, depth + 1) if bare_name(guess[0]) in _TAKES_SCRIPTS else (guess,)
+    held = _HOLDS_SCRIPTS.get(bare_name(words[0]))
+    for word in words[1:]:
+        if held is not None and held in word:
+            yield from _found(word.partition(held)[2], depth + 1)
     if bare_name(words[0]) in _TAKES_SCRIPTS:
         for word in words[1:]:
             if " " in word or "\n" in word:

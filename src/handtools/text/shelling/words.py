@@ -12,6 +12,22 @@ _RESERVED = frozenset({
 })  # fmt: skip
 
 
+_ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_SIGN = re.compile(r"\\(?:x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|.)", re.DOTALL)
+_LETTERS = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "a": "\a",
+    "b": "\b",
+    "e": "\x1b",
+    "E": "\x1b",
+    "f": "\f",
+    "v": "\v",
+}
+_BRACES = re.compile(r"([\w./-]*)\{([\w./,-]*,[\w./,-]*)\}([\w./-]*)")
+
+
 class Opaque(Exception):
     """What a script does can't be known from its text; the message says why, as the end of a sentence."""
 
@@ -42,6 +58,33 @@ def literal(raw: str) -> str:
             made.append(char)
             place += 1
     return "".join(made)
+
+
+def unescaped(raw: str) -> str:
+    """A word with `$'\\x72m'` and `$"rm"` as plain quotes."""
+    plain = _ANSI.sub(lambda found: "'" + _signs(found[1]).replace("'", "'\\''") + "'", raw)
+    return plain.replace('$"', '"')
+
+
+def _signs(text: str) -> str:
+    return _SIGN.sub(lambda found: _sign(found[0]), text)
+
+
+def _sign(found: str) -> str:
+    if len(found) > 2 and found[1] in "xuU":
+        return chr(min(int(f"0x{found[2:]}", 0), 0x10FFFF))
+    if found[1] in "01234567":
+        return chr(int(found[1:], 8) & 0xFF)
+    return _LETTERS.get(found[1], found[1])
+
+
+def expanded(raw: str) -> list[str]:
+    """The words that one pair of braces stands for, where nothing else is to be filled in; else none."""
+    found = _BRACES.fullmatch(raw)
+    if found is None:
+        return []
+    before, inside, after = found.groups()
+    return [word for each in inside.split(",") if (word := f"{before}{each}{after}")]
 
 
 def _double(raw: str, place: int) -> tuple[str, int]:

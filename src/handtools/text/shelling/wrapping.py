@@ -30,6 +30,8 @@ _OTHERS = frozenset({
     "screen", "rlwrap", "proot", "ld.so", "prlimit",
     "taskset", "numactl", "alias", "hash", "enable", "coproc", "fc", "mapfile", "readarray", "complete", "bind",
 })  # fmt: skip
+_SAME_TASK = {"send-pack": "push", "http-push": "push", "fetch-pack": "fetch"}
+_RUN_FOR_OTHERS = frozenset({"find", "fd", "fdfind", "uv", "uvx", "npx", "bunx", "pnpx", "ld.so"})
 SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh", "fish"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
@@ -37,6 +39,16 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 def bare_name(name: str) -> str:
     """A program's name without its folder."""
     return name.rpartition("/")[2]
+
+
+def as_task(words: Words) -> Words:
+    """A command as rules name it: without its folder, and `git-push` or `git send-pack` as `git push`."""
+    name, rest = bare_name(words[0]), words[1:]
+    if name.startswith("git-"):
+        name, rest = "git", (name.removeprefix("git-"), *rest)
+    if name == "git":
+        rest = tuple(_SAME_TASK.get(word, word) for word in rest)
+    return (name, *rest)
 
 
 def unwrapped(words: Words) -> Words | None:
@@ -78,7 +90,8 @@ def inner(words: Words) -> tuple[Words, ...]:
 def guesses(words: Words) -> list[Words]:
     """What might be run inside, for finding dangers: every word that could begin a command."""
     name = bare_name(words[0])
-    if name not in _AS_ANOTHER | _OTHERS and name not in _SEEN_THROUGH and name not in {"find", "fd"}:
+    loader = name.startswith("ld-linux") or name in _RUN_FOR_OTHERS
+    if name not in _AS_ANOTHER | _OTHERS and name not in _SEEN_THROUGH and not loader:
         return []
     return [words[place:] for place, word in enumerate(words) if place and _could_begin(word)][:16]
 
