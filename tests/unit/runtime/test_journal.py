@@ -1,5 +1,6 @@
 """The record itself."""
 
+import os
 import sqlite3
 import stat
 import subprocess
@@ -7,8 +8,11 @@ import sys
 import time
 from contextlib import closing
 
-from handtools import Call, Change, Result
+import pytest
+
+from handtools import Approval, Call, Change, Result
 from handtools.core.changes import Node
+from handtools.core.ports import Step
 from handtools.host.store import FolderStore
 from handtools.runtime.journal import Journal, Note
 from handtools.runtime.journal.behind import NOTES
@@ -220,3 +224,87 @@ def test_what_happens_once_is_known_to_all_that_share_the_journal(tmp_path):
     assert second.once.begin("call", "send")
     first.close()
     second.close()
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_the_record_is_for_its_owner_alone_whatever_the_umask(tmp_path, umask):
+    path = tmp_path / "journal.sqlite"
+    before = os.umask(umask)
+    try:
+        journal = Journal(str(path), FolderStore(tmp_path / "blobs"))
+        journal.calls.record(Call(tool="read", args={}, id="x"), Result("one", None), 0.0)
+        modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir() if file.is_file()}
+        journal.close()
+    finally:
+        os.umask(before)
+    assert modes == dict.fromkeys(("journal.sqlite", "journal.sqlite-wal", "journal.sqlite-shm"), 0o600)
+
+
+def test_a_record_that_others_could_read_is_closed_to_them_when_it_is_opened(tmp_path):
+    path = tmp_path / "journal.sqlite"
+    one = Journal(str(path), MemoryStore())
+    one.calls.record(Call(tool="read", args={}, id="x"), Result("one", None), 0.0)
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).chmod(0o644)
+    other = Journal(str(path), MemoryStore())
+    assert other.calls.recall("x") is not None
+    assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
+    one.close()
+    other.close()
+
+
+SECRET = "API_KEY=0123456789abcdef-secret"
+
+
+def printed(journal, name, said, args=None):
+    call = Call(tool="bash", args=args or {"command": "true"}, id=name)
+    journal.calls.record(call, Result(said, None), 0.0)
+
+
+def test_forgetting_a_file_forgets_what_calls_printed_of_it():
+    journal, outputs = Journal(":memory:", MemoryStore()), MemoryStore()
+    printed(journal, "cat", f"first\n{SECRET}\nlast")
+    printed(journal, "value", "the key is 0123456789abcdef-secret")
+    printed(journal, "quoted", 'said "so":\n' + 'NAME="a \\\\ b" and more')
+    printed(journal, "named", "nothing of it", {"command": "wc -l conf/.env"})
+    printed(journal, "other", "all is well", {"command": "cat conf/.env.example conf/.envx"})
+    for name, data in {"long.log": f"x\n{SECRET}\n", "cat.txt": "whole", "other.log": "fine"}.items():
+        outputs.put(data.encode(), name=name)
+    now = f'{SECRET}\nNAME="a \\\\ b" and more\n'.encode()
+    gone = journal.retention.forget("conf/.env", now=now, outputs=outputs)
+    assert gone.calls == ("cat", "long", "named", "quoted", "value")
+    assert outputs.names() == ["other.log"]
+    for name in ("cat", "value", "quoted", "named"):
+        assert "forgotten on request" in str(journal.calls.recall(name))
+        assert journal.calls.find(name).args == {}
+    assert "all is well" in str(journal.calls.recall("other"))
+
+
+def test_forgetting_a_file_forgets_the_question_about_it():
+    journal = Journal(":memory:", MemoryStore())
+    call = Call(tool="bash", args={"command": "x"}, id="asked")
+    approval = Approval(
+        call_id="asked", title="t", preview=f"+{SECRET}", rule="r", fingerprint="f", remembered="x"
+    )
+    journal.calls.suspend(call, approval)
+    journal.calls.record(call, Result("waiting", None, status="pending", request=approval), 0.0)
+    assert journal.retention.forget("a", now=SECRET.encode()).calls == ("asked",)
+    assert journal.calls.waiting() == []
+
+
+def test_forgetting_says_where_else_the_same_bytes_are_kept():
+    journal = Journal(":memory:", MemoryStore())
+    for name in ("a", "b"):
+        change = Change(name, None, Node("file", SECRET.encode()))
+        journal.entries.finish(
+            journal.entries.intend(Call(tool="write", args={}, id=name), [Step(change, "")])
+        )
+    gone = journal.retention.forget("a")
+    assert (gone.copies, gone.calls) == (("b",), ("a",))
+
+
+def test_of_a_long_file_some_lines_are_looked_for_and_that_is_said():
+    journal = Journal(":memory:", MemoryStore())
+    now = "".join(f"line number {number}\n" for number in range(5_000)).encode()
+    assert journal.retention.forget("a", now=now).sampled
+    assert not journal.retention.forget("a", now=b"line number 1\n").sampled

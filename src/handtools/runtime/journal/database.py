@@ -4,7 +4,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from handtools.runtime.journal.behind import Behind, Note
 
 SCHEMA_VERSION = 5
 BUSY_SECONDS = 30.0
+PRIVATE = 0o600
+SUFFIXES = ("-wal", "-shm")
 CHECKPOINT_WRITES = 400
 """After this many transactions the log is folded into the file, by a caller that has time."""
 
@@ -229,6 +231,7 @@ def _connect(path: str) -> sqlite3.Connection:
     if path != ":memory:":
         Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_length(path)
+        _make_private(path)
     connection = sqlite3.connect(path, BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -248,6 +251,15 @@ def _connect(path: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _make_private(path: str) -> None:
+    """For its owner alone, whatever the umask and whoever made it; SQLite gives its other files the same mode."""
+    with suppress(PermissionError):  # another user's: then it is theirs to close
+        Path(path).touch(PRIVATE)
+        for file in (Path(path), *(Path(path + suffix) for suffix in SUFFIXES)):
+            if file.exists() and file.stat().st_mode & 0o077:
+                file.chmod(PRIVATE)
 
 
 def _create(connection: sqlite3.Connection) -> None:
@@ -281,7 +293,7 @@ def _set_aside(path: str, damage: str) -> str:
     """Keep the damaged file for a person to look at, and make room for a new one."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     kept = f"{path}.damaged-{stamp}"
-    for suffix in ("", "-wal", "-shm"):
+    for suffix in ("", *SUFFIXES):
         part = Path(path + suffix)
         if part.exists():
             part.rename(kept + suffix)

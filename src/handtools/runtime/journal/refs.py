@@ -53,6 +53,12 @@ class Refs:
         if self._vault is not None:
             self._vault.drop(ref, erase=erase)
 
+    def clear(self, items: Iterable[str]) -> None:
+        """Remove what is left of items whose changes never land."""
+        for item in items:
+            if self._vault is not None:
+                self._vault.clear(item)
+
     def items(self) -> set[str]:
         """The items of the vault that are needed."""
         with self._database.reading() as connection:

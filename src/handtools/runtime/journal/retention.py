@@ -1,12 +1,17 @@
 """Letting go: by age, by size, or because a path must not be remembered."""
 
+import json
+import re
 import sqlite3
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from handtools.runtime.journal.blobs import Blobs
+from handtools.core.ports import Store
+from handtools.runtime.journal.blobs import Blobs, unpack
 from handtools.runtime.journal.database import Database, stored
 from handtools.runtime.journal.refs import Refs
+from handtools.runtime.journal.traces import Traces
 
 BATCH = 500
 
@@ -69,12 +74,20 @@ class Retention:
         connection.execute("DELETE FROM entries WHERE id = ?", (entry,))
         return freed
 
-    def forget(self, path: str) -> int:
-        """Let go of every kept version of a path, and overwrite its bytes on disk."""
+    def forget(self, path: str, *, now: bytes = b"", outputs: Store | None = None) -> "Forgotten":
+        """Let go of every kept version of a path, and of the calls that named or printed it.
+
+        `now` is what the file holds, which nobody may have recorded. What the database had is overwritten on disk.
+        """
         with self._database.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
             digests = _digests(connection, "path = ?", path)
             digests += [r[0] for r in connection.execute("SELECT digest FROM seen WHERE path = ?", (path,))]
+            kept = {digest for digest in digests if digest}
+            versions = [self._blobs.get(connection, digest) or b"" for digest in kept]
+            traces = Traces.of([*versions, now])
+            calls = self._forget_calls(connection, path, traces, outputs)
+            copies = _copies(connection, path, kept)
             self._blobs.release(connection, digests)
             for ref in _refs_to(connection, path):
                 self._refs.drop(ref, erase=True)
@@ -82,13 +95,74 @@ class Retention:
             connection.execute("DELETE FROM touches WHERE path = ?", (path,))
             connection.execute("DELETE FROM seen WHERE path = ?", (path,))
             self._blobs.make_whole(connection, set(digests))
-            connection.execute(
-                "UPDATE calls SET args = '{}', result = x'' WHERE json_extract(args, '$.path') = ?", (path,)
-            )
         with self._database.reading() as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             connection.execute("PRAGMA secure_delete = OFF")
-        return len(digests)
+        return Forgotten(len(digests), calls, copies, sampled=traces.sampled)
+
+    def _forget_calls(
+        self, connection: sqlite3.Connection, path: str, traces: Traces, outputs: Store | None
+    ) -> tuple[str, ...]:
+        """Empty what the calls said and were told, with their questions, and drop what they printed."""
+        named = re.compile(rf"(?<![\w./-])(?:\./)?{re.escape(json.dumps(path)[1:-1])}(?![\w-]|\.\w)")
+        rows = connection.execute(
+            "SELECT c.id, c.args, c.result, a.approval, h.ran FROM calls c "
+            "LEFT JOIN approvals a ON a.call_id = c.id LEFT JOIN holds h ON h.call_id = c.id"
+        )
+        found = {
+            str(call_id)
+            for call_id, args, result, approval, ran in rows
+            if named.search(args)
+            or any(traces.in_json(part) for part in _parts(args, result, approval, ran))
+        }
+        found |= {
+            str(row[0])
+            for row in connection.execute(
+                "SELECT e.call_id FROM entries e JOIN touches t ON t.entry = e.id WHERE t.path = ?", (path,)
+            )
+        }
+        for name in outputs.names() if outputs is not None else ():
+            call_id = name.rpartition(".")[0]
+            if outputs is not None and (call_id in found or traces.in_output(outputs, name)):
+                outputs.drop(name)
+                found.add(call_id)
+        for call_id in found:
+            connection.execute("UPDATE calls SET args = '{}', result = x'' WHERE id = ?", (call_id,))
+            connection.execute("DELETE FROM approvals WHERE call_id = ?", (call_id,))
+            held = connection.execute("DELETE FROM holds WHERE call_id = ? RETURNING items", (call_id,))
+            for (items,) in held.fetchall():
+                self._refs.clear(json.loads(items))
+        return tuple(sorted(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What was let go of a path, and what could not be."""
+
+    versions: int
+    calls: tuple[str, ...]
+    """That had named it, changed it or printed lines of it."""
+    copies: tuple[str, ...]
+    """Other paths of which a version with the same bytes is kept."""
+    sampled: bool
+    """Whether only some of its lines were looked for in what calls printed."""
+
+
+def _parts(args: str, result: bytes, *others: str | None) -> Iterator[bytes]:
+    yield args.encode()
+    if result:
+        yield unpack(result[4:], int.from_bytes(result[:4]))
+    yield from (other.encode() for other in others if other)
+
+
+def _copies(connection: sqlite3.Connection, path: str, digests: set[str]) -> tuple[str, ...]:
+    marks = ", ".join("?" * len(digests))
+    rows = connection.execute(
+        f"SELECT DISTINCT path FROM touches WHERE path != ? AND (before_digest IN ({marks}) "
+        f"OR after_digest IN ({marks})) ORDER BY path",
+        (path, *digests, *digests),
+    )
+    return tuple(stored(row[0]) for row in rows.fetchall())
 
 
 def _digests(connection: sqlite3.Connection, where: str, *values: str | int) -> list[str | None]:
