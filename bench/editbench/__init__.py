@@ -68,9 +68,10 @@ class _Tally:
         self.recovered: dict[Kind, Counter[str]] = {"apply": Counter(), "refuse": Counter()}
 
     def take(self, case: Case) -> None:
-        start = time.perf_counter()
+        # Matching waits for nothing: the time of this thread is what it takes, whatever else the machine does.
+        start = time.thread_time()
         answer = self.matcher(case)
-        self.seconds.append(time.perf_counter() - start)
+        self.seconds.append(time.thread_time() - start)
         if self.results:
             self.results.write(_result(case, answer) + "\n")
         known = intent(case)

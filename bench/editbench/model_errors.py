@@ -120,6 +120,7 @@ def one_line_less_deep(rng: random.Random, specimen: Specimen, _: list[Specimen]
     if (
         width < 3 * _STEP
         or "\t" in line
+        or line != line.rstrip()
         or len(line.strip()) < 12
         or specimen.text.count(line.strip()) != 1
     ):
@@ -261,10 +262,13 @@ def edited_line_is_another(rng: random.Random, specimen: Specimen, _: list[Speci
     if span is None:
         return None
     wrong = reworded(rng, span.lines[span.edited])
-    if wrong is None or wrong.strip() in specimen.text or wrong in span.new_lines:
+    fresh = wrong and a_line_like(rng, wrong)
+    if not wrong or not fresh or wrong.strip() in specimen.text:
         return None
-    old = [*span.old_lines[: span.edited], wrong, *span.old_lines[span.edited + 1 :]]
-    return Sent(specimen.text, old="\n".join(old), new=span.new_text, accept=())
+    # Who remembers a line wrongly changes it as remembered: what is new knows nothing of the real one.
+    above, below = span.old_lines[: span.edited], span.old_lines[span.edited + 1 :]
+    old, new = ("\n".join([*above, line, *below]) for line in (wrong, fresh))
+    return Sent(specimen.text, old=old, new=new, accept=())
 
 
 def misremembered_and_twice(rng: random.Random, specimen: Specimen, _: list[Specimen]) -> Sent | None:

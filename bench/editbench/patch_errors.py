@@ -217,8 +217,12 @@ def patch_of_a_line_that_is_another(
     wrong = reworded(rng, lines[removed[0]])
     if wrong is None or wrong[1:].strip() in specimen.text:
         return None
-    lines[removed[0]] = wrong
-    return Sent(specimen.text, patch=_envelope("\n".join(lines)), accept=())
+    fresh = a_line_like(rng, wrong[1:])
+    if fresh is None:
+        return None
+    kept = [line for line in lines[removed[0] + 1 :] if not line.startswith("+")]
+    hunk = "\n".join([*lines[: removed[0]], wrong, f"+{fresh}", *kept])
+    return Sent(specimen.text, patch=_envelope(hunk), accept=())
 
 
 PATCH_FAMILIES = (

@@ -123,27 +123,27 @@ def _likeness(keys: list[str], rows: list[str], start: int) -> float:
 
 
 def _by_words(page: Page, old: str, keys: list[str], rows: list[str]) -> _Reach | None:
-    """No line is there: one that is alike counts only if it shares what is said in it, not how it is said."""
+    """No line is there: the one that is most alike counts if it is a misspelling, or says much of the same."""
     offset, key = max(enumerate(keys), key=lambda item: len(item[1]))
     heads = [row[:_LONGEST_COMPARED] for row in rows[:_MOST_COMPARED]]
     best = process.extractOne(key[:_LONGEST_COMPARED], heads, scorer=fuzz.ratio, score_cutoff=_ALIKE)
     if best is None:
         return None
-    filled = [line for line in old.split("\n") if not is_blank(line)]
-    if best[1] < _MISSPELT and not _shares_words(page, filled[offset], page.bare[page.filled[best[2]]]):
+    told = [line for line in old.split("\n") if not is_blank(line)][offset]
+    if best[1] < _MISSPELT and not _says_much_of(page, told, page.bare[page.filled[best[2]]]):
         return None
     return _Reach(best[2] - offset, best[2] - offset + len(keys))
 
 
-def _shares_words(page: Page, one: str, other: str) -> bool:
-    """Whether half of what the first line says stands in the second; the rarer a word, the more it says."""
-    theirs = set(_WORD.findall(other))
-    said = shared = 0.0
-    for word in set(_WORD.findall(one)):
-        weight = len(word) / max(1, page.view.count(word))
-        said += weight
-        shared += weight if word in theirs else 0.0
-    return shared > 0 and 2 * shared >= said
+def _says_much_of(page: Page, told: str, filed: str) -> bool:
+    """Whether a third of what one line says stands in the other; the rarer a word, the more it says."""
+    weights = _weights(page, told)
+    shared = sum(weight for word, weight in weights.items() if word in filed)
+    return shared > 0 and 3 * shared >= sum(weights.values())
+
+
+def _weights(page: Page, told: str) -> dict[str, float]:
+    return {word: len(word) / max(1, page.view.count(word)) ** 2 for word in _WORD.findall(told)}
 
 
 def _fitted(keys: list[str], rows: list[str], reach: _Reach) -> tuple[int, int]:

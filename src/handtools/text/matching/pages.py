@@ -3,7 +3,7 @@
 from functools import cached_property
 
 from handtools.text import lines
-from handtools.text.matching.folding import squashed
+from handtools.text.matching.folding import squashed_lines
 from handtools.text.matching.outcomes import Span, Window
 
 
@@ -33,7 +33,7 @@ class Page:
 
     @cached_property
     def _squashed_rows(self) -> list[str]:
-        return squashed(self.view).split("\n")
+        return squashed_lines(self.view)
 
     @cached_property
     def filled(self) -> list[int]:

@@ -82,8 +82,9 @@ def _first(
 
 
 def _made_before(page: Page, readings: list[Reading]) -> Outcome | None:
-    old = refusing.best_known(page, [reading.old for reading in readings])
-    return already.instead(page, old, readings[-1].new)
+    """The change is there, by any reading of it."""
+    found = (already.instead(page, reading.old, reading.new) for reading in readings)
+    return next((done for done in found if done is not None), None)
 
 
 def _remembered(page: Page, old: str, new: str, seen: str) -> Outcome | None:
@@ -206,7 +207,8 @@ def _respelt(page: Page, reading: Reading, hint: Hint | None) -> Outcome | None:
 
 def _near(page: Page, reading: Reading, hint: Hint | None) -> Outcome | None:
     """Almost there, in one place only: merged with what the file has."""
-    if hint is not None:
+    # Arguments that had to be cleaned first are two guesses away from what was meant.
+    if hint is not None or reading.notes:
         return None
     near = three_way.replace_near(page, *argument_lines(reading.old, reading.new))
     return replaced(near, notes=reading.notes + near.notes) if isinstance(near, Applied) else near
