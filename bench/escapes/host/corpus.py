@@ -23,6 +23,11 @@ QUICK = (
 )  # fmt: skip
 """One or two of most families, the worst first."""
 _ROOT = Path(__file__).parents[3]
+_TRIAL = """
+import os, sys
+import anyio, handtools
+sys.exit(not os.access(os.path.realpath(sys._base_executable), os.X_OK))
+"""
 
 
 def figures(options: argparse.Namespace) -> Iterator[Figure]:
@@ -55,7 +60,7 @@ def as_user(user: int, words: list[str]) -> int:
     env = os.environ | {"HOME": "/", "PYTHONPATH": os.pathsep.join([f"{_ROOT}/src", str(_ROOT), *site])}
     env["PATH"] = os.pathsep.join([*(str(Path(path).parents[2] / "bin") for path in site), env["PATH"]])
     for python in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
-        trial = [*become, python, "-c", "import anyio, handtools"]
+        trial = [*become, python, "-c", _TRIAL]
         if subprocess.run(trial, capture_output=True, check=False, cwd="/", env=env).returncode == 0:
             line = [*become, python, "-m", "bench", "escapes", *words]
             return subprocess.run(line, check=False, cwd="/", env=env).returncode

@@ -153,18 +153,15 @@ async def answers_that_change_protected_files(place: Place) -> None:
 
 
 async def answers_without_end(place: Place) -> None:
-    """A server prints without end, promises a body of an exabyte, or answers with a million brackets."""
-    shapes = (
-        "cat /dev/zero", "printf 'Content-Length: 1152921504606846976\\r\\n\\r\\n'; cat /dev/zero", "sleep 60",
-        "printf 'Content-Length: 2000000\\r\\n\\r\\n'; head -c 2000000 /dev/zero | tr '\\0' '['; sleep 60", "yes 'Content-Length: -5'",
-    )  # fmt: skip
+    """A server promises a body of an exabyte, and goes on printing."""
     place.put("pyproject.toml", "[tool.pyright]\n")
     place.put("a.py", "x = 1\n")
+    endless = "printf 'Content-Length: 1152921504606846976\\r\\n\\r\\n'; cat /dev/zero"
+    place.put(".venv/bin/pyright-langserver", f"#!/bin/sh\n{endless}\n", mode=0o755)
     with changed_environment(HANDTOOLS_LANGUAGE="on"):
-        for number, shape in enumerate(shapes):
-            place.put(".venv/bin/pyright-langserver", f"#!/bin/sh\n{shape}\n", mode=0o755)
-            place.open()
-            await place.call(
-                "edit", path="a.py", old_string=f"x = {number + 1}", new_string=f"x = {number + 2}"
-            )
-            await place.call("lsp", operation="hover", path="a.py", symbol="x", line=1)
+        await place.call("edit", path="a.py", old_string="x = 1", new_string="x = 2")
+        # How long a question waits for a server is its own limit; here it is about what the answer takes.
+        asked = await place.box.call(
+            "lsp", {"operation": "hover", "path": "a.py", "symbol": "x", "line": 1}
+        )
+        place.heard("lsp", asked)
