@@ -12,6 +12,8 @@ IDENTITY = {"name": NAME, "version": __version__, "title": NAME}
 OFFERED = ("tools", "resources", "prompts")
 INSTRUCTIONS = """\
 Tools for working on code in one folder. Paths are relative to that folder; nothing outside it can be reached.
+Use these for files and commands, even if the client has tools of its own for that: only what is done with these is
+confined, recorded and can be undone.
 Every call is judged by a policy and recorded: `undo` takes back a call, a turn or the last change of a path.
 A long output is cut and kept whole: `read` its `output:` path by range. A call that waits for approval has changed
 nothing yet."""

@@ -65,6 +65,11 @@ def _claude(launch: Launch) -> Mapping[str, Any]:
     return {**_typed(launch), "alwaysLoad": True}
 
 
+def _qwen(launch: Launch) -> Mapping[str, Any]:
+    # As with Claude Code.
+    return {**_plain(launch), "alwaysLoadTools": True}
+
+
 def _zed(launch: Launch) -> Mapping[str, Any]:
     return {"source": "custom", **_plain(launch), "env": {}}
 
@@ -176,13 +181,11 @@ CLIENTS: dict[str, Client] = {
             after="Gemini CLI reads it in a folder that you trust.",
         ),
         Client(
-            name="qwen", title="Qwen Code", file=_QWEN, keys=SERVERS, entry=_plain, folder=".",
+            name="qwen", title="Qwen Code", file=_QWEN, keys=SERVERS, entry=_qwen, folder=".",
             own_tools=(OwnTools(_QWEN, (
                 ListItems(("tools", "exclude"), (
                     "run_shell_command", "read_file", "write_file", "edit", "notebook_edit", "glob",
-                    "grep_search", "list_directory")),
-                # Otherwise it hides our tools behind a search.
-                Setting(("tools", "toolSearch", "enabled"), value=False))),),
+                    "grep_search", "list_directory")),)),),
             kept_tools="Qwen Code's memory keeps tools of its own, for its own folder.",
         ),
         Client(
