@@ -22,7 +22,7 @@ UPLOAD_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Chat:
-    """One chat of a bot."""
+    """The chats of a bot: the call's own where it names one, else this one."""
 
     bot: Bot
     chat_id: int
@@ -42,7 +42,7 @@ class Chat:
 
     async def _send(self, attachment: Attachment) -> tuple[str, Message]:
         options = {
-            "chat_id": self.chat_id,
+            "chat_id": attachment.metadata.get("chat_id", self.chat_id),
             "caption": _caption(attachment),
             "filename": attachment.name,
             "write_timeout": UPLOAD_SECONDS,
@@ -75,7 +75,8 @@ def _method(attachment: Attachment) -> str:
 
 
 def _caption(attachment: Attachment) -> str | None:
-    text = "\n".join(filter(None, (attachment.title, attachment.description)))
+    title = "" if attachment.title == attachment.name else attachment.title  # the name is shown anyway
+    text = "\n".join(filter(None, (title, attachment.description)))
     return text[: CAPTION_CHARS - 1] + "…" if len(text) > CAPTION_CHARS else text or None
 
 

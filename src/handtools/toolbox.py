@@ -135,14 +135,23 @@ class Toolbox:
         self._cancels: dict[str, CancelToken] = {}
 
     async def call(
-        self, tool: str | Call, args: Mapping[str, Any] | None = None, *, cancel: CancelToken | None = None
+        self,
+        tool: str | Call,
+        args: Mapping[str, Any] | None = None,
+        *,
+        cancel: CancelToken | None = None,
+        listener: Listener | None = None,
     ) -> Result[Any]:
-        """Run a tool by name, or a whole `Call`; expected failures come back as results."""
+        """Run a tool by name, or a whole `Call`; expected failures come back as results.
+
+        The `listener` is told of this call alone: its progress, its questions, its changes, its end.
+        """
         fresh = isinstance(tool, str)
         call = Call(tool=tool, args=args or {}) if isinstance(tool, str) else tool
         token = self._cancels.setdefault(call.id, cancel or CancelToken())
         try:
-            return await self._executor.call(call, token, fresh=fresh)
+            with self._executor.announcer.following(call.id, listener):
+                return await self._executor.call(call, token, fresh=fresh)
         finally:
             self._cancels.pop(call.id, None)
 

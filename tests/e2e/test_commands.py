@@ -14,6 +14,7 @@ from bench.kill import TREES, alive
 from handtools.core.call import Call
 from handtools.core.cancel import CancelToken
 from handtools.core.command import Allowance, Command
+from handtools.core.events import Progressed
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.commands.runners.plain import PlainRunner
 from handtools.host.store import FolderStore
@@ -183,6 +184,34 @@ async def test_the_session_goes_on_where_it_was(box, root):
     await box.call("bash", {"command": "cd sub; export KEPT=1; hi() { echo hi; }; alias hello=hi; set -e"})
     result = await box.call("bash", {"command": 'false; basename "$PWD"; echo $KEPT; hi; hello'})
     assert result.text.startswith("sub\n1\nhi\nhi\n")
+
+
+async def test_the_variables_of_a_call_are_its_own(box):
+    async def told(env, script="echo =$CHAT"):
+        result = await box.call(Call(tool="bash", args={"command": script}, env=env))
+        return result.text.partition("\n")[0]
+
+    assert await told({"CHAT": "a 'b' $c"}) == "=a 'b' $c"
+    assert await told({}) == "="
+    await told({}, "export CHAT=spoofed")
+    assert await told({"CHAT": "8"}) == "=8", "the caller's word goes before what a script exported"
+    assert await told({}) == "=spoofed"
+
+
+async def test_progress_names_the_path_of_the_whole_output(box):
+    heard = []
+    script = "seq 1 20000; until [ -e go ]; do :; done"
+    call = Call(tool="bash", args={"command": script, "timeout": 30})
+
+    def listen(event):
+        if isinstance(event, Progressed) and event.path:
+            heard.append(event)
+            box.cancel(call.id)
+
+    await box.call(call, listener=listen)
+    assert heard[0].clipped
+    page = await box.call("read", {"path": heard[0].path, "limit": 3})
+    assert "     3\t3" in page.text
 
 
 @pytest.mark.claim("bash.no_input")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from telegram import Bot
 
-from handtools import Callbacks
+from handtools import Call, Callbacks
 from handtools.testing.fakes import memory_toolbox
 from handtools.tools.attach import attach
 from tests.e2e.telegram_stub import CHAT, TOKEN, Stub, telegram_stub
@@ -56,6 +56,13 @@ async def test_each_kind_is_sent_by_its_own_method_with_every_byte(stub: Stub, c
     ((name, data),) = sent.files.values()
     assert (name, data) == ("some.bin", FILES[kind])
     assert f"message {len(stub.sent)}" in result.details.attached[0].receipt
+
+
+async def test_a_call_that_names_its_chat_is_answered_there(stub: Stub, chat):
+    call = Call(tool="attach", args={"paths": ["a.mp3"]}, metadata={"chat_id": CHAT + 1})
+    assert (await box({"a.mp3": FILES["audio"]}, chat).call(call)).ok
+    assert stub.sent[-1].fields["chat_id"] == str(CHAT + 1)
+    assert "caption" not in stub.sent[-1].fields
 
 
 async def test_a_title_of_music_is_its_title_there_too(stub: Stub, chat):

@@ -15,6 +15,14 @@ from handtools.core.wire import call_from_json, call_to_json, result_from_json, 
 text = st.text(max_size=20)
 
 
+json_values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), text),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(text, inner, max_size=3)),
+    max_leaves=8,
+)
+metadata = st.dictionaries(text, json_values, max_size=3)
+
+
 class Details(BaseModel):
     words: list[str]
 
@@ -26,7 +34,7 @@ blocks = st.one_of(
 )
 approvals = st.builds(
     Approval, call_id=text, title=text, preview=text, rule=text, fingerprint=text, remembered=text, agent=text,
-    session=text,
+    session=text, metadata=metadata,
 )  # fmt: skip
 changes = st.builds(
     Changes,
@@ -53,13 +61,19 @@ def test_a_result_survives_json(result):
     assert result_from_json(json.loads(json.dumps(result_to_json(result))), Details) == result
 
 
-json_values = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), text),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(text, inner, max_size=3)),
-    max_leaves=8,
+variables = st.dictionaries(st.from_regex("[A-Z_]{1,9}", fullmatch=True), st.text("ab\n'\"$ é"), max_size=3)
+
+
+@given(
+    st.builds(
+        Call,
+        tool=text,
+        args=st.dictionaries(text, json_values, max_size=3),
+        id=text,
+        turn=text,
+        metadata=metadata,
+        env=variables,
+    )
 )
-
-
-@given(st.builds(Call, tool=text, args=st.dictionaries(text, json_values, max_size=3), id=text, turn=text))
 def test_a_call_survives_json(call):
     assert call_from_json(json.loads(json.dumps(call_to_json(call)))) == call

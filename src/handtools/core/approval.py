@@ -1,7 +1,8 @@
 """Approval as a value: a question that can be answered now, later, or in another process."""
 
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
 from handtools.text.clipping import clip
 
@@ -23,6 +24,8 @@ class Approval:
     """What answering "session" or "project" would store."""
     agent: str = ""
     session: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Of the call: which chat to ask in, for a program that serves several."""
     again: bool = False
     """Whether a person said yes before, and it has changed since: that yes was for something else."""
     preview_lines: int = 0

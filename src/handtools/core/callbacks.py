@@ -1,9 +1,9 @@
 """Callbacks: what only the program around us can do. A tool that needs one is offered when it is there."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from handtools.text.sniffing import Medium
 
@@ -22,7 +22,12 @@ class Attachment:
     """By its content. An animated picture is an image: its media type tells."""
     media_type: str
     title: str = ""
+    """The name of the file where the model gave it no other."""
     description: str = ""
+    call_id: str = ""
+    session: str = ""
+    """Of the call that delivers it; with `metadata` they tell one chat from another."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +42,8 @@ class Errand:
     """The id of that call. Give it to the calls that the other agent makes, as their parent."""
     depth: int = 1
     """How many errands this one is inside of, itself included."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Of that call, for the calls that the other agent makes."""
 
 
 Deliver = Callable[[Attachment], Awaitable[str]]

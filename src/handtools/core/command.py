@@ -104,6 +104,8 @@ class Shown:
     bytes: int
     lines: int
     clipped: bool
+    kept: str = ""
+    """The name under which all of it is being kept; empty while it is short."""
 
 
 Show = Callable[[Shown | Visit], None]

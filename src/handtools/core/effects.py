@@ -60,7 +60,7 @@ class Run:
     @cached_property
     def steering(self) -> list[str]:
         """The variables it begins with that decide which programs run."""
-        return steering(self.inherited.exports)
+        return steering({**self.inherited.exports, **self.command.env})
 
     @cached_property
     def facts(self) -> tuple[tuple[str, str], ...]:
@@ -74,7 +74,7 @@ class Run:
         if command.network != "off":
             reach = "any host" if command.network == "on" else ", ".join(command.hosts) or "no host"
             facts.append(("network", reach))
-        facts += [("set", f"{name}={value}") for name, value in sorted(command.env.items())]
+        facts += [("set", _exported(name, value)) for name, value in sorted(command.env.items())]
         facts += [("set before", _exported(name, left.exports[name])) for name in sorted(left.exports)]
         if uses(self.script, self.defined):
             told = (left.functions.strip(), left.aliases.strip())

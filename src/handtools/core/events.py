@@ -27,6 +27,8 @@ class Progressed:
     text: str
     bytes: int = 0
     clipped: bool = False
+    path: str = ""
+    """Where the whole output is being kept, for `read`; empty while it is short enough to need no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +83,10 @@ class Settled:
 
 Event = Started | Progressed | Visited | Decided | Asked | Changed | Reviewed | Settled
 Listener = Callable[[Event], None]
+
+
+def call_of(event: Event) -> str:
+    """The id of the call that an event is about."""
+    if isinstance(event, Started | Settled):
+        return event.call.id
+    return event.approval.call_id if isinstance(event, Asked) else event.call_id

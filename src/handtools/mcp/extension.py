@@ -36,6 +36,8 @@ class Asked(BaseModel):
     turn: str = ""
     parent: str = ""
     deadline: float | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    env: dict[str, str] = Field(default_factory=dict)
     allow: bool = False
     remember: str = "once"
     message: str = ""
@@ -64,6 +66,9 @@ class Extension:
 
     async def call(self, _ctx: object, asked: Asked) -> Json:
         """Run a call; a connection that is lost does not end it, and the same id asks for it again."""
+        return _result(await _told(self._run(asked)))
+
+    async def _run(self, asked: Asked) -> Result[Any]:
         call = Call(
             tool=asked.tool,
             args=asked.args,
@@ -73,8 +78,10 @@ class Extension:
             agent=self._desk.agent,
             parent=asked.parent,
             deadline=asked.deadline,
+            metadata=asked.metadata,
+            env=asked.env,
         )
-        return _result(await _told(self._desk.run(call, self._box(asked))))
+        return await self._desk.run(call, self._box(asked))
 
     async def resume(self, _ctx: object, asked: Asked) -> Json:
         """Answer a pending call, where the token may do that."""

@@ -55,10 +55,22 @@ class RemoteToolbox:
         self._offered: dict[str, list[Definition]] = {}
 
     async def call(
-        self, tool: str | Call, args: Mapping[str, Any] | None = None, *, cancel: CancelToken | None = None
+        self,
+        tool: str | Call,
+        args: Mapping[str, Any] | None = None,
+        *,
+        cancel: CancelToken | None = None,
+        listener: Listener | None = None,
     ) -> Result[Any]:
-        """Run a tool by name, or a whole `Call`; expected failures come back as results."""
+        """Run a tool by name, or a whole `Call`; expected failures come back as results.
+
+        The `listener` is told of this call alone, as those of `listen` are.
+        """
         call = tool if isinstance(tool, Call) else Call(tool=tool, args=args or {})
+        with self._announcer.following(call.id, listener):
+            return await self._made(call, cancel)
+
+    async def _made(self, call: Call, cancel: CancelToken | None) -> Result[Any]:
         token = self._cancels.setdefault(call.id, cancel or CancelToken())
         self._announcer.announce(Started(call))
         try:

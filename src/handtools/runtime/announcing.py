@@ -2,10 +2,12 @@
 
 import threading
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from handtools.core.attempting import attempt
-from handtools.core.events import Event, Listener, Progressed
+from handtools.core.events import Event, Listener, Progressed, call_of
 
 WAITING = 256
 """Progress beyond this many untold events replaces the newest instead of queueing; other events always queue."""
@@ -16,7 +18,8 @@ class Announcer:
 
     def __init__(self, listeners: tuple[Listener, ...] = ()) -> None:
         self._listeners = list(listeners)
-        self._events: deque[Event] = deque()
+        self._followers: dict[str, Listener] = {}
+        self._events: deque[tuple[Event, tuple[Listener, ...]]] = deque()
         self._lock = threading.Lock()
         self._idle = threading.Event()
         self._idle.set()
@@ -25,16 +28,28 @@ class Announcer:
         """Add a listener for everything from now on."""
         self._listeners.append(listener)
 
+    @contextmanager
+    def following(self, call_id: str, listener: Listener | None) -> Iterator[None]:
+        """Add a listener for what is announced of one call within the block."""
+        if listener is not None:
+            self._followers[call_id] = listener
+        try:
+            yield
+        finally:
+            self._followers.pop(call_id, None)
+
     def announce(self, event: Event) -> None:
         """Queue an event; returns at once."""
-        if not self._listeners:
+        follower = self._followers.get(call_of(event)) if self._followers else None
+        listeners = (*self._listeners, follower) if follower else tuple(self._listeners)
+        if not listeners:
             return
         with self._lock:
             crowded = len(self._events) >= WAITING and isinstance(event, Progressed)
-            if crowded and isinstance(self._events[-1], Progressed):
-                self._events[-1] = event
+            if crowded and isinstance(self._events[-1][0], Progressed):
+                self._events[-1] = event, listeners
             else:
-                self._events.append(event)
+                self._events.append((event, listeners))
             if not self._idle.is_set():
                 return
             self._idle.clear()
@@ -50,6 +65,6 @@ class Announcer:
                 if not self._events:
                     self._idle.set()
                     return
-                event = self._events.popleft()
-            for listener in self._listeners:
+                event, listeners = self._events.popleft()
+            for listener in listeners:
                 attempt(partial(listener, event))

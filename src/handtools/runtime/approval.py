@@ -98,6 +98,7 @@ class Gate:
             again=again,
             preview_lines=shown.lines,
             preview_bytes=shown.bytes,
+            metadata=self.call.metadata,
         )
 
 

@@ -37,12 +37,14 @@ def guarded(callbacks: Callbacks, files: GuardedFiles) -> Callbacks:
 
 
 async def _deliver(deliver: Deliver, files: GuardedFiles, attachment: Attachment) -> str:
+    call = files.call
+    attachment = replace(attachment, call_id=call.id, session=call.session, metadata=call.metadata)
     effect = Delivery(
         path=attachment.path,
         digest=digest(attachment.data),
         bytes=len(attachment.data),
         media_type=attachment.media_type,
-        title=attachment.title,
+        title="" if attachment.title == attachment.name else attachment.title,
     )
     await files.gate.admit(effect)
     said = f"`{attachment.path}` could not be delivered, or nobody can tell whether it was"
@@ -63,8 +65,9 @@ async def _delegate(delegate: Delegate, files: GuardedFiles, errand: Errand) -> 
     await to_thread.run_sync(files.workspace.journal.once.end, files.call.id, "depth", str(depth))
     around = _depth.set(depth)
     try:
+        sent = replace(errand, depth=depth, metadata=files.call.metadata)
         said = f"The other agent did not come to an end with {errand.title!r}"
-        return await _once(files, "delegate", lambda: delegate(replace(errand, depth=depth)), said)
+        return await _once(files, "delegate", lambda: delegate(sent), said)
     finally:
         _depth.reset(around)
 

@@ -147,7 +147,11 @@ class GuardedCommands:
         # What the session is like now is what is judged, shown and run, whatever becomes of the session meanwhile.
         inherited = await to_thread.run_sync(self.workspace.commands.inherited, self.call.session_key)
         folder = command.cwd and await to_thread.run_sync(self._folder, command.cwd)
-        command = replace(command, cwd=folder or inherited.cwd, inherited=inherited)
+        env = {**command.env, **self.call.env}
+        # The caller's word goes before what a script of the session exported.
+        exports = {name: value for name, value in inherited.exports.items() if name not in env}
+        inherited = replace(inherited, exports=exports)
+        command = replace(command, cwd=folder or inherited.cwd, inherited=inherited, env=env)
         listed = self.files.gate.policy.hosts
         if listed and command.network != "on":
             hosts = tuple(dict.fromkeys((*listed, *command.hosts)))
@@ -204,7 +208,8 @@ class GuardedCommands:
         if isinstance(shown, Visit):
             self.announce(Visited(self.call.id, shown))
         else:
-            self.announce(Progressed(self.call.id, shown.tail, shown.bytes, shown.clipped))
+            path = f"{OUTPUT}{shown.kept}" if shown.kept else ""
+            self.announce(Progressed(self.call.id, shown.tail, shown.bytes, shown.clipped, path))
 
 
 def _unlanded(ran: Ran, denied: Denied) -> Exit:

@@ -78,7 +78,8 @@ def _other_program(run: Run, words: Words) -> str:
     if words[0] in run.defined:
         return f"`{words[0]}` is a function or an alias of this session"
     if run.steering:
-        return f"this session has set {', '.join(run.steering)}"
+        by = "the caller" if set(run.steering) <= run.command.env.keys() else "this session"
+        return f"{by} has set {', '.join(run.steering)}"
     return ""
 
 

@@ -17,7 +17,9 @@ class AttachParams(BaseModel):
     """What the model sends."""
 
     paths: list[str] = Field(min_length=1, max_length=MAX_FILES, description="Files to give to the person.")
-    title: str = Field("", max_length=200, description="What it is, in a few words.")
+    title: str = Field(
+        "", max_length=200, description="What it is, in a few words; else the name of the file."
+    )
     description: str = Field("", max_length=1_000, description="What to know about it.")
 
 
@@ -25,6 +27,7 @@ class Attached(BaseModel):
     """A file that the person has got."""
 
     path: str
+    title: str
     kind: Medium
     media_type: str
     bytes: int
@@ -49,8 +52,7 @@ async def attach(ctx: Context, params: AttachParams) -> Result[AttachDetails]:
             receipt = await ctx.callbacks.deliver(one)
         except (CallbackFailed, Denied) as failure:
             raise type(failure)(f"{_so_far(attached)}{failure.message}", hint=failure.hint) from failure
-        facts = {"path": one.path, "kind": one.kind, "media_type": one.media_type, "bytes": len(one.data)}
-        attached.append(Attached.model_validate({**facts, "receipt": receipt}))
+        attached.append(_attached(one, receipt))
     return Result("\n".join(map(_row, attached)), AttachDetails(attached=attached))
 
 
@@ -76,21 +78,37 @@ async def _attachments(ctx: Context, params: AttachParams) -> list[Attachment]:
 
 
 def _attachment(path: str, data: bytes, params: AttachParams) -> Attachment:
-    kind = media_type(path, data)
+    kind, name = media_type(path, data), _name(path)
     return Attachment(
-        name=path.rpartition("/")[2].removeprefix("output:"),
+        name=name,
         path=path,
         data=data,
         kind=medium(kind),
         media_type=kind,
-        title=params.title,
+        title=params.title or name,
         description=params.description,
+    )
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2].removeprefix("output:")
+
+
+def _attached(one: Attachment, receipt: str) -> Attached:
+    return Attached(
+        path=one.path,
+        title=one.title,
+        kind=one.kind,
+        media_type=one.media_type,
+        bytes=len(one.data),
+        receipt=receipt,
     )
 
 
 def _row(one: Attached) -> str:
     said = f": {one.receipt}" if one.receipt else "."
-    return f"Delivered `{one.path}` ({one.kind}, {one.media_type}, {one.bytes:,} bytes){said}"
+    title = "" if one.title == _name(one.path) else f' as "{one.title}"'
+    return f"Delivered `{one.path}`{title} ({one.kind}, {one.media_type}, {one.bytes:,} bytes){said}"
 
 
 def _so_far(attached: list[Attached]) -> str:

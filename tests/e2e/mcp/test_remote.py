@@ -184,3 +184,26 @@ async def test_failures_of_the_way_are_told_apart(site):
     with pytest.raises(HostError, match="can't be reached"):
         await astray.waiting()
     await astray.aclose()
+
+
+async def test_facts_and_variables_travel_with_a_call(box):
+    asked = await box.call(
+        Call(tool="write", args={"path": ".envrc", "content": "y\n"}, metadata={"chat": 7}, session="chats")
+    )
+    assert asked.request.metadata == {"chat": 7}
+    heard, ended = [], threading.Event()
+
+    def listen(event):
+        heard.append(type(event).__name__)
+        if isinstance(event, Settled):
+            ended.set()
+
+    call = Call(tool="bash", args={"command": "echo $CHAT"}, env={"CHAT": "8"})
+    made = await box.call(call, listener=listen)
+    if made.status == "pending":
+        made = await box.resume(call.id, Reply(allow=True))
+    assert made.text.startswith("8\n"), made.text
+    assert await anyio.to_thread.run_sync(ended.wait, 10)
+    assert heard[0] == "Started"
+    await box.call("think", {"thought": "quiet"})
+    assert heard.count("Started") == 1

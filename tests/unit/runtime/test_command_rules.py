@@ -416,3 +416,15 @@ def test_leave_for_a_program_is_no_leave_for_what_it_can_be_made_to_do(beginning
     quoted = " ".join(f"'{word}'" if set(word) & set(";{}()@") else word for word in script.split())
     decision = Policy().with_rules(rules).decide(Run(Command(script=quoted), confined=False), "bash")
     assert decision.verdict == "ask"
+
+
+def test_a_rule_does_not_speak_for_a_command_where_the_caller_decides_which_programs_run():
+    run = Run(Command(script="git log -1", env={"GIT_PAGER": "sh", "B": ""}), confined=False)
+    decision = POLICY.decide(run, "bash")
+    assert decision.verdict == "ask"
+    assert "the caller has set GIT_PAGER" in decision.reason
+    for other in (
+        Run(run.command, confined=True),
+        Run(Command(script="git log", env={"B": ""}), confined=False),
+    ):
+        assert POLICY.decide(other, "bash").verdict == "allow"

@@ -446,3 +446,43 @@ async def test_an_empty_path_is_an_error_where_one_must_be_named(tool):
     refused = await memory_toolbox({"a.txt": b"a"}).call(tool, {"path": "", **more.get(tool, {})})
     assert refused.fault.code == "invalid_input"
     assert "`path` is empty." in refused.text
+
+
+async def test_the_callers_own_facts_reach_events_and_questions_and_survive_a_restart():
+    heard: list[Event] = []
+    box = memory_toolbox({"a.txt": b"one"}, policy=ASK_ALL, listeners=[heard.append])
+    facts = {"chat": 7, "user": {"id": "u1"}}
+    args = {"path": "a.txt", "old_string": "one", "new_string": "two"}
+    asked = await box.call(Call(tool="edit", args=args, metadata=facts))
+    assert asked.request.metadata == facts
+    assert [approval.metadata for approval in await box.waiting()] == [facts]
+    done = await box.resume(asked.request.call_id, Reply(allow=True))
+    assert done.ok
+    await box.aclose()
+    ends = [event.call.metadata for event in heard if isinstance(event, Started | Settled)]
+    assert ends == [facts] * 4
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"metadata": {"x": object()}}, {"env": {"A B": "x"}}, {"env": {"A": "x\0"}}, {"env": {"": "x"}}],
+)
+def test_facts_and_variables_that_can_not_be_handed_on_are_refused(wrong):
+    with pytest.raises(UsageError):
+        Call(tool="read", args={}, **wrong)
+
+
+async def test_a_listener_of_one_call_hears_of_that_call_alone():
+    counter, heard, others = Counter(), [], []
+
+    async def body(ctx, params):
+        ctx.progress(params.text)
+
+    box = memory_toolbox(tools=[counter.tool(body)], listeners=[others.append])
+    await box.call("note", {"text": "before"})
+    await box.call("note", {"text": "mine"}, listener=heard.append)
+    await box.call("note", {"text": "after"})
+    await box.aclose()
+    assert [type(event).__name__ for event in heard] == ["Started", "Progressed", "Settled"]
+    assert heard[1].text == "mine"
+    assert len(others) == 9

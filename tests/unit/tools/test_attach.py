@@ -48,8 +48,30 @@ async def test_files_reach_the_person_with_their_words():
         ("b.txt", "b.txt", b"two"),
     ]
     assert {(each.title, each.description) for each in person.got} == {("Two", "As you asked.")}
-    assert result.text.startswith("Delivered `out/a.txt` (document, text/plain, 3 bytes): in the chat")
+    said = 'Delivered `out/a.txt` as "Two" (document, text/plain, 3 bytes): in the chat'
+    assert result.text.startswith(said)
     assert [each.receipt for each in result.details.attached] == ["in the chat"] * 2
+
+
+async def test_a_file_without_a_title_goes_by_its_name():
+    person = Person()
+    result = await box({"out/a.txt": b"one"}, person).call("attach", {"paths": ["out/a.txt"]})
+    assert [each.title for each in person.got] == ["a.txt"]
+    assert result.details.attached[0].title == "a.txt"
+    assert result.text == "Delivered `out/a.txt` (document, text/plain, 3 bytes): in the chat"
+
+
+async def test_one_toolbox_serves_several_chats():
+    person = Person()
+    toolbox = box({"a.txt": b"one"}, person)
+    for chat in (7, 8):
+        call = Call(tool="attach", args={"paths": ["a.txt"]}, session=f"s{chat}", metadata={"chat": chat})
+        await toolbox.call(call)
+        assert person.got[-1].call_id == call.id
+    assert [(each.session, each.metadata) for each in person.got] == [
+        ("s7", {"chat": 7}),
+        ("s8", {"chat": 8}),
+    ]
 
 
 @pytest.mark.claim("attach.kind")

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from handtools.core.approval import Reply
+from handtools.core.call import Call
 from handtools.testing.commands import Answer, MemoryCommands
 from handtools.testing.fakes import memory_toolbox
 from handtools.toolbox import CODING
@@ -142,3 +143,31 @@ def test_the_prompt_steers_to_the_dedicated_tools():
     assert set(re.findall(r"`(\w+)`", named[1])) == {"read", "write", "edit", "grep", "find"} <= offered
     assert set(re.findall(r"\w+", named[2])) > {"cat", "head", "tail", "echo", "sed"}
     assert "several calls of one message" in bash.prompt
+
+
+async def test_the_variables_of_a_call_reach_its_commands_and_the_person_who_is_asked():
+    asked = []
+
+    async def approver(approval):
+        asked.append(approval)
+        return Reply(allow=True, remember="session")
+
+    commands = MemoryCommands({"go": Answer()}, confined=False)
+    box = memory_toolbox(commands=commands, approver=approver)
+    for path in ("one", "one", "two"):
+        env = {"TOKEN": "secret", "PATH": path}
+        call = Call(tool="bash", args={"command": "go"}, env=env, metadata={"chat": 7})
+        assert (await box.call(call)).ok
+    assert [ran.env["PATH"] for ran in commands.ran] == ["one", "one", "two"]
+    assert len(asked) == 2, "a yes is for this PATH"
+    assert "# set: PATH=one\n# set: TOKEN\n" in asked[0].preview
+    assert asked[0].metadata == {"chat": 7}
+    await box.call("bash", {"command": "go"})
+    assert commands.ran[-1].env == {}
+
+
+async def test_a_job_has_the_variables_of_the_call_that_started_it():
+    commands = MemoryCommands({"go": Answer()})
+    call = Call(tool="bash", args={"command": "go", "background": True}, env={"A": "1"})
+    assert (await memory_toolbox(commands=commands).call(call)).ok
+    assert commands.ran[0].env == {"A": "1"}

@@ -32,12 +32,13 @@ async def test_the_other_agent_gets_the_words_and_its_report_comes_back():
         errands.append(errand)
         return "In the cupboard.\n"
 
-    call = Call(tool="task", args=ARGS, session="s")
+    call = Call(tool="task", args=ARGS, session="s", metadata={"chat": 7})
     result = await box(work).call(call)
     assert result.text == "In the cupboard."
     (errand,) = errands
     assert (errand.title, errand.prompt) == ("Find it", "Where is the tea?")
     assert (errand.session, errand.parent, errand.depth) == ("s", call.id, 1)
+    assert errand.metadata == {"chat": 7}
 
 
 async def test_without_another_agent_it_is_not_offered():

@@ -74,6 +74,11 @@ class Collected:
         """Whether there is a file: small outputs need none."""
         return self._file is not None
 
+    @property
+    def name(self) -> str:
+        """Of the file; empty where there is none."""
+        return self._path.name if self.kept else ""
+
     def part(self, start: int, size: int) -> tuple[bytes, int]:
         """Bytes by their place in the whole, and that place: later than asked when those were dropped."""
         with self._lock:

@@ -258,7 +258,8 @@ class Running:
         head, tail = self.output.ends()
         newest = (tail or head)[-SHOWN_BYTES:]
         text = plain(decoded(newest, starts=len(newest) < SHOWN_BYTES, ends=False))
-        show(Shown(text, self.output.bytes, self.output.lines, clipped=self.output.bytes > SHOWN_BYTES))
+        output, clipped = self.output, self.output.bytes > SHOWN_BYTES
+        show(Shown(text, output.bytes, output.lines, clipped=clipped, kept=output.name))
 
     def _read(self, answer: dict[str, Any]) -> Ended:
         seconds = time.monotonic() - self.started
