@@ -57,16 +57,17 @@ class Conversation:
             raise NoMatch(
                 f"After {MOST_ROUNDS} questions the model's edits do not fit. {last}", hint=_BY_HAND
             )
-        if not self.draft.is_changed and not self.there:
+        if not (self.made and self.draft.is_changed) and not self.there:
             raise InvalidInput("The model made no edit.", hint=_BY_HAND)
 
     async def land(self, files: Files, note: str) -> None:
         """Write all edits as one change; onto what others wrote meanwhile, if every edit still has its place."""
         if not self.draft.is_changed:
             return
-        fresh = await Draft.read(files, self.draft.path)
-        if fresh.before != self.draft.before:
-            await self._carry_over(fresh)
+        if self.draft.before is not None:
+            fresh = await Draft.read(files, self.draft.path)
+            if fresh.before != self.draft.before:
+                await self._carry_over(fresh)
         await files.apply(ChangeSet.of(self.draft.change(), note=note))
 
     async def _carry_over(self, fresh: Draft) -> None:

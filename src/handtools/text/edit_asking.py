@@ -54,6 +54,8 @@ def question(sight: Sight, instructions: str, marks: Marks, *, before: Iterable[
     """The whole question; `before` is what became of earlier answers."""
     pair = marks.pair("text as it is in the file", "text to put there")
     parts = [ASKED.format(pair=pair, done=marks.done, cannot=marks.cannot("why"))]
+    if not sight.lines:
+        parts.append("The file is empty: write one edit, with nothing in the place of the old text.")
     if sight.windows:
         parts.append(f"To see other lines first, write {marks.show('FIRST', 'LAST')} and nothing else.")
     parts += [sight.text(marks), f"Instructions:\n{instructions}"]

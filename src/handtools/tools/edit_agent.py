@@ -1,12 +1,14 @@
 """Edit agent: instructions in words, carried out on one file by a model that the host supplies."""
 
 from collections.abc import Iterable
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from handtools.core.context import Context
 from handtools.core.conversing import WHOLE_LINES, Conversation
 from handtools.core.drafts import Draft
+from handtools.core.errors import AlreadyExists, NotFound
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.core.viewing import heads
@@ -25,6 +27,10 @@ class EditAgentParams(BaseModel):
     instructions: str = Field(
         min_length=1, max_length=20_000, description="What to change, in words; name what is meant."
     )
+    mode: Literal["edit", "create", "overwrite"] = Field(
+        "edit",
+        description="edit: the file must exist. create: it must not. overwrite: it must, and is written anew.",
+    )
     description: str = Field("", description="One line on what this is for.")
 
 
@@ -32,6 +38,7 @@ class EditAgentDetails(BaseModel):
     """What programs get."""
 
     path: str
+    created: bool
     edits: int
     questions: int
     diff: str
@@ -47,7 +54,7 @@ def _no_locks(_: EditAgentParams) -> Iterable[str]:
 async def edit_agent(ctx: Context, params: EditAgentParams) -> Result[EditAgentDetails]:
     """Have a model make the edits."""
     assert ctx.callbacks.model is not None, "not offered without a model"
-    draft = await Draft.read(ctx.files, params.path)
+    draft = await _draft(ctx, params)
     outline = await _outline(ctx, draft) if count(draft.body) > WHOLE_LINES else ""
     talk = Conversation(ctx.callbacks.model, draft, params.instructions, ctx.progress, outline)
     await talk.hold()
@@ -56,6 +63,7 @@ async def edit_agent(ctx: Context, params: EditAgentParams) -> Result[EditAgentD
     diff = talk.draft.diff()
     details = EditAgentDetails(
         path=talk.draft.path,
+        created=talk.draft.before is None,
         edits=len(talk.made),
         questions=talk.rounds,
         diff=trim_indent(diff),
@@ -63,6 +71,21 @@ async def edit_agent(ctx: Context, params: EditAgentParams) -> Result[EditAgentD
     )
     there = f" Already there, with nothing to do: {talk.there}." if talk.there else ""
     return Result(f"Edits made in {talk.draft.path}: {len(talk.made)}.{there}\n{diff}", details)
+
+
+async def _draft(ctx: Context, params: EditAgentParams) -> Draft:
+    """The file as the model begins with it."""
+    facts = await ctx.files.facts(params.path)
+    if params.mode == "create":
+        if facts is not None:
+            raise AlreadyExists(f"`{params.path}` exists already.", hint="Use mode=edit or mode=overwrite.")
+        return Draft.new(params.path)
+    if facts is None:
+        raise NotFound(f"`{params.path}` does not exist.", hint="To make it, use mode=create.")
+    draft = await Draft.read(ctx.files, params.path)
+    if params.mode == "overwrite":
+        draft.put("")
+    return draft
 
 
 async def _outline(ctx: Context, draft: Draft) -> str:

@@ -378,3 +378,48 @@ async def test_a_hallucinated_text_in_a_giant_file_is_refused():
 async def test_without_a_model_it_is_not_offered():
     box = memory_toolbox({}, tools=[*CODING, edit_agent])
     assert "edit_agent" not in [offered.name for offered in box.definitions()]
+
+
+async def written(files, mode, script, path="new/a.py"):
+    box = memory_toolbox(files, tools=[*CODING, edit_agent], callbacks=Callbacks(model=script))
+    args = {"path": path, "instructions": "Write it.", "mode": mode}
+    return await box.call("edit_agent", args), box
+
+
+async def test_a_file_is_made_where_there_is_none_and_one_undo_takes_it_back():
+    script = Script([e("", "x = 1\n") + DONE])
+    done, box = await written({}, "create", script)
+    assert (done.details.created, box.workspace.files.files["new/a.py"]) == (True, b"x = 1\n")
+    assert "The file is empty" in script.asked[0]
+    await box.call("undo", {"name": "new/a.py"})
+    assert box.workspace.files.facts("new") is None
+
+
+async def test_a_file_is_written_anew_in_its_own_encoding():
+    before = "old = 'é'\r\n".encode("utf-16")
+    done, box = await written({"a.py": before}, "overwrite", Script([e("", "x = 'ü'\n") + DONE]), "a.py")
+    assert done.ok, done.text
+    assert not done.details.created
+    assert "old" not in box.workspace.files.files["a.py"].decode("utf-16")
+    assert "ü" in box.workspace.files.files["a.py"].decode("utf-16")
+
+
+@pytest.mark.parametrize(
+    ("files", "mode", "code"),
+    [
+        ({"new/a.py": b"x"}, "create", "already_exists"),
+        ({}, "edit", "not_found"),
+        ({}, "overwrite", "not_found"),
+    ],
+)
+async def test_each_mode_is_strict_and_asks_no_model_in_vain(files, mode, code):
+    script = Script([e("", "y\n") + DONE])
+    refused, box = await written(files, mode, script)
+    assert refused.fault.code == code
+    assert (script.asked, box.workspace.files.files) == ([], files)
+
+
+async def test_a_model_that_writes_nothing_makes_no_file():
+    refused, box = await written({}, "create", Script([DONE]))
+    assert refused.fault.code == "invalid_input"
+    assert box.workspace.files.files == {}
