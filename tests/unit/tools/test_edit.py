@@ -199,3 +199,12 @@ async def test_the_diff_of_a_file_with_crlf_shows_no_returns():
     assert "-one\n+1\n two\n" in done.details.diff
     assert (done.details.old_length, done.details.new_length) == (3, 1)
     assert "\r" not in done.text
+
+
+@pytest.mark.claim("edit.tiers")
+@pytest.mark.parametrize("old", ["    def run(self):\n\n\n", "\n\n\n    def run(self):\n"])
+async def test_surplus_blank_lines_at_the_ends_are_understood_and_told(old):
+    done, files = await edit({"a": INDENTED}, old_string=old, new_string=old.replace("run", "go"))
+    assert done.ok, done.text
+    assert files["a"] == INDENTED.replace(b"run", b"go")
+    assert "except for blank lines" in done.text

@@ -50,7 +50,8 @@ class Match:
     @property
     def tier(self) -> Tier:
         """The name of what was forgotten."""
-        return "blank lines" if self.blanks_differ else NAMES[self.loss]
+        at_its_ends = self.edges_differ and self.loss == Loss.NOTHING
+        return "blank lines" if self.blanks_differ or at_its_ends else NAMES[self.loss]
 
 
 def candidates(page: Page, old: list[str]) -> list[Match]:
