@@ -314,4 +314,4 @@ async def test_it_is_not_offered_where_there_is_no_web():
 @pytest.mark.claim("fetch.large")
 def test_the_limit_is_what_the_prompt_says():
     assert f"{PAGE_BYTES:,}" in fetch.prompt
-    assert "prefer that one" in fetch.prompt
+    assert "Prefer an MCP tool" in fetch.prompt
