@@ -328,7 +328,7 @@ def _done(
         blobs = made.blobs
         said |= {"value": made.value, "blobs": [len(each) for each in blobs]}
     except errors.ToolError as error:
-        said |= {"error": type(error).__name__, "message": str(error), "hint": error.hint}
+        said |= {"error": type(error).__name__, "message": error.message, "hint": error.hint}
     head = json.dumps(said).encode()
     return b"".join((_HEAD.pack(len(head)), head, *blobs))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handtools.core.errors import TooLarge
+from handtools.core.errors import TooLarge, WrongKind
 from handtools.core.media import Wish
 from handtools.host import programs, workers
 from handtools.host.commands.runners import landlock_rules
@@ -61,6 +61,12 @@ async def test_a_small_pdf_that_unpacks_to_gigabytes_takes_none_of_ours():
 def test_a_task_gives_back_values_and_bytes(hired):
     made = hired.call(task("echo"), {"say": "häh"}, b"abc")
     assert (made.value, made.blobs) == ({"said": "häh"}, (b"abc", b"cba"))
+
+
+def test_what_a_task_raises_for_the_model_comes_back_as_it_was(hired):
+    with pytest.raises(WrongKind) as raised:
+        hired.call(task("refuse"), {}, b"")
+    assert (raised.value.message, raised.value.hint) == ("It is none.", "Take another.")
 
 
 def test_a_task_without_a_kept_process_gives_back_the_same(hired):

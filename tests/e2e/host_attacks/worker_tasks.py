@@ -3,6 +3,7 @@
 import socket
 from pathlib import Path
 
+from handtools.core.errors import WrongKind
 from handtools.host.workers import Made
 
 
@@ -37,6 +38,11 @@ def connect(arguments, data):
 def babble(arguments, data):
     """Give back more than anybody wants."""
     return Made({}, (bytes(arguments["bytes"]),))
+
+
+def refuse(arguments, data):
+    """Say that a file is not for it."""
+    raise WrongKind("It is none.", hint="Take another.")
 
 
 def echo(arguments, data):

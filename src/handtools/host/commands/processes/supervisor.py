@@ -107,7 +107,9 @@ class Supervisor:
         """Fork and execute; the answer is that it runs, or why it does not."""
         used = self.group.used()
         most = order["memory"] or order["usual_memory"]
-        kept = self.group.limit(memory=most, processes=order["processes"], used=used or 0)
+        # The usual limit is the same for every command, so that it is written once.
+        before = (used or 0) if order["memory"] else 0
+        kept = self.group.limit(memory=most, processes=order["processes"], used=before)
         limits = order["limits"]
         # Only where it was asked for: a limit for each process ends programs that reserve much and use little.
         if order["memory"] is not None and "memory" not in kept:
