@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from bench.editbench import cases as files
-from bench.editbench import generating, model_errors
+from bench.editbench import generating, model_errors, peers
 from bench.editbench.cases import Case, Kind
 from bench.editbench.judging import Verdict, is_right, judge, recovers
 from bench.editbench.matchers import MATCHERS, Answer
@@ -30,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--recovery", action="store_true", help="retry every refused apply case by its message"
     )
-    parser.add_argument("--matcher", choices=sorted(MATCHERS), default="ours")
+    parser.add_argument("--matcher", choices=(*sorted(MATCHERS), *peers.NAMES), default="ours")
+    parser.add_argument("--peers", type=Path, help="where the matchers of others are installed")
     parser.add_argument("--show", default="", help="print cases of this verdict or family/verdict")
 
 
@@ -55,7 +56,11 @@ class _Tally:
     """Verdicts and times as they come in."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self.matcher = MATCHERS[options.matcher]
+        self.matcher = (
+            MATCHERS[options.matcher]
+            if options.matcher in MATCHERS
+            else peers.peer(options.matcher, options.peers)
+        )
         self.baseline = options.matcher != "ours"
         self.recovery = options.recovery
         self.show = options.show

@@ -107,7 +107,7 @@ def instead(page: Page, old: str, new: str) -> AlreadyApplied | None:
     first = page.view.count("\n", 0, at)
     there = page.window(first, first + lines.count(wanted))
     near = nearest(page, old)
-    if near is not None and not _says_more(new, old) and _goes_on(near, there):
+    if near is not None and lines.count(wanted) < lines.count(old.strip("\n")) and _goes_on(near, there):
         return None
     # Nothing like the old text is left, or it is just here, or the new one is too long to be here by chance.
     is_made = near is None or _overlap(near, there) or letters >= _FEWEST_LETTERS_ANYWHERE
@@ -118,12 +118,6 @@ def _is_whole_lines(text: str, at: int, wanted: str) -> bool:
     """Whether nothing but blanks stands beside it on its first and its last line."""
     start, stop = text.rfind("\n", 0, at) + 1, text.find("\n", at + len(wanted))
     return not text[start:at].strip() and not text[at + len(wanted) : stop if stop >= 0 else None].strip()
-
-
-def _says_more(new: str, old: str) -> bool:
-    """Whether the new text has a line that the old one has not."""
-    known = {squashed(line) for line in old.split("\n")}
-    return any(squashed(line) not in known for line in new.split("\n"))
 
 
 def _goes_on(near: Window, there: Window) -> bool:

@@ -114,7 +114,11 @@ def _read(page: Page, reading: Reading, hint: Hint | None) -> Outcome | None:
         return refusing.ambiguous(page, [match.first + 1 for match in best], "\n".join(old).strip("\n"))
     if not tells_enough(old, best[0]):
         return None
-    if (done := already.around_lines(page, best[0], old, new)) is not None:
+    done = already.around_lines(page, best[0], old, new)
+    if done is None and best[0].blanks_differ:
+        # A twin that is not even laid out alike is no reason to make a change again that is there.
+        done = already.instead(page, reading.old, reading.new)
+    if done is not None:
         return done
     wider = already.widened(page, best[0].first, best[0].last, old, new)
     if wider is not None and len(again := closest(candidates(page, wider.old))) == 1:

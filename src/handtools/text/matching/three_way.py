@@ -66,6 +66,7 @@ def _merged(old: list[str], there: list[str], new: list[str]) -> _Merged | None:
     """The file's lines with the change; None where both sides touch the same, and it is no version of it."""
     # Blanks at the end of a line are no difference; the file keeps its own.
     base, ours, theirs = ([f"{line.rstrip(BLANKS)}\n" for line in side] for side in (old, there, new))
+    known = set(_WORD.findall("".join(base)))
     rows: list[str] = []
     tier: Tier = "misremembered context"
     ours_at = theirs_at = 0
@@ -73,7 +74,7 @@ def _merged(old: list[str], there: list[str], new: list[str]) -> _Merged | None:
         ours_end = ours_at + region.ours.count("\n")
         theirs_end = theirs_at + region.theirs.count("\n")
         settled = merging.settled(region)
-        if settled is None and not _is_version(region):
+        if settled is None and not _is_version(region, known):
             return None
         if settled is None:
             tier = "an earlier version of the change"
@@ -85,10 +86,9 @@ def _merged(old: list[str], there: list[str], new: list[str]) -> _Merged | None:
     return _Merged(rows, tier)
 
 
-def _is_version(region: merging.Region) -> bool:
-    """Whether the file has here, beyond the old text, in the main a part of what the new text adds."""
-    base, ours, theirs = (set(_WORD.findall(side)) for side in (region.base, region.ours, region.theirs))
-    added, wanted = ours - base, theirs - base
+def _is_version(region: merging.Region, known: set[str]) -> bool:
+    """Whether the file has here, beyond the words of the old text, mostly a part of what the new text adds."""
+    added, wanted = (set(_WORD.findall(side)) - known for side in (region.ours, region.theirs))
     shared = sum(map(len, added & wanted))
     return shared >= _FEWEST_SHARED_LETTERS and shared >= _LEAST_SHARED_PART * sum(map(len, added))
 
