@@ -25,9 +25,9 @@ from bench.escapes.host import attacks
 from bench.escapes.host.judge import Scan, scan
 from bench.escapes.host.place import Place, new_place
 
-ATTEMPT_SECONDS = 90.0
+ATTEMPT_SECONDS = 150.0
 """An attack that still runs then is ended, and has succeeded."""
-CALL_SECONDS = 20.0
+CALL_SECONDS = 40.0
 GROWTH_BYTES = 400 << 20
 """What our own process may take on for one attack. What runs in a limited child is not counted."""
 _MOST_BYTES = 5 << 30
