@@ -199,14 +199,6 @@ async def output_without_end(place: Place) -> None:
     )
 
 
-async def memory_of_a_command(place: Place) -> str | None:
-    """A command takes memory until it is stopped; without a limit it takes three gigabytes of the machine."""
-    ended = await place.bash(
-        "python3 -c 'x = [bytearray(1 << 26) for _ in range(80)]; print(\"took it all\")'", timeout=60
-    )
-    return "a command took 5 GB" if "took it all" in ended.text else None
-
-
 async def growing_file(place: Place) -> None:
     """A file grows faster than it can be read."""
     place.put("grow.log", "x\n")
