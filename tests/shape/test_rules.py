@@ -24,6 +24,7 @@ RULES: list[Rule] = [
     tool_rules.claims,
     tool_rules.sleeps,
     record_rules.requirements,
+    record_rules.demands,
     record_rules.lock,
 ]
 
@@ -283,6 +284,31 @@ def test_a_built_requirement_can_not_go_back_to_planned(copy: Path) -> None:
     rows = [line for line in page.read_text("utf-8").splitlines() if not line.startswith("| R-MS-01")]
     page.write_text("\n".join([*rows, "| R-MS-01 | x | — | planned (issue 7) |"]), "utf-8")
     assert "R-MS-01: planned, but it must be there" in record_rules.requirements(copy)
+
+
+@pytest.mark.parametrize(
+    ("breach", "said"),
+    [
+        ("| 004:32 | => | 004:9999 |", "004:32: no row"),
+        ("| 004:32 | => | 004:31 |", "004:31: no demand, or twice"),
+        ("test_ctrl_c_is_said_and => test_never_", "004:32: no test"),
+        ("| Ctrl+C | yes | => | Ctrl+C | not yet |", "004:32: not yet, but it must be there"),
+        (
+            "| Ctrl+C | yes | => | Ctrl+C | decision: somewhere |",
+            "004:32: 'decision: somewhere' is no verdict",
+        ),
+        ("../adr/0031- => ../adr/9931-", "002:50: no page ../adr/9931-the-vendors-editor.md"),
+        ("### R-MS-01 => ### R-MS-91", "000:15: under no requirement"),
+        (
+            "| 000:31 | works with editor buffers | not yet | => | 000:31 | x | yes |",
+            "000:31: names no test",
+        ),
+    ],
+)
+def test_a_demand_that_nothing_proves_is_reported(copy: Path, breach: str, said: str) -> None:
+    _plant(copy / record_rules.PAGE, breach)
+    found = record_rules.demands(copy)
+    assert any(problem.startswith(said) for problem in found), found
 
 
 def _plant(path: Path, breach: str) -> None:

@@ -78,6 +78,7 @@ def test_excluded_paths_are_hidden_and_denied():
     ("policy", "names"),
     [
         (Policy(tools="none"), set()),
+        (Policy(tools="coding"), {"read", "edit", "write", "undo", "think", "now"}),
         (Policy(tools="read_only"), {"read", "fetch", "web_search", "think", "now"}),
         (
             Policy(tools="all", block=("write",)),
