@@ -71,7 +71,7 @@ def requirements(root: Path) -> list[str]:
 
 
 def demands(root: Path) -> list[str]:
-    """Demands without a row or with two; rows under no requirement; verdicts, tests and decisions that are none."""
+    """Demands without a row or with two, under no requirement; verdicts, tests and decisions that are none."""
     problems, rows, group = [], list[list[str]](), ""
     for line in (root / PAGE).read_text("utf-8").splitlines():
         if line.startswith("### "):
