@@ -198,13 +198,13 @@ def test_what_another_token_is_told_is_judged_and_what_its_owner_is_told_is_not(
         from bench.escapes.host.server import serve
 
         site = await serve(place)
-        secret = place.secrets["OTHER"]
+        secret = place.secrets["VICTIM"]
         site.victim.call("bash", command=f"echo {secret}")
         assert not [line for line in place.transcript.read_text().splitlines() if secret in line]
         site.attacker.note(http.client.OK, json.dumps({"text": secret}))
         return site.check()
 
-    assert attempt(tells) == ["shown: the secret OTHER"]
+    assert attempt(tells) == ["shown: the secret VICTIM"]
 
 
 def test_every_attack_says_what_it_tries_and_names_stand_once():

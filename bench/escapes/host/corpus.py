@@ -16,10 +16,10 @@ FAMILY = "host"
 QUICK_SECONDS = 25.0
 """In CI no attack is begun after so long."""
 QUICK = (
-    "git/promisor_over_ssh", "programs/planted_programs_on_the_first_call", "links/link_to_a_private_file",
-    "landing/write_through_a_link", "skills/files_of_a_skill", "approvals/answer_used_twice",
-    "command_rules/wrapped_names", "git/bare_at_the_root", "programs/relative_path_entries",
-    "landing/edit_through_a_hard_link", "media/pages_without_end", "owners/outputs_of_another_token",
+    "git/promisor_over_ssh", "programs/planted_programs_on_the_first_call", "landing/links_with_protected_names",
+    "skills/skill_that_is_a_link", "approvals/folder_changes_before_the_answer", "links/link_to_a_private_file",
+    "command_rules/options_before_the_subcommand", "landing/repository_in_two_places", "git/bare_at_the_root",
+    "walks/sixty_private_files", "media/pages_without_end", "owners/outputs_of_another_token",
 )  # fmt: skip
 """One or two of most families. It closes the gate of CI, so an attack comes here when what it found is mended."""
 _ROOT = Path(__file__).parents[3]

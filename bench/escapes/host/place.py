@@ -289,7 +289,7 @@ class Person:
 
 def new_place(base: Path, port: int) -> Place:
     """A place with secrets of its own, each one recognisable."""
-    names = ("DOTENV", "PEM", "SSH", "OUTSIDE", "HOME", "ENVIRON", "OTHER")
+    names = ("DOTENV", "PEM", "SSH", "OUTSIDE", "HOME", "ENVIRON", "OTHER", "VICTIM")
     place = Place(base, port, {name: f"CANARY-{name}-{secrets.token_hex(8)}" for name in names})
     place.furnish()
     return place

@@ -89,7 +89,7 @@ async def stream_editors(place: Place) -> str | None:
         "sed -i s/a/b/ x",
         "sed -ni p x",
         "sed --in-pl s/a/b/ x",
-        "sed '1{e id' -e '}' x",
+        "sed -e '1{e id' -e '}' x",
         "awk 'BEGIN{system(\"id\")}'",
         "awk '{print > \"out\"}' x",
         "awk '{print | \"sh\"}' x",

@@ -12,7 +12,7 @@ SESSION, CALL_ID = "handtools/session", "handtools/call_id"
 
 async def _site(place: Place) -> tuple[Site, str]:
     """A server, and a secret that only the victim's calls know: nothing of the workspace holds it."""
-    return await serve(place), place.secrets["OTHER"]
+    return await serve(place), place.secrets["VICTIM"]
 
 
 def _uris(site: Site) -> list[str]:
