@@ -201,7 +201,7 @@ def _allowed(lines: list[tuple[str, Any]]) -> list[str]:
 
 
 def _shown(place: Place) -> list[str]:
-    """The secrets that an answer, an event or a kept output holds; a victim's own outputs may hold what is theirs."""
+    """The secrets that an answer, an event or a kept output holds; a victim's own outputs may hold theirs."""
     said = "\n".join(
         json.dumps(value) for kind, value in _lines(place.transcript) if kind == "said"
     ).encode()
