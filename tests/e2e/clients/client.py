@@ -97,7 +97,9 @@ class Client:
 
     @property
     def version(self) -> str:
-        return str(json.loads((self.folder / "package.json").read_text())["version"])
+        """The client's own: the package of one machine's program may add that machine's name."""
+        found = json.loads((self.folder / "package.json").read_text())["version"]
+        return str(found).removesuffix("-linux-x64")
 
     @property
     def command(self) -> list[str]:

@@ -57,7 +57,7 @@ PATCH = '''\
 *** End Patch
 '''
 MIGRATION = "create table tea (leaves text);"
-STARTS_SECONDS = 150
+STARTS_SECONDS = 300
 """How long a client may take until it has played the script; this machine may be busy."""
 ENDS_SECONDS = 20
 
