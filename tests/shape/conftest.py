@@ -17,5 +17,6 @@ def copy(tmp_path: Path) -> Path:
     for part in PARTS:
         if (ROOT / part).is_dir():
             shutil.copytree(ROOT / part, tmp_path / part, ignore=leave)
-    shutil.copy(ROOT / ".importlinter", tmp_path)
+    for file in (".importlinter", "SECURITY.md"):
+        shutil.copy(ROOT / file, tmp_path)
     return tmp_path

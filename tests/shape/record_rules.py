@@ -128,6 +128,22 @@ def _is_test(root: Path, test: str) -> bool:
     return (root / path).is_file() and (not function or function in tests_in(root, path))
 
 
+def security_claims(root: Path) -> list[str]:
+    """Claims of SECURITY.md that no test proves, and tests named there that do not exist."""
+    problems, proven = [], False
+    for line in (root / "SECURITY.md").read_text("utf-8").splitlines():
+        if line == "| claim | proven by |":
+            proven = True
+        elif not line.startswith("|"):
+            proven = False
+        elif proven and not line.startswith("|--"):
+            claim, tests = line.strip("| ").rsplit(" | ", 1)
+            named = re.findall(r"`([^`]+)`", tests)
+            problems += [] if named else [f"{claim}: names no test"]
+            problems += [f"{claim}: no test {test}" for test in named if not _is_test(root, test)]
+    return problems
+
+
 def lock(root: Path) -> list[str]:
     """Locked packages without a hash, and hosts in the lock: it must work from any index."""
     problems = []

@@ -25,6 +25,7 @@ RULES: list[Rule] = [
     tool_rules.sleeps,
     record_rules.requirements,
     record_rules.demands,
+    record_rules.security_claims,
     record_rules.lock,
 ]
 
@@ -210,6 +211,18 @@ BREACHES: list[tuple[Rule, str, str, str]] = [
         "tests/unit/test_broken.py",
         "import time\ntime.sleep(1)\n",
         "tests/unit/test_broken.py:2 sleeps",
+    ),
+    (
+        record_rules.security_claims,
+        "SECURITY.md",
+        "::test_every_other_way_out_is_shut => ::test_gone",
+        "A command reaches the hosts on its list and no other: no test tests/e2e/test_network.py::test_gone",
+    ),
+    (
+        record_rules.security_claims,
+        "SECURITY.md",
+        "\n| claim | proven by |\n|---|---|\n| It flies | my word |\n",
+        "It flies: names no test",
     ),
     (record_rules.lock, "requirements/dev.txt", "thing==1.0\n", "dev.txt: thing==1.0 has no hash"),
     (
