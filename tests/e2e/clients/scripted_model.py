@@ -83,7 +83,8 @@ class ScriptedModel:
         self.requests.append(f"{path}: {len(offered)} tools, {len(returned)} results")
         ours = {name.removeprefix(self.prefix) for name in offered if name.startswith(self.prefix)}
         if not self.steps or self.steps[0].tool not in ours:
-            return None  # a title for the session, or the like
+            self.problem = f"our tools are not among {offered}"
+            return None  # or it is about a title for the session, or the like
         # A request that is sent again carries what was noted before.
         self.returned += returned[len(self.returned) :]
         number = len(returned)
