@@ -2,7 +2,12 @@
 
 import os
 
+import pytest
+
+from handtools.core.errors import HostError
 from handtools.host.commands.runners.bubblewrap_finding import Finder
+from handtools.host.commands.runners.bubblewrap_hidden import fitted, kept_paths
+from handtools.host.commands.runners.bubblewrap_profile import Masks
 
 PRIVATE = (".env", ".env.*", "*.pem", ".ssh/", "!.env.example")
 
@@ -72,3 +77,28 @@ def test_a_link_to_a_folder_is_not_followed(tmp_path):
     plant(tmp_path, "work/x", "out/.env")
     (tmp_path / "work/out").symlink_to(tmp_path / "out")
     assert finder(tmp_path / "work").found().private == ()
+
+
+def test_a_link_of_a_name_that_must_not_be_written_is_kept_with_what_it_leads_to(tmp_path):
+    plant(tmp_path, "real/tasks.json")
+    (tmp_path / ".vscode").symlink_to("real")
+    found = finder(tmp_path, read_only=(".vscode",)).found()
+    assert names(tmp_path, kept_paths(str(tmp_path), found.read_only)) == ["real"]
+
+
+def test_a_folder_that_is_named_like_an_exception_excepts_nothing_in_it(tmp_path):
+    plant(tmp_path, ".env.example/.env")
+    assert names(tmp_path, finder(tmp_path).found().private) == [".env.example/.env"]
+
+
+def test_more_private_files_than_can_be_covered_hide_their_folder_whole():
+    files = ("/w/.env", *(f"/w/keys/{number}.pem" for number in range(9)), "/w/a/x.pem", "/w/a/y.pem")
+    fitting, notes = fitted(Masks(files, ("/w/keys/.ssh", "/w/.aws")), "/w", most=6)
+    assert fitting == Masks(("/w/.env", "/w/a/x.pem", "/w/a/y.pem"), ("/w/.aws", "/w/keys"))
+    assert notes == ("`keys` is hidden from it whole: it holds too many private files.",)
+    assert fitted(Masks(files), "/w", most=99) == (Masks(files), ())
+
+
+def test_a_workspace_that_is_full_of_private_files_itself_runs_nothing_rather_than_show_them():
+    with pytest.raises(HostError, match="private files"):
+        fitted(Masks(tuple(f"/w/{number}.pem" for number in range(9))), "/w", most=5)
