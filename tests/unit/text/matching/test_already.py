@@ -55,3 +55,10 @@ def test_lines_that_new_has_and_old_leaves_out_are_meant_once():
     outcome = replace(body, old, "base = load()\n\n# scale\nif wide:\n    grow(base, 2)\n")
     assert isinstance(outcome, Applied)
     assert outcome.text == "base = load()\n\n# scale\nif  wide:\n    grow(base, 2)\n"
+
+
+def test_a_change_that_is_there_is_not_made_in_a_twin_with_other_blank_lines():
+    made_one = "  }\n\n  .title_large-strong {\n    weight: bold;\n  }\n"
+    twin = "  }\n  .title-strong {\n    weight: bold;\n  }\n"
+    body = f"a {{\n{made_one}}}\nb {{\n{twin}}}\n"
+    made("  }\n\n  .title-strong {\n    weight: bold;\n  }\n", made_one, body)
