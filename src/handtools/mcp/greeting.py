@@ -19,6 +19,9 @@ HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 CURRENT = "2026-07-28"
 KEYS = "io.modelcontextprotocol/"
 
+LATER = frozenset({"prompts/list", "resources/list", "resources/templates/list"})
+"""Questions for the SDK, which can wait until the tools are told."""
+
 Json = dict[str, Any]
 
 
@@ -65,6 +68,12 @@ class Greeting:
                 self._say(name, _handshake(version))
                 return True
             case {"method": "notifications/initialized"} if self.silent:
+                self.heard.append(line)
+                return True
+            case {"method": str() as method, "params": params} if method in LATER and (
+                self.silent or _current(params.get("_meta"))
+            ):
+                # Clients ask for these beside the tools, and wait for the tools alone: they come first.
                 self.heard.append(line)
                 return True
             case {"method": "server/discover", "id": str() | int() as name, "params": {"_meta": meta}} if (

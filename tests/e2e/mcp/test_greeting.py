@@ -68,6 +68,19 @@ def test_the_tools_that_are_written_down_are_those_that_answer_later(folder):
     assert "bash" in {tool["name"] for tool in early["tools"]}
 
 
+@pytest.mark.parametrize("messages", [handshake("2025-11-25"), CURRENT_FIRST], ids=["handshake", "current"])
+def test_the_tools_are_told_before_anything_that_was_asked_with_them(folder, messages):
+    params = messages[-1]["params"]
+    beside = [
+        {"id": number, "method": method, "params": params}
+        for number, method in enumerate(("prompts/list", "resources/list", "resources/templates/list"), 3)
+    ]
+    answers = conversation(folder, [*messages[:-1], *beside, messages[-1]], slowly=False)
+    assert list(answers)[1] == 2
+    assert set(answers) == {messages[0]["id"], 2, 3, 4, 5}
+    assert all("result" in answer for answer in answers.values())
+
+
 def test_nothing_heavy_is_loaded_before_the_tools_are_told():
     script = (
         "import sys, handtools.cli.serving; print(sorted({name.partition('.')[0] for name in sys.modules}))"
