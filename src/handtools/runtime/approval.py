@@ -106,7 +106,7 @@ def settle(journal: Journal, call: Call, approval: Approval, reply: Reply) -> No
     """Act on an answer: remember a yes that is to last, raise on a no."""
     if not reply.allow:
         hint = reply.message or "Do something else, or ask what is wanted."
-        raise Denied("A person declined this.", hint=hint)
+        raise Denied("This was declined.", hint=hint)
     if reply.remember != "once":
         for kept in _lines(approval):
             journal.calls.grant(call, kept, lasts=reply.remember)
