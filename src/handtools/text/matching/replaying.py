@@ -3,7 +3,7 @@
 from collections import Counter
 
 from handtools.text import lines
-from handtools.text.matching.folding import Loss, indent, is_blank
+from handtools.text.matching.folding import BLANKS, Loss, indent, is_blank
 from handtools.text.matching.indenting import NEAR_LINES, Indents
 from handtools.text.matching.outcomes import Unclear
 from handtools.text.matching.pages import Page
@@ -102,6 +102,11 @@ class _Replay:
         return self.indents.of(indent(line)) if self.indents else indent(line)
 
     def _depths(self) -> Indents:
+        if any(
+            self.page.bare[place].lstrip() != self.page.bare[place].lstrip(BLANKS)
+            for place in self._places()
+        ):
+            raise Unclear("indent_conflict", "The file indents with signs that are no plain blanks here.")
         pairs = [
             (indent(line), indent(self.page.bare[place]))
             for line, place in zip(self.old, self.match.places, strict=True)
@@ -109,6 +114,12 @@ class _Replay:
         ]
         near = self.page.bare[max(0, self.match.first - NEAR_LINES) : self.match.last + NEAR_LINES]
         return Indents(pairs, [*self.old, *self.new], near)
+
+    def _places(self) -> list[int]:
+        """The file lines of the old lines that are not kept as they are; of all, where lines are added."""
+        if not any(op.kind == "add" for op in self.ops):
+            return []
+        return [place for place in self.match.places if place is not None]
 
     def _copy_to(self, row: int) -> None:
         for line in self.page.rows[self.at : row]:

@@ -90,6 +90,10 @@ def _is_version(region: merging.Region, known: set[str]) -> bool:
     """Whether the file has here, beyond the words of the old text, mostly a part of what the new text adds."""
     added, wanted = (set(_WORD.findall(side)) - known for side in (region.ours, region.theirs))
     shared = sum(map(len, added & wanted))
+    # An earlier version keeps what the change keeps; text of another kind does not.
+    base, ours, theirs = (set(_WORD.findall(side)) for side in (region.base, region.ours, region.theirs))
+    if 2 * sum(map(len, base & theirs & ours)) < sum(map(len, base & theirs)):
+        return False
     return shared >= _FEWEST_SHARED_LETTERS and shared >= _LEAST_SHARED_PART * sum(map(len, added))
 
 
@@ -99,7 +103,7 @@ def _is_only_place(page: Page, old: list[str], window: Window, tier: Tier) -> bo
     filled = sum(not is_blank(line) for line in old)
     letters = sum(map(str.isalnum, "".join(same)))
     if tier == "misremembered context":
-        enough = len(same) >= max(_FEWEST_SAME_LINES, _LEAST_SAME_SHARE * filled)
+        enough = len(set(same)) >= _FEWEST_SAME_LINES and len(same) >= _LEAST_SAME_SHARE * filled
     else:
         enough = len(same) >= max(_FEWEST_SAME_BESIDE_VERSION, filled / 2)
         enough = enough and letters >= _FEWEST_LETTERS_BESIDE_VERSION
@@ -123,7 +127,7 @@ def _has_block(rows: list[str], same: list[str]) -> bool:
     """Whether half of those lines stand elsewhere too, close together."""
     wanted = set(same)
     found = [index for index, row in enumerate(rows) if row.rstrip(BLANKS) in wanted]
-    need = max(2, (len(same) + 1) // 2)
+    need = max(2, (len(wanted) + 1) // 2)
     return any(
         found[end] - found[end - need + 1] <= 2 * len(same)
         and len({rows[index].rstrip(BLANKS) for index in found[end - need + 1 : end + 1]}) == need
