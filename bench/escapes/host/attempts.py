@@ -19,9 +19,10 @@ import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from bench.escapes.host import attacks
+from bench.escapes.host import attacks, heldout
 from bench.escapes.host.judge import Scan, scan
 from bench.escapes.host.place import Place, new_place
 
@@ -44,22 +45,26 @@ class Named:
     name: str
     sentence: str
     attack: Attack
+    held_out: bool = False
+    """Written after the code was frozen."""
 
     @property
     def title(self) -> str:
-        return f"{self.family}/{self.name}"
+        return f"{'heldout/' if self.held_out else ''}{self.family}/{self.name}"
 
 
 def known() -> list[Named]:
-    """Every attack: the public coroutine functions of the modules in `attacks/`."""
-    found = []
-    for info in sorted(pkgutil.iter_modules(attacks.__path__), key=lambda info: info.name):
-        module = importlib.import_module(f"{attacks.__name__}.{info.name}")
+    """Every attack: the public coroutine functions of the modules in `attacks/`, then of those in `heldout/`."""
+    return [*_attacks_of(attacks, held_out=False), *_attacks_of(heldout, held_out=True)]
+
+
+def _attacks_of(package: ModuleType, *, held_out: bool) -> Iterator[Named]:
+    for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
+        module = importlib.import_module(f"{package.__name__}.{info.name}")
         for name, value in vars(module).items():
             own = inspect.iscoroutinefunction(value) and value.__module__ == module.__name__
             if own and not name.startswith("_"):
-                found.append(Named(info.name, name, inspect.getdoc(value) or "", value))
-    return found
+                yield Named(info.name, name, inspect.getdoc(value) or "", value, held_out)
 
 
 def attempt(attack: Attack) -> list[str]:

@@ -13,6 +13,8 @@ from bench.escapes.host.attempts import Named, attempt, known
 from bench.figures import Figure
 
 FAMILY = "host"
+HELD_OUT = "held-out"
+"""Attacks that were written after the code was frozen have one row of their own, without a goal."""
 QUICK_SECONDS = 25.0
 """In CI no attack is begun after so long."""
 QUICK = (
@@ -39,15 +41,20 @@ def figures(options: argparse.Namespace) -> Iterator[Figure]:
         if options.quick and time.monotonic() > deadline:
             break
         verdicts = attempt(each.attack)
-        tried[each.family] = tried.get(each.family, 0) + 1
-        stopped[each.family] = stopped.get(each.family, 0) + (not verdicts)
+        family = HELD_OUT if each.held_out else each.family
+        tried[family] = tried.get(family, 0) + 1
+        stopped[family] = stopped.get(family, 0) + (not verdicts)
         if options.told or verdicts:
             print(f"host: {each.title:<56} {'; '.join(verdicts) or 'stopped'}", file=sys.stderr)
+    held_out = tried.pop(HELD_OUT, 0)
     if not options.quick:
         for family, count in tried.items():
             yield _figure(f"host, {family}: attempts stopped, of {count}", stopped[family], count)
-    total = sum(tried.values())
-    yield _figure(f"host: attempts stopped, of {total}", sum(stopped.values()), total)
+    if tried:
+        total = sum(tried.values())
+        yield _figure(f"host: attempts stopped, of {total}", sum(map(stopped.__getitem__, tried)), total)
+    if held_out:
+        yield _figure(f"host: held-out attempts stopped, of {held_out}", stopped[HELD_OUT], None)
 
 
 def as_user(user: int, words: list[str]) -> int:
@@ -77,5 +84,5 @@ def _chosen(options: argparse.Namespace) -> list[Named]:
     return attacks
 
 
-def _figure(name: str, value: int, goal: int) -> Figure:
+def _figure(name: str, value: int, goal: int | None) -> Figure:
     return Figure(name=name, value=value, unit="attempts", goal=goal, better="higher")
