@@ -1,7 +1,7 @@
 """Grep: lines that match, each with the symbols around it."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -31,8 +31,8 @@ GROWN = {1: 20, 2: 8, 3: 8}  # lines of context by the number of hits, when ther
 class GrepParams(BaseModel):
     """What the model sends."""
 
-    pattern: str | list[str] = Field(
-        description="What to look for; several find any of them.", min_length=1
+    pattern: Annotated[str, Field(min_length=1)] | Annotated[list[str], Field(min_length=1)] = Field(
+        description="What to look for; several find any of them."
     )
     path: str = Field(".", description="File or folder to search.")
     include: str | None = Field(
