@@ -191,7 +191,7 @@ def _bare_names(folder: Path) -> int:
 
 
 def _rg(root: Path) -> str:
-    return str(ripgrep_argv.program(root))
+    return ripgrep_argv.program(root).file
 
 
 def grow(root: Path, files: int) -> None:

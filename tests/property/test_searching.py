@@ -135,7 +135,7 @@ def test_our_walk_finds_exactly_the_files_that_ripgrep_lists(paths, ignores, hid
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()
         lay_out(root, tree(paths, ignores))
-        argv = [ripgrep_argv.program(root), "--files", *ripgrep_argv.walk(Scope(hidden=hidden), root)]
+        argv = [ripgrep_argv.program(root).file, "--files", *ripgrep_argv.walk(Scope(hidden=hidden), root)]
         listed = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=False).stdout
         ours = anyio.run(
             lambda: RipgrepSearch(root).paths(Scope(hidden=hidden), wanted="any", most=99, admit=everything)
