@@ -83,8 +83,12 @@ def _at_edge(rows: list[str], old: list[str], new: list[str]) -> tuple[int, int]
     edits = opcodes(old, new)
     if not edits or edits[0].start_b or edits[0].end_b == 0:
         return None
+    # A line that `old` has was moved there, not left out.
+    known = {squashed(line) for line in old if not is_blank(line)}
     for count in range(edits[0].end_b, 0, -1):
         wanted = [squashed(line) for line in new[:count] if not is_blank(line)]
+        if known.intersection(wanted):
+            continue
         if is_blank(new[count - 1]) or sum(map(str.isalnum, "".join(wanted))) < _FEWEST_LETTERS_BESIDE:
             continue
         filled = [index for index, row in enumerate(rows[: 2 * count + 4]) if not is_blank(row)]
