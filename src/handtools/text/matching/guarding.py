@@ -49,11 +49,11 @@ def check(old: str, new: str) -> Refused | None:
 def omission(old: str, new: str) -> str | None:
     """A line of `new` that stands for code left out and that `old` does not have."""
     known = {line.strip() for line in old.split("\n")}
-    for number, line in enumerate(new.split("\n")):
+    for line in new.split("\n"):
         text = line.strip()
         if not text or text in known or len(text) > _LONGEST_NOTE or not _OMISSION.fullmatch(text):
             continue
-        if not _is_sentence(text) or _replaces_lines(old, new, number):
+        if not _is_sentence(text) or _drops_lines(old, new):
             return text
     return None
 
@@ -63,10 +63,9 @@ def _is_sentence(text: str) -> bool:
     return _NOTE.fullmatch(text) is not None and len(text.split()) > _WORDS_OF_A_LABEL
 
 
-def _replaces_lines(old: str, new: str, number: int) -> bool:
-    """Whether lines of `old` are gone where that line of `new` is."""
-    edits = opcodes(old.split("\n"), new.split("\n"))
-    return any(edit.start_b <= number < edit.end_b and edit.start_a < edit.end_a for edit in edits)
+def _drops_lines(old: str, new: str) -> bool:
+    """Whether any line of `old` is gone: the note may stand for it, wherever a diff puts the two."""
+    return any(edit.start_a < edit.end_a for edit in opcodes(old.split("\n"), new.split("\n")))
 
 
 def is_elision(line: str) -> bool:
