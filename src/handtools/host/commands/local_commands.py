@@ -156,7 +156,9 @@ class LocalCommands:
         """What the next command of a session begins with; in the root, where its folder is gone."""
         left = self._sessions.find(session)
         folder = os.path.relpath(self._folder(left.cwd, given=False), self._root)
-        return Inherited(**left.facts() | {"cwd": folder})
+        return Inherited(
+            cwd=folder, exports=dict(left.exports), functions=left.functions, aliases=left.aliases
+        )
 
     def _left(self, command: Command, session: str) -> Left:
         given = command.inherited
