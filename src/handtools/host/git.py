@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from handtools.host import programs
+from handtools.host.small_files import small_text
 
 COMMITS = 300
 """How far back renames are looked for."""
 SECONDS = 2.0
 _MEMORY_BYTES = 1 << 30
 _STEPS = 20
-_SMALL_BYTES, _LARGE_BYTES = 64 << 10, 64 << 20
-_READING = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"))
+_LARGE_BYTES = 64 << 20
 _COMMIT = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})")
 _REF = re.compile(r"refs(?:/[^/\0\s]+)+")
 # A second wall: there is nothing left that these could switch off.
@@ -120,12 +120,20 @@ def _repository(root: str) -> _Repository | None:
 
 
 def _worktree(top: Path, link: Path) -> _Repository | None:
-    """The repository of a linked worktree, which lies elsewhere: only if it names the worktree, too."""
-    record = Path(os.path.normpath(top / _text(link).removeprefix("gitdir:").strip()))
-    if record.parent.name != "worktrees" or _text(record / "gitdir").strip() != os.fspath(link):
+    record = worktree_record(link)
+    return None if record is None else _opened(top, record, record.parents[1])
+
+
+def worktree_record(link: Path) -> Path | None:
+    """Where the repository of a linked worktree has it on record: only if that names the worktree, too.
+
+    The repository is the second folder above, not what its `commondir` says: that could be any of this machine.
+    """
+    written = small_text(link).removeprefix("gitdir:").strip()
+    record = Path(os.path.normpath(link.parent / written)) if written and "\0" not in written else None
+    if record is None or record.parent.name != "worktrees":
         return None
-    # Not what its `commondir` says: that could be any repository of this machine.
-    return _opened(top, record, record.parents[1])
+    return record if small_text(record / "gitdir").strip() == os.fspath(link) else None
 
 
 def _opened(top: Path, own: Path, shared: Path) -> _Repository | None:
@@ -133,7 +141,9 @@ def _opened(top: Path, own: Path, shared: Path) -> _Repository | None:
     if not head or not _is_folder(objects):
         return None
     cut = [
-        commit for commit in _text(shared / "shallow", _LARGE_BYTES).split() if _COMMIT.fullmatch(commit)
+        commit
+        for commit in small_text(shared / "shallow", _LARGE_BYTES).split()
+        if _COMMIT.fullmatch(commit)
     ]
     return _Repository(os.fspath(top), os.fspath(objects), head, "".join(f"{commit}\n" for commit in cut))
 
@@ -148,33 +158,22 @@ def _is_folder(path: Path) -> bool:
 
 def _head(own: Path, shared: Path) -> str:
     """The commit that HEAD means; empty when it can't be told."""
-    value = _text(own / "HEAD").strip()
+    value = small_text(own / "HEAD").strip()
     for _ in range(_STEPS):
         if not value.startswith("ref:"):
             break
         name = value.removeprefix("ref:").strip()
         if not _REF.fullmatch(name) or ".." in name.split("/"):
             return ""
-        value = _text(shared / name).strip() or _packed(shared, name)
+        # A link on the way could lead to the refs of any repository.
+        straight = os.path.realpath(shared / name) == os.path.join(os.path.realpath(shared), name)
+        value = (straight and small_text(shared / name).strip()) or _packed(shared, name)
     return value if _COMMIT.fullmatch(value) else ""
 
 
 def _packed(shared: Path, name: str) -> str:
-    for line in _text(shared / "packed-refs", _LARGE_BYTES).splitlines():
+    for line in small_text(shared / "packed-refs", _LARGE_BYTES).splitlines():
         commit, _, ref = line.partition(" ")
         if ref == name:
             return commit
     return ""
-
-
-def _text(path: Path, most: int = _SMALL_BYTES) -> str:
-    """A plain file's text; empty when it is none, too long, or a link."""
-    try:
-        fd = os.open(path, _READING)
-    except OSError:
-        return ""
-    with open(fd, "rb") as file:
-        facts = os.fstat(fd)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size > most:
-            return ""
-        return file.read(most).decode("utf-8", "replace")

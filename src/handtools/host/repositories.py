@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from handtools.host.small_files import small_text
+
 _POINTER = "gitdir: "
 _BYTES = 1 << 20
 
@@ -26,17 +28,10 @@ def linked_excludes(folder: str) -> str:
             return ""
         git = os.path.join(folder, own.removeprefix(_POINTER))
         shared = os.path.join(git, _first_line(os.path.join(git, "commondir")))
-        return _text(os.path.join(shared, "info", "exclude"))
+        return small_text(os.path.join(shared, "info", "exclude"), _BYTES)
     except (OSError, ValueError):
         return ""
 
 
 def _first_line(path: str) -> str:
-    return _text(path).partition("\n")[0].rstrip("\r")
-
-
-def _text(path: str) -> str:
-    if not os.path.isfile(path):
-        return ""
-    with open(path, "rb") as file:
-        return file.read(_BYTES).decode("utf-8", "replace")
+    return small_text(path, _BYTES).partition("\n")[0].rstrip("\r")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from handtools.host import programs
 from handtools.host.language.servers import Role, Server, Table
+from handtools.host.small_files import small_text
 
 LOOK_AGAIN = 30.0
 """Seconds for which what was not found is not looked for again."""
@@ -21,6 +22,7 @@ UNCONFINED = (
 _LOCAL = (".venv/bin", "venv/bin", "node_modules/.bin")
 _ROLES: tuple[Role, ...] = ("checker", "linter")
 _REMEMBERED = 4096
+_SETTINGS_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +153,11 @@ def _major(program: str) -> int:
     real = Path(os.path.realpath(program))
     for folder in real.parents:
         try:
-            version = json.loads((folder / "package.json").read_bytes())["version"]
+            version = json.loads(small_text(folder / "package.json", _SETTINGS_BYTES, links=True))[
+                "version"
+            ]
             return int(str(version).partition(".")[0])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             continue
     return 0
 
@@ -164,8 +168,8 @@ def _is_set(root: str, setting: str) -> bool:
     if not table:
         return path.is_file()
     try:
-        found: object = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
+        found: object = tomllib.loads(small_text(path, _SETTINGS_BYTES, links=True))
+    except (ValueError, RecursionError):
         return False
     for key in table.split("."):
         found = found.get(key) if isinstance(found, dict) else None

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from handtools.host import programs
+from handtools.host.small_files import small_text
+
+_SETTINGS_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +188,7 @@ def _says(folder: str, setting: Setting) -> bool:
 
 @lru_cache(maxsize=1024)
 def _matches(path: str, says: str, changed: int, size: int) -> bool:  # noqa: ARG001
-    with open(path, "rb") as file:
-        text = file.read(1 << 20).decode(errors="replace")
-    return re.search(says, text, re.MULTILINE) is not None
+    return re.search(says, small_text(path, _SETTINGS_BYTES, links=True), re.MULTILINE) is not None
 
 
 _BY_SUFFIX = {

@@ -87,3 +87,18 @@ def test_a_suffix_is_what_follows_the_last_dot():
         "",
         "",
     ]
+
+
+@pytest.mark.parametrize("settings", ["x = " + "[" * 100_000, None])
+def test_settings_that_are_deep_or_a_device_choose_nothing(tmp_path, settings):
+    root, programs = tmp_path / "work", tmp_path / "bin"
+    for folder in (root, programs):
+        folder.mkdir()
+    (programs / "pyright-langserver").write_text("#!/bin/sh\n")
+    (programs / "pyright-langserver").chmod(0o755)
+    if settings is None:
+        (root / "pyproject.toml").symlink_to("/dev/zero")
+    else:
+        (root / "pyproject.toml").write_text(settings)
+    finder = Finder(str(root), Table(SERVERS), confined=lambda: True, search_path=str(programs))
+    assert [each.server.name for each in finder.spoken("a.py")] == ["pyright"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from handtools.core.errors import HostError
 from handtools.host.commands.runners.bubblewrap_profile import SYSTEM, Masks
+from handtools.host.git import worktree_record
 
 _LISTENING = "/proc/net/unix"
 
@@ -104,14 +105,6 @@ def kept_paths(root: str, read_only: Iterable[str]) -> list[str]:
 
 def _worktree_record(root: str) -> str | None:
     """The repository of a linked worktree, which lies elsewhere: only if it says so, too."""
-    link = Path(root, ".git")
-    try:
-        if not link.is_file():
-            return None
-        folder = Path(root, link.read_text("utf-8").removeprefix("gitdir:").strip())
-        answers = Path((folder / "gitdir").read_text("utf-8").strip()) == link
-        shared = Path(folder, (folder / "commondir").read_text("utf-8").strip())
-    except (OSError, ValueError):
-        return None
-    real = os.path.realpath(shared)
-    return real if answers and os.path.isfile(f"{real}/HEAD") else None
+    record = worktree_record(Path(root, ".git"))
+    real = os.path.realpath(record.parents[1]) if record else ""
+    return real if real and os.path.isfile(f"{real}/HEAD") else None
