@@ -332,3 +332,26 @@ def test_a_crash_while_landing_is_finished_or_taken_back_at_the_next_start(base,
     anyio.run(check)
     assert not list(root.rglob(".handtools*"))
     assert left_mounts(base) == []
+
+
+async def test_a_name_like_our_temporaries_never_lands_not_even_in_a_large_new_folder(base):
+    root, own = base / "work", ".handtools-" + "0123456789ab" * 2
+    script = f"mkdir -p big/{own}; for i in $(seq 300); do echo $i > big/$i; done; ln -s /etc big/{own}/out"
+    _, result = await run(made(base), f"{script}; ln -s /etc {own}")
+    assert (root / "big" / "300").read_text() == "300\n"
+    assert not os.path.lexists(root / "big" / own)
+    assert not os.path.lexists(root / own)
+    assert own in result.text
+
+
+async def test_an_undo_and_a_redo_that_make_a_repository_are_asked_about(base):
+    head = base / "work" / "bare" / "HEAD"
+    box = made(base, policy=ATTENDED)
+    await box.call("write", {"path": "bare/HEAD", "content": "ref: refs/heads/main\n"})
+    name = {"scope": "path", "name": "bare/HEAD"}
+    assert (await box.call("undo", name)).ok
+    await run(box, "mkdir -p bare/objects bare/refs; echo > bare/config")
+    again = await box.call("undo", {**name, "action": "redo"})
+    assert again.request is not None
+    assert "take for a repository" in again.request.rule
+    assert not head.exists()

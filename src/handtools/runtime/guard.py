@@ -134,7 +134,7 @@ class GuardedFiles:
         """Ask, compare with what was read, write, record, announce."""
         done = await to_thread.run_sync(self._apply_if_plain, changes)
         if isinstance(done, ChangeSet):
-            return await self.land(done, question=await to_thread.run_sync(self._question, done))
+            return await self.land(done, question=await to_thread.run_sync(self.question, done))
         return self._announced(done)
 
     async def land(
@@ -176,11 +176,11 @@ class GuardedFiles:
             self.held.issuperset(full.paths)
             and self.gate.policy.decide(full, self.call.tool).verdict == "allow"
             and self.workspace.journal.entries.is_settled
-            and not self._question(full)
+            and not self.question(full)
         )
         return self._land(full, "change", ()) if plain else full
 
-    def _question(self, changes: ChangeSet) -> str:
+    def question(self, changes: ChangeSet) -> str:
         """Why a person must see changes that no rule speaks about; empty when nobody has to."""
         asked = question(changes.changes, there=self.is_there, within=self.is_within)
         return f"It would make {asked}." if asked else ""

@@ -97,7 +97,8 @@ class GuardedHistory:
             return Undone(None, (), conflicts)
         changes = ChangeSet(tuple(plan.changes), note)
         reverts = tuple(dict.fromkeys(touch for touches in plan.reverts.values() for touch in touches))
-        done = await self.files.land(changes, kind="undo", reverts=reverts)
+        question = await to_thread.run_sync(self.files.question, changes)
+        done = await self.files.land(changes, kind="undo", reverts=reverts, question=question)
         return Undone(done.entry, changes.paths, conflicts)
 
     async def _revert_within(self, touch: Touch, path: str, note: str, *, merge: bool) -> Undone:
@@ -108,7 +109,8 @@ class GuardedHistory:
         if not plan.changes:
             return Undone(None, (), tuple(plan.conflicts))
         changes = ChangeSet(tuple(plan.changes), note)
-        done = await self.files.land(changes, kind="undo", reverts=())
+        question = await to_thread.run_sync(self.files.question, changes)
+        done = await self.files.land(changes, kind="undo", reverts=(), question=question)
         return Undone(done.entry, changes.paths, tuple(plan.conflicts))
 
     def _standing(self, scope: UndoScope, name: str) -> list[Touch]:

@@ -93,7 +93,7 @@ class Listing:
             inside = joined(path, spot.name)
             if upper:
                 tasks += self._entry(inside, spot, _find(lower, spot.name))
-            else:
+            elif not is_temporary(spot.name):  # that is another call's at work
                 tasks += self._leave(inside, spot, None)
         return tasks
 
@@ -101,7 +101,7 @@ class Listing:
         """What became of a name; gives back the folder that is to be looked into next."""
         what = sign(up)
         if what == "gone":
-            return [] if low is None else self._leave(path, low, None)
+            return [] if low is None or is_temporary(up.name) else self._leave(path, low, None)
         if self.cleaner.refuses(path, up):
             return []
         mode = self.cleaner.clean(path, up, low)
@@ -196,7 +196,7 @@ def _spots(folder: Folder | None) -> list[Spot]:
     with os.scandir(fd) as entries:
         found = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
     found.sort(key=lambda pair: pair[0])
-    return [Spot(fd, name, facts) for name, facts in found if not is_temporary(name)]
+    return [Spot(fd, name, facts) for name, facts in found]
 
 
 def _find(folder: Folder | None, name: str) -> Spot | None:
