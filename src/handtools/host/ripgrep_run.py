@@ -1,6 +1,7 @@
 """A run of ripgrep: one process, read in a thread, killed and reaped however it ends."""
 
 import errno
+import re
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +20,8 @@ Collect = Callable[["Run", IO[bytes]], T]
 _READ_BYTES = 1 << 16
 _ERROR_BYTES = 1 << 20
 _MESSAGE = "rg: "
+_QUOTED = re.compile(r": line \d+: ")
+"""Complaints about a rule of an ignore file quote it, and such a file may be a link to a private one."""
 _ABOUT_THE_PATTERN = (
     "regex parse error",
     "compiled regex exceeds",
@@ -93,7 +96,10 @@ class Run:
         with self._errors as errors, self._process:
             self._process.wait()
             errors.seek(0)
-            self._said = errors.read(_ERROR_BYTES).decode("utf-8", "replace")
+            said = errors.read(_ERROR_BYTES).decode("utf-8", "replace")
+            self._said = "".join(
+                line for line in said.splitlines(keepends=True) if not _QUOTED.search(line)
+            )
 
     def gaps(self) -> Gaps:
         """What was left out, once the process is gone; raises when it was the pattern that could not be used."""

@@ -41,19 +41,25 @@ class Ruled:
 def rule(delta: Sequence[Change], *, forbidden: Forbids, there: Holds, within: Holds) -> Ruled:
     """Drop what is off limits, and say what has to be asked about."""
     changes, left_out = without(delta, forbidden)
-    notes = (f"Off limits, and left as it was: {_few(left_out)}.",) if left_out else ()
+    notes = (
+        (f"Off limits, and left as it was: {_few([f'`{path}`' for path in left_out])}.",)
+        if left_out
+        else ()
+    )
     asked = question(changes, there=there, within=within)
     return Ruled(tuple(changes), notes, f"The command made {asked}." if asked else "")
 
 
 def question(changes: Sequence[Change], *, there: Holds, within: Holds) -> str:
     """What was made that a person must see first; empty when there is no such thing."""
-    leaving = [path for path, target in links_made(changes).items() if leads_out(path, target, within)]
+    links = links_made(changes).items()
+    leaving = [f"`{path}` -> `{target}`" for path, target in links if leads_out(path, target, within)]
+    made = [f"`{path}`" for path in repositories(changes, there)]
     reasons = [
         (leaving, "links that lead out of the workspace"),
-        (repositories(changes, there), "what git would take for a repository, and run programs from"),
+        (made, "what git would take for a repository, and run programs from"),
     ]
-    return " and ".join(f"{what} ({_few(paths)})" for paths, what in reasons if paths)
+    return " and ".join(f"{what} ({_few(names)})" for names, what in reasons if names)
 
 
 def without(delta: Sequence[Change], forbidden: Forbids) -> tuple[list[Change], list[str]]:
@@ -125,6 +131,6 @@ def _below(path: str, refused: Collection[str]) -> bool:
     return path in refused or any(above in refused for above in folders_above(path))
 
 
-def _few(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    return ", ".join(f"`{path}`" for path in paths[:SHOWN]) + more
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

@@ -143,7 +143,10 @@ def _words(node: Node | None) -> str:
         return f"a link to {node.data.decode(errors='replace')}"
     if is_tree(node):
         return f"a folder with {len(unpack(node.data)):,} things in it, {node.bytes:,} bytes"
-    return "a folder" if node.kind == "folder" else f"{node.bytes:,} bytes"
+    if node.kind == "folder":
+        return "a folder"
+    shown = node.known and not is_binary(node.data)
+    return f"{node.bytes:,} bytes" if shown else f"{node.bytes:,} bytes, not shown"
 
 
 def _mode(node: Node | None) -> str:

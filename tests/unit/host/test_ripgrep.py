@@ -446,3 +446,17 @@ async def test_a_git_file_that_leads_nowhere_hides_nothing(tmp_path, git):
     (tmp_path / "a.py").touch()
     found = await RipgrepSearch(tmp_path).paths(Scope(), wanted="any", most=9, admit=everything)
     assert [entry.path for entry in found.found] == ["a.py"]
+
+
+@pytest.mark.parametrize("git", [True, False])
+async def test_rules_of_an_ignore_file_are_not_quoted_and_stop_no_search(tmp_path, git):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a").write_text("needle\n")
+    (tmp_path / "prod.key").write_text("[password\n{password\n")
+    (tmp_path / ".gitignore").symlink_to("prod.key")
+    if git:
+        (tmp_path / ".git").mkdir()
+    for root in (".", "src"):
+        found = await hits(RipgrepSearch(tmp_path), "needle", root=root)
+        assert "password" not in repr(found)
+        assert "src/a" in repr(found)

@@ -4,7 +4,7 @@ import pytest
 
 from handtools.core.changes import Change, ChangeSet, Held, Node
 from handtools.core.trees import Leaf, tree
-from handtools.runtime.commit_rules import leads_out, rule
+from handtools.runtime.commit_rules import leads_out, question, rule
 from handtools.runtime.policy import Policy
 from handtools.runtime.protected import ROWS
 from handtools.runtime.rules import Rule
@@ -167,3 +167,10 @@ def test_every_protected_row_is_asked_about_as_file_folder_and_link(glob):
     for kind in ("file", "link"):
         assert Policy().decide(ChangeSet((made(path, kind=kind),)), "bash").verdict == "ask"
     assert Policy().decide(ChangeSet((made(f"{path}/inside"),)), "bash").verdict == "ask"
+
+
+def test_the_question_says_where_a_link_leads():
+    asked = question(
+        (made("deps", b"/somewhere/else", "link"),), there=lambda _: False, within=lambda _: False
+    )
+    assert "`deps` -> `/somewhere/else`" in asked

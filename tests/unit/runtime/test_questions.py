@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools import Call, Policy, Reply
-from handtools.core.changes import Change, ChangeSet, Node
+from handtools.core.changes import Change, ChangeSet, Held, Node
 from handtools.core.command import Command, Inherited
 from handtools.core.effects import Run, fingerprint
 from handtools.mcp.asking import question
@@ -279,3 +279,10 @@ def test_names_of_functions_are_found_as_bash_lists_them():
     assert defined(listed, "alias ll='ls -l'\nalias -- -='cd -'\n") == {"a-b", "if", "ll", "-"}
     assert uses(read_script("echo; a-b"), frozenset({"a-b"}))
     assert not uses(read_script("echo a-b"), frozenset({"a-b"}))
+
+
+@pytest.mark.parametrize(
+    "node", [Node("file", b"#!/bin/sh\nevil\n\0"), Node("file", b"", 0o644, Held("r", "m", 9_000_000))]
+)
+def test_what_is_not_shown_of_a_file_is_said(node):
+    assert "bytes, not shown" in preview(ChangeSet((Change(".husky/pre-commit", None, node),))).text
