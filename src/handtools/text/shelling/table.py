@@ -60,6 +60,13 @@ git:archive         writes    -o
 git:archive         connects  --remote
 git:config          runs      -e --edit --add --replace-all
 git:config          deletes   --unset --unset-all --remove-section
+git:reflog          deletes   expire delete
+git:remote          deletes   rm remove prune
+git:remote          rewrites  rename
+git:cat-file        runs      --filters
+git:notes           deletes   remove prune
+git:symbolic-ref    deletes   -d
+git:bundle          writes    create
 find                runs      -exec -execdir -ok -okdir
 find                writes    -fprint -fprint0 -fprintf -fls
 find                deletes   -delete
@@ -116,6 +123,28 @@ systemctl           connects  -H --host
 journalctl          deletes   --vacuum-size --vacuum-time --vacuum-files --rotate
 ruff                writes    --fix --fix-only --add-noqa
 mypy                runs      --config-file --python-executable --install-types
+pylint              runs      --init-hook --load-plugins --rcfile
+eslint              runs      --rulesdir --resolve-plugins-relative-to --parser
+pytest              runs      -p -c --config-file --override-ini -o --pdbcls --rootdir --confcutdir
+mocha               runs      -r --require --config
+jest                runs      --config -c --globalSetup --globalTeardown --setupFiles --runner --testEnvironment
+prettier            runs      --plugin
+prettier            writes    -w --write
+rspec               runs      -r --require -O --options
+flake8              runs      --config --append-config
+cmake               runs      -P -E -C --toolchain
+ninja               runs      -f
+ninja               away      -C
+gradle              runs      -I --init-script -b --build-file -c --settings-file
+gradle              away      -p --project-dir
+bazel               runs      --workspace_status_command --run_under --bazelrc --strategy
+just                runs      -f --justfile --shell --shell-arg -c --command
+just                away      -d --working-directory
+tox                 runs      -c --conf -x --override
+mvn                 runs      -f --file -s --settings -gs --global-settings
+rake                runs      -f --rakefile -r --require -e --execute -R --rakelibdir
+task                runs      -t --taskfile
+task                away      -d --dir
 ssh-keygen          runs      -D -w
 openssl             runs      -engine -provider-path engine
 gcc,g++,cc,c++      runs      -wrapper -B -fplugin -specs
