@@ -190,10 +190,11 @@ PRIVATE = Rule(
     paths=(
         ".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.keystore", "id_rsa*", "id_ed25519*", "id_ecdsa*",
         ".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", ".aws", ".ssh", ".gnupg",
+        ".htpasswd", ".vault-token", ".kube", ".dockercfg", "*.jks", "*.kdbx", "*.ppk",
     ),
     but=("*.pub", ".env.example", ".env.sample", ".env.template", ".env.dist"),
-    match=(".env", "deep/.env.local", "id_rsa", ".ssh/config", ".ENV"),
-    not_match=(".env.example", "id_rsa.pub", "src/environment.py"),
+    match=(".env", "deep/.env.local", "id_rsa", ".ssh/config", ".ENV", ".kube/config"),
+    not_match=(".env.example", "id_rsa.pub", "src/environment.py", "docs/kube.md"),
 )  # fmt: skip
 
 PROTECTED = Rule(

@@ -28,6 +28,7 @@ async def repository_by_a_change_done_again(place: Place) -> str | None:
 
 async def repository_whose_head_comes_back(place: Place) -> str | None:
     """An archive's harmless repository loses its HEAD, gets other programs to run, and its HEAD is brought back."""
+    place.allow("bare")  # that it loses its HEAD is the attack itself
     place.put("bare/HEAD", "ref: refs/heads/main\n")
     for folder in ("objects", "refs/heads"):
         place.put(f"bare/{folder}/.keep", "")
