@@ -75,7 +75,9 @@ def _is_repository(folder: Path) -> bool:
     """Whether git takes a folder for a repository: a HEAD, and objects and refs, here or where commondir says."""
     shared = folder
     with contextlib.suppress(OSError, UnicodeDecodeError, ValueError):
-        shared = folder / (folder / "commondir").read_text().strip()
+        named = folder / "commondir"
+        if named.is_file():  # a pipe or a device would keep us
+            shared = folder / named.read_text().strip()
     with contextlib.suppress(OSError):
         head = os.path.lexists(folder / "HEAD")
         return head and (shared / "objects").is_dir() and (shared / "refs").is_dir()
