@@ -115,6 +115,8 @@ class OverlayCapturing:
 
     def finish(self) -> Delta:
         """What the command changed, ready to land."""
+        # It may have closed the workspace's own folder. That does not land, and we have to look into it.
+        os.chmod(self.overlay.upper, stat.S_IMODE(os.stat(self.overlay.lower).st_mode) | stat.S_IRWXU)
         over = self._over_quota()
         if over:
             return Delta((), "overlay", notes=(over,))
