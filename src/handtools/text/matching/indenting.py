@@ -20,9 +20,15 @@ class Indents:
     """Maps an indentation of the arguments to one of the file, or says that it can't."""
 
     def __init__(
-        self, pairs: Iterable[tuple[str, str]], argument_lines: list[str], file_lines: list[str]
+        self,
+        pairs: Iterable[tuple[str, str]],
+        argument_lines: list[str],
+        file_lines: list[str],
+        above: Iterable[str] = (),
     ) -> None:
+        """`above` are the file's lines over the match, from the last one up."""
         pairs = list(pairs)
+        self._above = above
         self._known = _function(pairs)
         # What stands at the margin like a first line that lost its indentation may have lost it too.
         self._loses_margin = bool(pairs) and pairs[0][0] == "" != pairs[0][1] and "" not in self._known
@@ -72,8 +78,8 @@ class Indents:
         if not mine or not theirs:
             # No width to compare: the model's own steps count, if they are of the file's kind.
             return moved if self._unit is None or not set(wanted) - set(mine) - set(self._unit) else None
-        # Both texts are seen to nest by the same width: then only the start differs.
-        same_width = self._shown_step is not None and self._shown_step == self._unit
+        # The block is seen to nest by the width that the arguments and the file have: then only the start differs.
+        same_width = self._shown_step == self._unit == _step_into(theirs, self._above)
         return moved if same_width or not self._could_be_wider(mine, theirs, wanted, moved) else None
 
     def _could_be_wider(self, mine: str, theirs: str, wanted: str, moved: str) -> bool:
@@ -190,6 +196,13 @@ def _rendered(text: str) -> str:
 def columns(text: str) -> int:
     """How wide an indentation is, with tabs of eight."""
     return len(text.expandtabs(_TAB_STOP))
+
+
+def _step_into(depth: str, above: Iterable[str]) -> str | None:
+    """How much deeper this is than the line that opens its block; None where none does."""
+    depths = (indent(line) for line in above if not is_blank(line))
+    opener = next((outer for outer in depths if columns(outer) < columns(depth)), None)
+    return None if opener is None or not depth.startswith(opener) else depth[len(opener) :]
 
 
 def _count(text: str, unit: str) -> int | None:

@@ -112,8 +112,9 @@ class _Replay:
             for line, place in zip(self.old, self.match.places, strict=True)
             if place is not None and not is_blank(line)
         ]
-        near = self.page.bare[max(0, self.match.first - NEAR_LINES) : self.match.last + NEAR_LINES]
-        return Indents(pairs, [*self.old, *self.new], near)
+        above = self.page.bare[max(0, self.match.first - NEAR_LINES) : self.match.first]
+        near = [*above, *self.page.bare[self.match.first : self.match.last + NEAR_LINES]]
+        return Indents(pairs, [*self.old, *self.new], near, above[::-1])
 
     def _places(self) -> list[int]:
         """The file lines of the old lines that are not kept as they are; of all, where lines are added."""

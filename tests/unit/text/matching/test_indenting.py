@@ -1,6 +1,6 @@
 import pytest
 
-from handtools.text.matching import Refused, replace
+from handtools.text.matching import Applied, Refused, replace
 from handtools.text.matching.indenting import Indents
 from handtools.text.matching.outcomes import Unclear
 
@@ -108,3 +108,30 @@ def test_a_width_that_two_depths_suggest_must_be_the_files():
 def test_one_blank_is_no_step():
     with pytest.raises(Unclear):
         depth([("", ""), (" ", "    ")], "    ", steps=("", " ", "", "    "), file=("", "    "))
+
+
+def nested(width: int) -> str:
+    """A block of flat lines, nested by this width, in a file that nests by two elsewhere."""
+    block = [f"{' ' * width}{name} text," for name in ("title", "author", "year")]
+    return "\n".join(
+        ["create shelf (", *block, ")", "", "view as", "  select all;", "grant", "  read;", ""]
+    )
+
+
+NESTED_EDIT = ("title text,\nauthor text,", "title text,\nwhen (\n  old = 1\n)\nauthor text,")
+
+
+def test_the_width_of_other_blocks_tells_nothing_of_one_that_nests_otherwise():
+    old, new = ("\n".join("  " + line for line in text.split("\n")) for text in NESTED_EDIT)
+    assert isinstance(replace(nested(4), old, new), Refused)
+
+
+def test_a_block_that_nests_as_the_arguments_do_tells_how_deep_a_line_is():
+    body = "on start:\n    each cup:\n        rinse(cup)\n        fill(cup)\n"
+    outcome = replace(
+        body,
+        "    rinse(cup)\n    fill(cup)",
+        "    rinse(cup)\n    if cold:\n        warm(cup)\n    fill(cup)",
+    )
+    assert isinstance(outcome, Applied)
+    assert "        if cold:\n            warm(cup)\n        fill(cup)\n" in outcome.text
