@@ -81,9 +81,9 @@ def _at_edge(rows: list[str], old: list[str], new: list[str]) -> tuple[int, int]
     All lists run from the outer edge of the arguments, and `rows` from the window outwards.
     """
     edits = opcodes(old, new)
-    if not edits or edits[0].start_b or edits[0].end_b == 0:
+    # A line that comes in the place of another, or that `old` has elsewhere, was not left out.
+    if not edits or edits[0].start_b or edits[0].end_b == 0 or edits[0].end_a:
         return None
-    # A line that `old` has was moved there, not left out.
     known = {squashed(line) for line in old if not is_blank(line)}
     for count in range(edits[0].end_b, 0, -1):
         wanted = [squashed(line) for line in new[:count] if not is_blank(line)]

@@ -57,6 +57,27 @@ def test_lines_that_new_has_and_old_leaves_out_are_meant_once():
     assert outcome.text == "base = load()\n\n# scale\nif  wide:\n    grow(base, 2)\n"
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # It changes places with another one.
+        (["brew the tea", "stir slowly", "wait a while"], ["wait a while", "stir slowly", "brew the tea"]),
+        # It is new to the old text.
+        (["stir slowly", "wait a while"], ["stir slowly", "brew the tea"]),
+    ],
+)
+def test_a_line_in_the_place_of_another_is_written_though_its_like_stands_beside_it(old, new):
+    body = "\n".join(["# how to", *(line.replace(" ", "  ") for line in old), "brew the tea", "drink", ""])
+    outcome = replace(body, "\n".join(old), "\n".join(new))
+    assert isinstance(outcome, Applied)
+    assert [" ".join(line.split()) for line in outcome.text.splitlines()] == [
+        "# how to",
+        *new,
+        "brew the tea",
+        "drink",
+    ]
+
+
 def test_a_change_that_is_there_is_not_made_in_a_twin_with_other_blank_lines():
     made_one = "  }\n\n  .title_large-strong {\n    weight: bold;\n  }\n"
     twin = "  }\n  .title-strong {\n    weight: bold;\n  }\n"

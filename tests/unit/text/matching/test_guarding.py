@@ -37,6 +37,13 @@ def test_a_comment_on_what_stays_unchanged_is_written_where_no_code_was_left_out
     assert comment in outcome.text
 
 
+def test_a_note_is_none_where_lines_are_gone_elsewhere_in_the_edit():
+    note = "    # rest of the function remains the same"
+    outcome = replace(BODY, "    one()\n    two()\n    three()", f"    three()\n{note}")
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "omission"
+
+
 def test_a_note_that_the_file_has_may_be_repeated():
     body = "# ... existing code ...\nx = 1\n"
     assert isinstance(replace(body, body, "# ... existing code ...\nx = 2\n"), Applied)
