@@ -41,7 +41,7 @@ class FolderStore:
     def get(self, name: str) -> bytes:
         """The bytes of a name; `KeyError` when they are gone."""
         try:
-            return self._path(name).read_bytes()
+            return self._kept(name).read_bytes()
         except FileNotFoundError:
             raise KeyError(name) from None
         except OSError as error:
@@ -50,7 +50,7 @@ class FolderStore:
     def part(self, name: str, start: int, size: int | None) -> bytes:
         """A part of the bytes, without holding the others."""
         try:
-            with open(self._path(name), "rb") as file:
+            with open(self._kept(name), "rb") as file:
                 file.seek(start)
                 return file.read(-1 if size is None else size)
         except FileNotFoundError:
@@ -61,7 +61,7 @@ class FolderStore:
     def size(self, name: str) -> int:
         """How many bytes a name stands for; `KeyError` when they are gone."""
         try:
-            return self._path(name).stat().st_size
+            return self._kept(name).stat().st_size
         except FileNotFoundError:
             raise KeyError(name) from None
 
@@ -97,6 +97,11 @@ class FolderStore:
         with contextlib.suppress(FileNotFoundError):
             return sorted(name for name in os.listdir(self._folder) if _NAME.fullmatch(name))
         return []
+
+    def _kept(self, name: str) -> Path:
+        if not _NAME.fullmatch(name):  # it may be a model's word: nothing was ever kept under it
+            raise KeyError(name)
+        return self._folder / name
 
     def _path(self, name: str) -> Path:
         if not _NAME.fullmatch(name):

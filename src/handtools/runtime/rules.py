@@ -7,6 +7,7 @@ from typing import get_args
 
 from handtools.core.effects import EFFECTS, EffectKind
 from handtools.core.errors import UsageError
+from handtools.core.trees import folders_above
 from handtools.core.visits import Visit
 from handtools.runtime.deciding import Verdict
 from handtools.runtime.protected import ROWS
@@ -121,8 +122,18 @@ class Rule:
         return not self.hosts or self.listed.lists(visit.host, visit.port)
 
     def covers(self, target: str) -> bool:
-        """Whether the rule speaks about this path."""
-        return (not self.paths or self._paths.matches(target)) and not self._but.matches(target)
+        """Whether the rule speaks about this path.
+
+        An exception is for what it names. Below a folder of such a name the rule counts anew: `site.pub/.env`.
+        """
+        if self.paths and not self._paths.matches(target):
+            return False
+        if not self._but.matches(target):
+            return True
+        above = [*folders_above(target)][::-1]
+        excepted = next((folder for folder in above if self._but.matches(folder)), target)
+        rest = target.removeprefix(excepted).removeprefix("/")
+        return bool(self.paths and rest) and self.covers(rest)
 
     @cached_property
     def beginnings(self) -> Beginnings:
@@ -191,10 +202,12 @@ PRIVATE = Rule(
         ".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.keystore", "id_rsa*", "id_ed25519*", "id_ecdsa*",
         ".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", ".aws", ".ssh", ".gnupg",
         ".htpasswd", ".vault-token", ".kube", ".dockercfg", "*.jks", "*.kdbx", "*.ppk",
+        # What editors and people leave beside them.
+        ".env~", "#.env#", ".#.env", "*.pem~", "*.key~", "*.pem.bak", "*.key.bak", "*.pem.old", "*.key.old",
     ),
     but=("*.pub", ".env.example", ".env.sample", ".env.template", ".env.dist"),
-    match=(".env", "deep/.env.local", "id_rsa", ".ssh/config", ".ENV", ".kube/config"),
-    not_match=(".env.example", "id_rsa.pub", "src/environment.py", "docs/kube.md"),
+    match=(".env", "deep/.env.local", "id_rsa", ".ssh/config", ".ENV", ".kube/config", "a.pub/.env", ".env~"),
+    not_match=(".env.example", "id_rsa.pub", "src/environment.py", "docs/kube.md", "a.pub/.env.example"),
 )  # fmt: skip
 
 PROTECTED = Rule(
