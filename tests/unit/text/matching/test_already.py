@@ -61,7 +61,10 @@ def test_lines_that_new_has_and_old_leaves_out_are_meant_once():
     ("old", "new"),
     [
         # It changes places with another one.
-        (["brew the tea", "stir slowly", "wait a while"], ["wait a while", "stir slowly", "brew the tea"]),
+        (
+            ["boil water", "brew the tea", "stir slowly", "add sugar", "wait a while"],
+            ["boil water", "wait a while", "stir slowly", "add sugar", "brew the tea"],
+        ),
         # It is new to the old text.
         (["stir slowly", "wait a while"], ["stir slowly", "brew the tea"]),
     ],
