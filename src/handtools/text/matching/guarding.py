@@ -20,13 +20,14 @@ _ELISION = re.compile(
     rf"{_OPENING}?\s*[(\[]?{_DOTS}[)\]]?\s*{_CLOSING}?"
     rf"|{_OPENING}\s*[(\[]?{_DOTS}[\w ,'’()-]{{0,80}}{_DOTS}?[)\]]?\s*{_CLOSING}?"
 )
-_PLACEHOLDER = (
+_DOTTED = re.compile(
     rf"{_OPENING}\s*[(\[]?\s*{_DOTS}{_ANY}{_SAYS}{_ANY}"
     rf"|{_OPENING}\s*{_ANY}{_SAYS}{_ANY}{_DOTS}.{{0,10}}"
-    rf"|{_DOTS}{_ANY}{_SAYS}{_ANY}"
+    rf"|{_DOTS}{_ANY}{_SAYS}{_ANY}",
+    re.IGNORECASE,
 )
 _NOTE = re.compile(rf"{_OPENING}\s*[(\[]?\s*[\w ]{{0,60}}{_SAME}[)\]]?\.?\s*{_CLOSING}?", re.IGNORECASE)
-_OMISSION = re.compile(rf"{_PLACEHOLDER}|{_NOTE.pattern}", re.IGNORECASE)
+_OMISSION = re.compile(rf"{_DOTTED.pattern}|{_NOTE.pattern}", re.IGNORECASE)
 _LONGEST_NOTE = 200
 _WORDS_OF_A_LABEL = 4
 
@@ -69,6 +70,6 @@ def _drops_lines(old: str, new: str) -> bool:
 
 
 def is_elision(line: str) -> bool:
-    """Whether a line only says that lines were left out."""
+    """Whether a line only says that lines were left out: with dots, else it may be a line of the file."""
     text = line.strip()
-    return 0 < len(text) <= _LONGEST_NOTE and bool(_ELISION.fullmatch(text) or _OMISSION.fullmatch(text))
+    return 0 < len(text) <= _LONGEST_NOTE and any(form.fullmatch(text) for form in (_ELISION, _DOTTED))

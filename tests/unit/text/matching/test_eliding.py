@@ -75,3 +75,12 @@ def test_a_piece_that_fits_again_further_down_is_refused_with_the_near_one_first
     outcome = replace(body, old, old.replace("result", "outcome"))
     assert isinstance(outcome, Refused)
     assert [place.old for place in outcome.places] == [body.split("\n\n")[0], body.rstrip("\n")]
+
+
+def test_a_comment_without_dots_that_the_file_has_otherwise_stands_for_no_lines():
+    body = "/// Gives 0 and leaves the tray unchanged.\nint pour(Cup cup);\n\nint rinse(Cup cup);\n"
+    kept = "/// Gives 7 and leaves the tray unchanged.\n"
+    outcome = replace(
+        body, f"{kept}int pour(Cup cup);\n\nint rinse(Cup cup);\n", f"{kept}\nint rinse(Cup cup);\n"
+    )
+    assert isinstance(outcome, Refused)
