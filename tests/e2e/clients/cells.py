@@ -64,7 +64,7 @@ def approval(client: Client, session: Session) -> str:
         or (message.get("result") or {}).get("resultType") == "input_required"
         for message in session.answers
     )
-    if "declined this" in said:
+    if "was declined" in said:
         assert asked
         return "declined by the client"
     assert MIGRATION in then

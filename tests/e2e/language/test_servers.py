@@ -138,7 +138,7 @@ async def test_ten_workspaces_of_one_folder_share_a_server_and_the_last_one_ends
         language = type(first)(
             tmp_path / "work",
             cache=tmp_path / "cache",
-            runner=first._runner,
+            runner=lambda: first._runner,
             servers=first._table.servers,
             search_path=SEARCH_PATH,
         )
