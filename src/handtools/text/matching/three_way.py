@@ -23,7 +23,7 @@ _LEAST_SAME_SHARE = 0.75
 # Beside an earlier version of the change, which is a mark of its own, a few lines tell the place.
 _FEWEST_SAME_BESIDE_VERSION = 2
 _FEWEST_LETTERS_BESIDE_VERSION = 24
-# So many letters of added words, and this part of all that was added, make one text a version of the other.
+# So many letters of added lines and words, and this part of all added words, make one text a version of the other.
 _FEWEST_SHARED_LETTERS = 12
 _LEAST_SHARED_PART = 0.75
 _LONGEST = 2000
@@ -87,14 +87,24 @@ def _merged(old: list[str], there: list[str], new: list[str]) -> _Merged | None:
 
 
 def _is_version(region: merging.Region, known: set[str]) -> bool:
-    """Whether the file has here, beyond the words of the old text, mostly a part of what the new text adds."""
+    """Whether the file has here, beyond the words of the old text, mostly a part of what the new text adds.
+
+    Whole lines of it: a few words any two texts about one thing share.
+    """
     added, wanted = (set(_WORD.findall(side)) - known for side in (region.ours, region.theirs))
     shared = sum(map(len, added & wanted))
     # An earlier version keeps what the change keeps; text of another kind does not.
     base, ours, theirs = (set(_WORD.findall(side)) for side in (region.base, region.ours, region.theirs))
     if 2 * sum(map(len, base & theirs & ours)) < sum(map(len, base & theirs)):
         return False
-    return shared >= _FEWEST_SHARED_LETTERS and shared >= _LEAST_SHARED_PART * sum(map(len, added))
+    lines_added = _filled(region.ours) & _filled(region.theirs) - _filled(region.base)
+    letters = sum(map(str.isalnum, "".join(lines_added)))
+    enough = min(letters, shared) >= _FEWEST_SHARED_LETTERS
+    return enough and shared >= _LEAST_SHARED_PART * sum(map(len, added))
+
+
+def _filled(text: str) -> set[str]:
+    return {line.strip() for line in text.split("\n") if not is_blank(line)}
 
 
 def _is_only_place(page: Page, old: list[str], window: Window, tier: Tier) -> bool:

@@ -59,11 +59,16 @@ def test_two_places_that_are_equally_near_are_refused():
 
 
 OLD = "def admit(visitor):\n    queue.put(visitor)\n    return visitor.ticket\n"
-NEW = OLD.replace("    queue", "    if visitor.quota_left(today(), zone) > 0:\n        queue")
+NEW = OLD.replace(
+    "    queue",
+    "    if visitor.quota_left(today(), zone) > 0:\n        note_arrival(visitor)\n        queue",
+)
 
 
 def test_an_earlier_version_of_the_change_is_replaced():
-    body = OLD.replace("    queue", "    if visitor.quota_left(today()) > 0:\n        queue")
+    body = OLD.replace(
+        "    queue", "    if visitor.quota_left(today()) > 0:\n        note_arrival(visitor)\n        queue"
+    )
     outcome = applied(OLD, NEW, body)
     assert outcome.text == NEW
     assert outcome.tier == "an earlier version of the change"
@@ -76,6 +81,14 @@ def test_what_someone_else_put_there_is_not_replaced():
 
 def test_a_version_that_holds_more_than_the_change_is_not_replaced():
     more = (
-        "    if visitor.quota_left(today()) > 0:\n        announce_arrival(speaker, visitor)\n        queue"
+        "    if visitor.quota_left(today()) > 0:\n        note_arrival(visitor)\n"
+        "        announce_arrival(speaker, visitor)\n        queue"
     )
     assert isinstance(replace(OLD.replace("    queue", more), OLD, NEW), Refused)
+
+
+def test_a_line_that_shares_words_with_the_change_and_is_none_of_its_lines_is_no_version_of_it():
+    body = "- the northern garden gate\nlantern(hallway)\n# what the evening needs\n"
+    old = "- the northern garden gate\n\n# what the evening needs\n"
+    new = "- the northern garden gate\n\nlight = 4\nlantern.size[2]\nhallway.width[3]\n"
+    assert isinstance(replace(body, old, new), Refused)
