@@ -45,6 +45,7 @@ class _Replay:
         self._copy_to(self.match.last)
         if self.match.loss > Loss.NOTHING or None in self.match.places:
             self._check_slides()
+            self._check_moves()
         ends = [end for _, end in self.rows]
         rows = self.page.rows
         if ends and self.at == len(rows) and not lines.ending(rows[-1]):
@@ -185,6 +186,27 @@ class _Replay:
                     raise Unclear(
                         "unclear", "An added line is the same as one beside it, but not as in the file."
                     )
+
+    def _check_moves(self) -> None:
+        """Around lines that change places, equal lines are told apart by nothing but their order."""
+        moved = self._texts("drop") & self._texts("add")
+        steps = [
+            number for number, op in enumerate(self.ops) if op.kind != "keep" and self._text(op) in moved
+        ]
+        if not steps:
+            return
+        forms: dict[str, set[str | None]] = {}
+        for op in self.ops[max(0, steps[0] - 1) : steps[-1] + 2]:
+            if op.kind == "keep":
+                forms.setdefault(self.old[op.old], set()).add(self._filed(op.old))
+        if any(len(found) > 1 for found in forms.values()):
+            raise Unclear("unclear", "Two lines are the same in old_string but not in the file.")
+
+    def _texts(self, kind: str) -> set[str]:
+        return {self._text(op) for op in self.ops if op.kind == kind}
+
+    def _text(self, op: Op) -> str:
+        return self.new[op.new] if op.kind == "add" else self.old[op.old]
 
     def _filed(self, index: int) -> str | None:
         place = self.match.places[index]

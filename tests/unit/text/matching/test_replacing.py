@@ -147,3 +147,16 @@ def test_one_of_two_blank_lines_dropped_where_the_file_has_fewer_is_refused():
     old = "first_definition = compute(1)\n\n\n\nsecond_definition = compute(2)"
     outcome = replace(body, old, "first_definition = compute(1)\n\n")
     assert isinstance(outcome, Refused)
+
+
+def test_equal_lines_around_lines_that_change_places_are_told_apart_by_nothing():
+    body = "class A:\n    @cached \n    def one(): ...\n    @cached\t\n    def two(): ...\n"
+    old = "    @cached\n    def one(): ...\n    @cached\n    def two(): ..."
+    new = "    @cached\n    @cached\n    def two(): ...\n    def one(): ..."
+    assert replace(body, old, new).code == "unclear"
+    plain = (
+        body.replace("@cached \n", "@cached\n")
+        .replace("@cached\t\n", "@cached\n")
+        .replace("...\n", "... \n")
+    )
+    assert replace(plain, old, new).tier == "trailing white space"
