@@ -15,10 +15,11 @@ _SAYS = (
     r"|other \w+ here|more \w+ here|goes here)\b"
 )
 _SAME = r"\b(?:unchanged|remains? (?:the same|unchanged|as is))\b"
-# Dots alone; or dots and any words, but then in a comment: `...opts,` is code.
+# Dots alone; or dots and any words, but then in a comment: `...opts,` is code. A sentence that goes on right after
+# the dots (`# ...minus the border`) is a comment of the file's.
 _ELISION = re.compile(
     rf"{_OPENING}?\s*[(\[]?{_DOTS}[)\]]?\s*{_CLOSING}?"
-    rf"|{_OPENING}\s*[(\[]?{_DOTS}[\w ,'’()-]{{0,80}}{_DOTS}?[)\]]?\s*{_CLOSING}?"
+    rf"|{_OPENING}\s*[(\[]?{_DOTS}(?: [\w ,'’()-]{{0,80}}|[\w ,'’()-]{{0,80}}{_DOTS})[)\]]?\s*{_CLOSING}?"
 )
 _DOTTED = re.compile(
     rf"{_OPENING}\s*[(\[]?\s*{_DOTS}{_ANY}{_SAYS}{_ANY}"

@@ -84,3 +84,10 @@ def test_a_comment_without_dots_that_the_file_has_otherwise_stands_for_no_lines(
         body, f"{kept}int pour(Cup cup);\n\nint rinse(Cup cup);\n", f"{kept}\nint rinse(Cup cup);\n"
     )
     assert isinstance(outcome, Refused)
+
+
+def test_a_sentence_that_goes_on_after_dots_is_a_line_of_the_file():
+    body = "a = 1\n# ...minus the width of the frame2\nb = 2\n"
+    old = "a = 1\n# ...minus the width of the frame\nb = 2"
+    refused = replace(body, old, old.replace("b = 2", "b = 3"))
+    assert isinstance(refused, Refused)
