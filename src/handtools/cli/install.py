@@ -105,9 +105,10 @@ def uninstall(
     yes: options.Yes = False,
     workspace: options.Workspace = options.HERE,
 ) -> None:
-    """Take the MCP server out of a client's configuration, and switch its own tools on again.
+    """Take the MCP server out of a client's configuration.
 
-    Files are as they were before `install`; what was changed in them since stays. `--print` only shows the change.
+    The client's own tools are switched on again. Files are as they were before `install`; what was changed in them
+    since stays. `--print` only shows the change.
     """
     from handtools.mcp.clients.setup import other_entry, removal
 

@@ -124,12 +124,14 @@ class Rule:
     def covers(self, target: str) -> bool:
         """Whether the rule speaks about this path.
 
-        An exception is for what it names. Below a folder of such a name the rule counts anew: `site.pub/.env`.
+        An exception by name is for what has that name. Below such a folder the rule counts anew: `site.pub/.env`.
         """
         if self.paths and not self._paths.matches(target):
             return False
         if not self._but.matches(target):
             return True
+        if self._but_below.matches(target):
+            return False
         above = [*folders_above(target)][::-1]
         excepted = next((folder for folder in above if self._but.matches(folder)), target)
         rest = target.removeprefix(excepted).removeprefix("/")
@@ -157,6 +159,11 @@ class Rule:
             parts[:depth] for parts in split for depth in range(1, len(parts)) if parts[depth - 1] != "**"
         ]
         return AnyGlob(["/" + "/".join(head) for head in heads], case_sensitive=False)
+
+    @cached_property
+    def _but_below(self) -> AnyGlob:
+        """The exceptions by path: they are for everything below them, too."""
+        return AnyGlob([path for path in self.but if "/" in path], case_sensitive=False)
 
     @cached_property
     def _but(self) -> AnyGlob:

@@ -107,6 +107,7 @@ def test_a_program_says_no_more_than_it_may(tmp_path):
 
 async def test_without_a_boundary_no_server_of_the_project_starts(work, tmp_path, monkeypatch):
     monkeypatch.setenv("HANDTOOLS_LANGUAGE", "on")
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # no ruff from outside, which may run
     mark = tmp_path / "mark"
     plant(work / ".venv" / "bin", mark, "pyright-langserver", "pyright", "ruff")
     plant(work / "node_modules" / ".bin", mark, "gopls", "typescript-language-server")
