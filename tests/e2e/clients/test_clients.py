@@ -21,7 +21,11 @@ def test_the_model_reads_what_it_asked_for(stem, reference, tmp_path, subtests):
     if not each.folder.exists():
         pytest.skip(f"{each.name} is missing: run .ci/coding-clients")
     page = written()[each.name]
-    measured = row(each, play(each, tmp_path), reference)
+    session = play(each, tmp_path / "first")
+    if session.record[0]["status"] != "cancelled":
+        # A client kills a server that does not end at once; on a busy machine that may be before it has written.
+        session = play(each, tmp_path / "second")
+    measured = row(each, session, reference)
     assert list(page) == list(measured)
     for column, measure in measured.items():
         with subtests.test(client=each.name, column=column):
