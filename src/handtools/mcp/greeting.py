@@ -70,9 +70,7 @@ class Greeting:
             case {"method": "notifications/initialized"} if self.silent:
                 self.heard.append(line)
                 return True
-            case {"method": str() as method, "params": params} if method in LATER and (
-                self.silent or _current(params.get("_meta"))
-            ):
+            case {"method": str() as method} if method in LATER and (self.silent or _envelops(message)):
                 # Clients ask for these beside the tools, and wait for the tools alone: they come first.
                 self.heard.append(line)
                 return True
@@ -111,6 +109,14 @@ def _current_marks() -> Json:
 
 def _stamped(result: Json) -> Json:
     return {**result, "_meta": {f"{KEYS}serverInfo": IDENTITY}}
+
+
+def _envelops(message: Json) -> bool:
+    """Whether a request brings the envelope of the current protocol along."""
+    match message:
+        case {"params": {"_meta": meta}}:
+            return _current(meta)
+    return False
 
 
 def _current(meta: Any) -> bool:

@@ -106,10 +106,15 @@ def test_what_is_no_greeting_is_left_to_the_sdk(folder, message):
     assert "error" in answers[1]
 
 
-def test_a_line_that_is_no_message_does_not_end_the_server(folder):
+@pytest.mark.parametrize(
+    "nonsense",
+    [b"\xff\xfe nonsense\n\n[1, 2]\n", b'{"jsonrpc":"2.0","id":9,"method":"prompts/list","params":[1]}\n'],
+    ids=["no message", "no parameters"],
+)
+def test_a_line_that_is_no_message_does_not_end_the_server(folder, nonsense):
     command = [sys.executable, str(HERE / "workshop.py"), str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ) as child:
-        child.stdin.write(b"\xff\xfe nonsense\n\n[1, 2]\n")
+        child.stdin.write(nonsense)
         for message in handshake("2025-11-25"):
             child.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
         child.stdin.flush()
