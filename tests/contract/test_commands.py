@@ -138,7 +138,7 @@ async def test_a_folder_outside_does_not_stay(commands):
 
 
 async def test_a_child_that_holds_the_output_does_not_hold_the_call(commands):
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         done = await run(commands, "sleep 1000 & setsid sleep 1000 & echo out")
     assert text(done) == "out\n"
     assert done.code == 0
@@ -198,7 +198,7 @@ async def start(commands, script, **facts):
 
 async def printed(commands, job, wanted: bytes) -> bytes:
     """Wait until a job has printed something; by asking, since nothing else tells."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while True:
             page = await commands.page(job, "s", 0, 1 << 20)
             if wanted in page.data:
@@ -218,7 +218,7 @@ async def test_a_job_is_fed_and_ends_by_itself(commands):
 async def test_a_job_is_killed_with_all_it_started(commands):
     job = await start(commands, "setsid sleep 1000 & echo ready; wait")
     await printed(commands, job.id, b"ready")
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         done = await commands.kill(job.id, "s")
     assert done.exit is not None
     assert done.exit.ended == "killed"

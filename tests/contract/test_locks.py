@@ -161,7 +161,7 @@ def test_a_killed_holder_leaves_nothing_locked(tmp_path):
     holder.communicate()
 
     async def take():
-        async with FileLocks(tmp_path).hold(["a"], timeout=1):
+        async with FileLocks(tmp_path).hold(["a"], timeout=30):
             pass
 
     anyio.run(take)

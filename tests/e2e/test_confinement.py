@@ -154,7 +154,7 @@ def swapping(root, one, other):
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     try:
-        yield lambda: int(process.communicate(timeout=10)[0])
+        yield lambda: int(process.communicate(timeout=60)[0])
     finally:
         process.kill()
         process.communicate()

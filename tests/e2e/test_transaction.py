@@ -269,7 +269,7 @@ def left_mounts(base):
 def started(word, but):
     """Handles of the processes that have a word among their arguments, as soon as there is one."""
     found = []
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not found and time.monotonic() < deadline:
         for pid in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):

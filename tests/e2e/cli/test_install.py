@@ -57,7 +57,7 @@ def test_what_is_installed_starts_the_server_in_the_folder(person):
         server.stdin.flush()
         assert json.loads(server.stdout.readline())["result"]["serverInfo"]["name"] == "handtools"
         server.stdin.close()
-        assert server.wait(20) == 0
+        assert server.wait(60) == 0
 
 
 @pytest.mark.parametrize("client", [*PROJECT, *USER])

@@ -106,7 +106,7 @@ async def test_a_server_that_keeps_ending_is_given_up_for_a_while_and_costs_noth
                 if "given up" in said:
                     break
         assert "given up for some minutes" in said
-        assert seconds < 1.0
+        assert seconds < 2.5
         assert processes(mark) == []
 
 
@@ -149,8 +149,8 @@ anyio.run(main)
         mark = child.stdout.readline().strip()
         assert processes(mark)
         child.send_signal(signal.SIGKILL)
-        child.wait(10)
-        deadline = time.monotonic() + 10
+        child.wait(60)
+        deadline = time.monotonic() + 60
         while processes(mark) and time.monotonic() < deadline:
             os.sched_yield()
         assert processes(mark) == []

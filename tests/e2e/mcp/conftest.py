@@ -53,7 +53,7 @@ def on_stdio(folder):
 
 async def appears(path):
     """Return when a file is there: another process makes it, and nothing else tells."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         while not path.exists():
             await anyio.to_thread.run_sync(select.select, [], [], [], 0.02)
 
@@ -135,12 +135,12 @@ def sites(where):
     finally:
         for process in running:
             process.terminate()
-            process.wait(20)
+            process.wait(60)
 
 
 def come_up(site):
     """Return when a server answers."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + 90
     while time.monotonic() < until and site.process.poll() is None:
         with suppress(ConnectionRefusedError):
             if site.healthy():

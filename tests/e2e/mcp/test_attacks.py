@@ -100,7 +100,7 @@ def test_a_body_of_a_hundred_megabytes_is_refused_before_it_is_read(site):
     declared = head.replace(f"content-length: {len(BODY)}".encode(), f"content-length: {LARGE}".encode())
     began = time.monotonic()
     assert status(site.send(declared + b"\r\n\r\n" + b"x" * 4096)) == 413
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     chunked = head.replace(f"content-length: {len(BODY)}".encode(), b"transfer-encoding: chunked")
     chunk = b"100000\r\n" + b"x" * (1 << 20) + b"\r\n"
     got = site.send(chunked + b"\r\n\r\n" + chunk * 100)
@@ -130,7 +130,7 @@ def test_a_client_that_says_its_headers_slowly_is_cut_off(site):
         finally:
             stop.set()
             dripping.join()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_a_client_that_says_its_body_slowly_is_cut_off(site):
@@ -139,7 +139,7 @@ def test_a_client_that_says_its_body_slowly_is_cut_off(site):
     )
     began = time.monotonic()
     assert status(site.send(raw)) == 408
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_many_slow_clients_do_not_keep_others_out(site):

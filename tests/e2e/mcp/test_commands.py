@@ -50,7 +50,7 @@ def test_a_client_that_goes_takes_its_command_along_and_the_record_says_so(run, 
             server.stdin.close()
         else:
             server.send_signal(how)
-        assert server.wait(20) == (0 if how is None else 128 + how)
+        assert server.wait(60) == (0 if how is None else 128 + how)
     assert not running(mark)
     assert json.loads(run("log", "--json").stdout.splitlines()[0])["status"] == "cancelled"
 

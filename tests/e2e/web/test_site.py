@@ -84,7 +84,7 @@ def test_each_is_handled_as_it_should_be(told, number):
     assert (visit["path"], visit["code"]) == (path, code), visit["text"]
     assert said in visit["text"]
     assert bool(visit["hint"]) == (code != "ok")
-    assert visit["seconds"] < 10
+    assert visit["seconds"] < 40
 
 
 def test_the_process_stays_small(told):

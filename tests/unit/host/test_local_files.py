@@ -1,6 +1,7 @@
 """What only a disk has: owners, attributes, modes, handles, odd machines."""
 
 import contextlib
+import gc
 import os
 import stat
 import subprocess
@@ -95,10 +96,12 @@ def test_a_mode_that_changes_while_the_new_file_is_made_is_not_lost(file, monkey
 
 def test_thousands_of_workspaces_hold_nothing_open(tmp_path):
     (tmp_path / "a").write_bytes(b"x")
-    before = len(os.listdir("/proc/self/fd"))
+    gc.collect()
+    before = set(os.listdir("/proc/self/fd"))
     many = [LocalFiles(tmp_path) for _ in range(3000)]
     assert {files.read("a") for files in many} == {b"x"}
-    assert len(os.listdir("/proc/self/fd")) == before
+    # What earlier tests left may be let go of meanwhile.
+    assert set(os.listdir("/proc/self/fd")) <= before
 
 
 def test_no_outcome_leaves_a_handle_open(tmp_path):
@@ -107,7 +110,8 @@ def test_no_outcome_leaves_a_handle_open(tmp_path):
     (tmp_path / "out").symlink_to("/etc")
     (tmp_path / "in").symlink_to("d")
     os.mkfifo(tmp_path / "pipe")
-    before = sorted(os.listdir("/proc/self/fd"))
+    gc.collect()
+    before = set(os.listdir("/proc/self/fd"))
     paths = ["a", "d", "out", "out/passwd", "in", "in/x", "pipe", "no", "a/x", "no/x", "..", "d/x/y"]
     for files in (LocalFiles(tmp_path, kernel=True), LocalFiles(tmp_path, kernel=False)):
         for path in paths:
@@ -117,7 +121,7 @@ def test_no_outcome_leaves_a_handle_open(tmp_path):
             odd = Change.of(path if path != "a" else "d/a", before=b"odd", after=b"")
             with pytest.raises(ToolError):
                 files.perform(files.plan([Change.of("a", before=b"old", after=b"new"), odd]))
-    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert set(os.listdir("/proc/self/fd")) <= before
 
 
 def test_a_workspace_made_anew_is_seen(tmp_path):

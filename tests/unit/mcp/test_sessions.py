@@ -74,7 +74,7 @@ async def test_a_long_silence_becomes_a_stream_with_pings(monkeypatch):
 
         answer.send = send
         group.start_soon(answer.made, application)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await pinged.wait()
         group.cancel_scope.cancel()
     assert answer.kind == "text/event-stream"
@@ -149,7 +149,7 @@ async def test_one_listener_per_session_and_the_next_after_it_left():
             with pytest.raises(Refused, match="listened to already"):
                 await Exchange("GET", b"", session).made(application)
             listener.gone.set()
-            with anyio.fail_after(10):
+            with anyio.fail_after(60):
                 await done.wait()
 
 

@@ -53,7 +53,7 @@ async def test_an_interrupted_call_that_landed_can_be_undone():
 async def test_an_intent_of_a_live_call_is_left_alone():
     box = memory_toolbox(OLD)
     interrupted(box, CHANGES, 1)
-    async with box.workspace.locks.hold(["a"], timeout=1):
+    async with box.workspace.locks.hold(["a"], timeout=30):
         assert await recover(box.workspace) == []
         assert len(box.workspace.journal.entries.open()) == 1
     assert len(await recover(box.workspace)) == 1

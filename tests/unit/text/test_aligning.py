@@ -26,4 +26,4 @@ def test_anchors_do_not_outweigh_repeated_lines():
 def test_many_equal_lines_take_no_time():
     start = time.process_time()
     assert align(["x"] * 20_000, ["x"] * 20_001) == [Edit(20_000, 20_000, 20_000, 20_001)]
-    assert time.process_time() - start < 0.1
+    assert time.process_time() - start < 0.5

@@ -146,7 +146,7 @@ def test_no_pattern_takes_long(pattern: str, path: str):
     glob = Glob(pattern)
     start = time.process_time()
     glob.matches(path)
-    assert time.process_time() - start < 0.2
+    assert time.process_time() - start < 1
 
 
 def test_any_of_several_patterns_matches_and_the_first_is_named():

@@ -136,8 +136,9 @@ SERVERS: tuple[Server, ...] = (
         command=("gopls",),
         markers=("go.work", "go.mod"),
         install="go install golang.org/x/tools/gopls@latest",
-        proof="version",
-        settings={"gopls": {"diagnosticsDelay": "0s", "analysisProgressReporting": False}},
+        proof="pull",
+        # A push tells which text it is about, but not which texts of other files it knew: only an answer does.
+        options={"pullDiagnostics": True, "analysisProgressReporting": False},
         environment=_GO,
         readable=("go/pkg/mod", "sdk"),
     ),
