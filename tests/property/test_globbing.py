@@ -107,7 +107,10 @@ def test_any_text_is_a_pattern_or_is_refused(pattern: str, path: str):
 
 
 @given(
-    st.lists(globs | braced | simple_names | simple_names.map("*.{}".format), max_size=6),
+    st.lists(
+        globs | braced | simple_names | simple_names.map("*{}".format) | simple_paths.map("**/{}".format),
+        max_size=6,
+    ),
     simple_paths,
     st.booleans(),
 )

@@ -231,8 +231,7 @@ def let_go(workspace: Workspace, call_id: str) -> None:
 
 def hidden(policy: Policy) -> tuple[str, ...]:
     """Globs of what no tool may read."""
-    denied = [rule for rule in policy.rules if rule.verdict == "deny" and "read" in rule.effects]
-    return (*_globs(denied), *policy.excluded)
+    return _globs([rule for rule in policy.all_rules if rule.hides])
 
 
 def guarded(policy: Policy) -> tuple[str, ...]:
@@ -245,7 +244,7 @@ def _globs(rules: list[Rule]) -> tuple[str, ...]:
     """The paths of rules, each followed by its own exceptions; those without any come last, to keep them apart."""
     ordered = sorted(rules, key=lambda rule: not rule.but)
     return tuple(
-        glob for rule in ordered if rule.paths for glob in (*rule.paths, *(f"!{each}" for each in rule.but))
+        glob for rule in ordered if rule.paths for glob in (*rule.globs, *(f"!{each}" for each in rule.but))
     )
 
 

@@ -74,7 +74,7 @@ class Policy:
     def decisions(self, effect: Effect, tool: str) -> list[Decision]:
         """The verdict on each target."""
         if isinstance(effect, Run):
-            parts = judged(effect, self._all_rules, tool, self._default("run"))
+            parts = judged(effect, self.all_rules, tool, self._default("run"))
             return [*self._reached(effect.command), *parts]
         if isinstance(effect, Visit):
             return [self._visited(effect, tool)]
@@ -111,11 +111,9 @@ class Policy:
         return self._judge("read", path, "").verdict == "deny"
 
     def _judge(self, kind: EffectKind, target: str, tool: str, *, link: bool = False) -> Decision:
-        hits = [rule for rule in self._all_rules if rule.hits(kind, target, tool, link=link)]
-        if not hits:
-            return self._default(kind, target)
-        rule = max(hits, key=lambda r: STRENGTH[r.verdict])
-        return Decision(rule.verdict, rule.name, rule.reason, target)
+        said = ((rule.judge(kind, target, tool, link=link), rule) for rule in self.all_rules)
+        found = [Decision(verdict, rule.name, rule.reason, target) for verdict, rule in said if verdict]
+        return max(found, key=lambda d: STRENGTH[d.verdict]) if found else self._default(kind, target)
 
     def _default(self, kind: EffectKind, target: str = "") -> Decision:
         return Decision(
@@ -130,7 +128,8 @@ class Policy:
         return read_hosts(self.hosts)
 
     @cached_property
-    def _all_rules(self) -> Sequence[Rule]:
+    def all_rules(self) -> Sequence[Rule]:
+        """The rules, and one for what is excluded."""
         if not self.excluded:
             return self.rules
         reason = "It is excluded from this workspace."

@@ -9,10 +9,11 @@ from handtools.core.effects import EFFECTS, EffectKind
 from handtools.core.errors import UsageError
 from handtools.core.trees import folders_above
 from handtools.core.visits import Visit
+from handtools.runtime import private, protected
 from handtools.runtime.deciding import Verdict
-from handtools.runtime.protected import ROWS
 from handtools.text.globbing import AnyGlob
 from handtools.text.hosts import BadHost, Hosts, address, read_hosts
+from handtools.text.selecting import Itself
 from handtools.text.shelling import Words, read_script
 from handtools.text.shelling.hazards import hazards
 from handtools.text.shelling.wrapping import as_task
@@ -86,7 +87,8 @@ class Rule:
     effects: frozenset[EffectKind] = EFFECTS
     paths: tuple[str, ...] = ()
     """Globs, matched without regard to case; none means every path. Each stands for the thing itself, be it a
-    folder, a file or a link, and for everything below it: a slash at its end adds nothing."""
+    folder, a file or a link, and for everything below it: a slash at its end adds nothing. Where reading is
+    denied, it stands for copies that editors and people leave, too: `x~`, `#x#`, `.x.swp`, `x.bak`, `x.old`."""
     commands: tuple[str, ...] = ()
     """Beginnings of commands, with alternatives: `git log|diff`, `npm run *`. Then it is about commands only."""
     hosts: tuple[str, ...] = ()
@@ -103,11 +105,21 @@ class Rule:
     def __post_init__(self) -> None:
         object.__setattr__(self, "paths", slashless(self.paths))
 
-    def hits(self, kind: EffectKind, target: str, tool: str, *, link: bool = False) -> bool:
-        """Whether the rule speaks about this; about a link also when it speaks about what would be below it."""
+    def judge(self, kind: EffectKind, target: str, tool: str, *, link: bool = False) -> Verdict | None:
+        """What the rule says about this, if anything; about a link also if it is about what would be below."""
         if self.commands or not self.speaks(kind, tool):
-            return False
-        return self.covers(target) or (link and self._above.matches(target))
+            return None
+        if self.covers(target):
+            return self.verdict
+        if not link or self.verdict == "allow" or not self._above.matches(target):
+            return None
+        # What a link leads to is judged again where it is: to hide nothing, it is enough that a person sees it.
+        return "ask" if self.hides else self.verdict
+
+    @property
+    def hides(self) -> bool:
+        """Whether it is about what no tool may read."""
+        return self.verdict == "deny" and "read" in self.effects and bool(self.paths)
 
     def speaks(self, kind: EffectKind, tool: str) -> bool:
         """Whether the rule is about this kind of effect and this tool at all."""
@@ -148,17 +160,22 @@ class Rule:
         return read_hosts(self.hosts)
 
     @cached_property
-    def _paths(self) -> AnyGlob:
-        return AnyGlob(self.paths, case_sensitive=False)
+    def globs(self) -> tuple[str, ...]:
+        """The paths, with copies of what is hidden."""
+        return private.with_copies(self.paths) if self.hides else self.paths
 
     @cached_property
-    def _above(self) -> AnyGlob:
+    def _paths(self) -> AnyGlob:
+        return AnyGlob(self.globs, case_sensitive=False)
+
+    @cached_property
+    def _above(self) -> Itself:
         """The folders that lead to what the rule is about: as a link, one brings all of it along."""
         split = [path.split("/") for path in self.paths]
         heads = [
             parts[:depth] for parts in split for depth in range(1, len(parts)) if parts[depth - 1] != "**"
         ]
-        return AnyGlob(["/" + "/".join(head) for head in heads], case_sensitive=False)
+        return Itself(["/" + "/".join(head) for head in heads], case_sensitive=False)
 
     @cached_property
     def _but_below(self) -> AnyGlob:
@@ -205,16 +222,16 @@ PRIVATE = Rule(
     name="private",
     verdict="deny",
     reason="It may hold secrets. A person can open it up with a rule in the policy.",
-    paths=(
-        ".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.keystore", "id_rsa*", "id_ed25519*", "id_ecdsa*",
-        ".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", ".aws", ".ssh", ".gnupg",
-        ".htpasswd", ".vault-token", ".kube", ".dockercfg", "*.jks", "*.kdbx", "*.ppk",
-        # What editors and people leave beside them.
-        ".env~", "#.env#", ".#.env", "*.pem~", "*.key~", "*.pem.bak", "*.key.bak", "*.pem.old", "*.key.old",
+    paths=tuple(private.ROWS),
+    but=private.EXAMPLES,
+    match=(
+        ".env", "deep/.env.local", "id_rsa", ".ssh/config", ".ENV", ".kube/config", "a.pub/.env", ".env~",
+        ".netrc.bak", ".deploy.pem.swp", "home/.docker/config.json", ".config/gcloud/x.db", "a.tfstate.backup",
     ),
-    but=("*.pub", ".env.example", ".env.sample", ".env.template", ".env.dist"),
-    match=(".env", "deep/.env.local", "id_rsa", ".ssh/config", ".ENV", ".kube/config", "a.pub/.env", ".env~"),
-    not_match=(".env.example", "id_rsa.pub", "src/environment.py", "docs/kube.md", "a.pub/.env.example"),
+    not_match=(
+        ".env.example", "id_rsa.pub", "src/environment.py", "docs/kube.md", "a.pub/.env.example",
+        ".docker/Dockerfile", ".cargo/config.toml", "docs/config.json", ".config/settings.toml", "config.old",
+    ),
 )  # fmt: skip
 
 PROTECTED = Rule(
@@ -222,7 +239,7 @@ PROTECTED = Rule(
     verdict="ask",
     reason="Programs run or trust what is in it.",
     effects=frozenset({"change"}),
-    paths=tuple(ROWS),
+    paths=tuple(protected.ROWS),
     match=(
         ".git", ".git/config", "sub/.git/hooks/pre-commit", ".envrc", ".github/workflows/ci.yml", ".vscode",
         ".devcontainer/devcontainer.json", ".gitlab-ci.yml", ".circleci/config.yml", "mise.toml", ".bash_profile",

@@ -59,43 +59,77 @@ class Glob:
 class AnyGlob:
     """An ordered union of patterns, cheap enough to ask about every file."""
 
-    __slots__ = ("_folds", "_globs", "_match", "_match_all", "_names", "_suffixes")
+    __slots__ = ("_folds", "_globs", "_match", "_match_all", "_names", "_prefixes", "_suffixes", "_tails")
 
     def __init__(self, patterns: Iterable[str], *, case_sensitive: bool = True) -> None:
         self._globs = tuple(Glob(each, case_sensitive=case_sensitive) for each in patterns)
         asked = dict.fromkeys(each.pattern for each in self._globs)
-        # Most patterns are a plain name or `*.suffix`, where string methods beat any regex. Without regard to
-        # case they do so for ASCII only: which other letters are the same is for the regex to say.
+        # Most patterns are a name, `*.suffix`, `prefix*` or `**/folder/name`, where looking up beats any regex.
+        # Without regard to case it does so for ASCII only: which other letters are the same, the regex knows.
         self._folds = not case_sensitive
-        plain = [
-            each for each in asked if (case_sensitive or each.isascii()) and _WILD.isdisjoint(each[1:])
-        ]
-        plain = [each for each in plain if each[0] not in _WILD or each[0] == "*"]
         fold = str if case_sensitive else str.lower
-        self._names = frozenset(fold(each) for each in plain if each[0] != "*")
-        self._suffixes = tuple(fold(each[1:]) for each in plain if each[0] == "*")
-        others = tuple(each for each in asked if each not in plain)
+        fixed = {each: _fixed(fold(each)) for each in asked if case_sensitive or each.isascii()}
+        simple = [parts for parts in fixed.values() if parts]
+        alone = [parts[0] for parts in simple if len(parts) == 1]
+        self._names = frozenset(name for name in alone if "*" not in name)
+        self._suffixes = _by_end((name[1:] for name in alone if name[0] == "*"), -1)
+        self._prefixes = _by_end((name[:-1] for name in alone if name[-1] == "*"), 0)
+        self._tails: dict[str, list[list[str]]] = {}
+        for *above, name in simple:
+            if above:
+                self._tails.setdefault(name, []).append(above)
+        others = tuple(each for each in asked if not fixed.get(each))
         flags = re.NOFLAG if case_sensitive else re.IGNORECASE
         self._match = _compiled(others, flags).match if others else None
-        self._match_all = _compiled(tuple(asked), flags).match if plain and not case_sensitive else None
+        self._match_all = _compiled(tuple(asked), flags).match if simple and not case_sensitive else None
 
     def matches(self, path: str, *, folder: bool = False) -> bool:
         """Tell whether any pattern matches."""
         if self._folds and not path.isascii():
             match = self._match_all or self._match
             return bool(match and match(path + "/" if folder else path))
-        if self._names or self._suffixes:
-            names = (path.lower() if self._folds else path).split("/")
-            if not self._names.isdisjoint(names):
-                return True
-            if self._suffixes and any(name.endswith(self._suffixes) for name in names):
-                return True
+        names = (path.lower() if self._folds else path).split("/")
+        if not self._names.isdisjoint(names) or any(map(self._is_like, names)):
+            return True
+        if not self._tails.keys().isdisjoint(names) and self._ends_somewhere(names):
+            return True
         return bool(self._match and self._match(path + "/" if folder else path))
+
+    def _is_like(self, name: str) -> bool:
+        """Whether a name begins or ends as a pattern wants it to."""
+        ends, starts = self._suffixes.get(name[-1:]), self._prefixes.get(name[:1])
+        return bool((ends and name.endswith(ends)) or (starts and name.startswith(starts)))
+
+    def _ends_somewhere(self, names: list[str]) -> bool:
+        """Whether some component stands below the ones that a pattern wants above it."""
+        return any(
+            names[max(0, place - len(above)) : place] == above
+            for place, name in enumerate(names)
+            for above in self._tails.get(name, ())
+        )
 
     def which(self, path: str, *, folder: bool = False) -> str | None:
         """Give the first pattern that matches."""
         hits = (each.pattern for each in self._globs if each.matches(path, folder=folder))
         return next(hits, None)
+
+
+def _fixed(pattern: str) -> list[str]:
+    """The components of a pattern that is a name, maybe with one star at an end, or `**/` and names; or none."""
+    if len(pattern) > 1 and (_WILD.isdisjoint(pattern[1:]) or _WILD.isdisjoint(pattern[:-1])):
+        ends = pattern[0] + pattern[-1]
+        return [pattern] if _WILD.isdisjoint(ends.replace("*", "", 1)) else []
+    parts = pattern.removeprefix("**/").split("/")
+    fixed = all(part not in {"", "."} and _WILD.isdisjoint(part) for part in parts)
+    return parts if fixed and (len(parts) == 1 or pattern.startswith("**/")) else []
+
+
+def _by_end(some: Iterable[str], end: int) -> dict[str, tuple[str, ...]]:
+    """Texts by their first or last character: no name has to be compared with each."""
+    found: dict[str, tuple[str, ...]] = {}
+    for each in some:
+        found[each[end]] = (*found.get(each[end], ()), each)
+    return found
 
 
 @lru_cache(maxsize=4096)

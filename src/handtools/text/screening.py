@@ -40,10 +40,11 @@ class Screen:
 
 
 def _needle(glob: str) -> str:
-    """Give the longest text that a path must contain; empty when there is none for sure."""
+    """Give the rarest text that a path must contain; empty when there is none for sure."""
     pieces = [piece for piece in _NO_PLAIN.sub("*", glob).split("/") if piece != "."]
     runs = [run for piece in pieces for run in _PLAIN.findall(piece)]
-    return max(runs, key=len, default="").lower()
+    # After a dot stand hidden names and suffixes: few paths have those of a rule.
+    return max(runs, key=lambda run: (run.startswith("."), len(run)), default="").lower()
 
 
 def _bundles(needles: Iterable[str]) -> list[tuple[re.Pattern[str], list[str]]]:

@@ -43,7 +43,7 @@ class Selection:
     ) -> None:
         wanted = [glob for glob in globs if not glob.startswith("!")]
         unwanted = [glob[1:] for glob in globs if glob.startswith("!")]
-        meant = _Itself if itself else AnyGlob
+        meant = Itself if itself else AnyGlob
         self._wanted = meant(wanted, case_sensitive=case_sensitive) if wanted else None
         names = suffixed(globs)
         self._names = AnyGlob(names, case_sensitive=case_sensitive) if names else None
@@ -74,11 +74,11 @@ class Selection:
             return paths
         return [path for path in paths if self.takes(path)]
 
-    def _any(self, globs: "AnyGlob | _Itself", path: str) -> bool:
+    def _any(self, globs: "AnyGlob | Itself", path: str) -> bool:
         return globs.matches(path[self._prefix :]) or (self._prefix > 0 and globs.matches(path))
 
 
-class _Itself:
+class Itself:
     """Globs that do not go on below what they match."""
 
     def __init__(self, globs: Sequence[str], *, case_sensitive: bool) -> None:

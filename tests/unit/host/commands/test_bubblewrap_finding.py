@@ -102,3 +102,16 @@ def test_more_private_files_than_can_be_covered_hide_their_folder_whole():
 def test_a_workspace_that_is_full_of_private_files_itself_runs_nothing_rather_than_show_them():
     with pytest.raises(HostError, match="private files"):
         fitted(Masks(tuple(f"/w/{number}.pem" for number in range(9))), "/w", most=5)
+
+
+def test_what_is_private_is_found_in_folders_that_must_not_be_written(tmp_path):
+    plant(
+        tmp_path,
+        ".devcontainer/.env",
+        ".devcontainer/deep/a.pem",
+        ".devcontainer/deep/b",
+        ".devcontainer/c",
+    )
+    found = finder(tmp_path, read_only=(".devcontainer", ".devcontainer/deep")).found()
+    assert names(tmp_path, found.private) == [".devcontainer/.env", ".devcontainer/deep/a.pem"]
+    assert names(tmp_path, found.read_only) == [".devcontainer"]

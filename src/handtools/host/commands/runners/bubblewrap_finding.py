@@ -15,6 +15,8 @@ _CHECK_SECONDS = 0.004
 """How long a call may look for folders that have changed since the last one."""
 INSTALLED = frozenset({"node_modules", "site-packages", "dist-packages", ".tox", ".nox", "__pycache__"})
 """Folders of other people's files: what has a private name there (certificates, samples) is no secret."""
+_PASSED_BY = INSTALLED | {".git", ".hg", ".jj", ".bzr"}
+"""What is not looked into; a repository holds very many files, by names of its own."""
 EXCEPT = "!"
 """Before a glob: what it matches is meant to be seen."""
 
@@ -71,6 +73,8 @@ class Finder:
         self._private = Wanted(private)
         self._read_only = Wanted(read_only)
         self._folders: dict[str, tuple[int, frozenset[str], frozenset[str]]] = {}
+        self._kept: set[str] = set()
+        """Folders that must not be written, or lie in one: only what is private in them is still to be found."""
         self._waiting: list[str] = []
 
     def found(self) -> Found:
@@ -117,9 +121,12 @@ class Finder:
                     if self._private.matches(path, folder=is_folder):
                         private.add(entry.path)
                         continue
-                    if self._read_only.matches(path, folder=is_folder):
+                    is_kept = folder in self._kept or self._read_only.matches(path, folder=is_folder)
+                    if is_kept and folder not in self._kept:
                         kept.add(entry.path)
-                    elif is_folder and entry.name not in INSTALLED:
+                    if is_folder and entry.name not in _PASSED_BY:
+                        if is_kept:
+                            self._kept.add(path)
                         yield path
         except OSError:
             return
