@@ -33,11 +33,12 @@ def hazards(words: Words) -> tuple[Hazard, ...]:
         reached = ((script, sed.reaches(script)) for script in sed.scripts(words))
         found += [Hazard(script, EFFECTS[effect]) for script, effect in reached if effect]
     known, operands = options(name, task), 0
+    most, beyond = OPERANDS.get(f"{name}:{task}" if task else name, (len(words), ""))
     for place, word in enumerate(words[1:], 1):
         effect = _option(word, known, name) or _text(word, name, place)
         operands += not word.startswith("-")
-        if not effect and not word.startswith("-") and operands > OPERANDS.get(name, operands):
-            effect = EFFECTS["writes"]
+        if not effect and not word.startswith("-") and operands > most:
+            effect = EFFECTS[beyond]
         if effect:
             found.append(Hazard(word, effect))
     return tuple(found)

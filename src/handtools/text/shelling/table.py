@@ -185,8 +185,8 @@ PATTERNS = (
     Pattern("gcc,g++,cc,c++,clang,clang++", "runs", r"@.+", "@options"),
     Pattern("date", "sets", r"[0-9]{6,}.*", "010100002030"),
 )
-OPERANDS = {"uniq": 1, "xxd": 1}
-"""How many plain words they take before the next one is a file to write."""
+OPERANDS = {"uniq": (1, "writes"), "xxd": (1, "writes"), "git:symbolic-ref": (2, "rewrites")}
+"""How many plain words they take, a task among them, and what the next one does."""
 NO_CLUSTERS = frozenset({"find", "go", "openssl", "gcc", "g++", "cc", "c++", "clang", "clang++"})
 """Their long options have one dash, so nothing stands in clusters."""
 

@@ -164,6 +164,15 @@ def test_what_is_called_harmless_is_what_sed_takes_in_its_sandbox(script):
 
 
 @pytest.mark.parametrize(
+    ("command", "word"),
+    [("uniq a b", "b"), ("xxd a b", "b"), ("git symbolic-ref HEAD refs/heads/x", "refs/heads/x"),
+     ("git symbolic-ref -m why HEAD refs/heads/x", "refs/heads/x")],
+)  # fmt: skip
+def test_a_word_more_than_a_program_reads_is_one(command, word):
+    assert word in [hazard.word for hazard in hazards(tuple(shlex.split(command)))]
+
+
+@pytest.mark.parametrize(
     "command",
     [
         "git log --oneline -5", "git status -s", "git diff --cached", "git commit -am done",
@@ -174,6 +183,7 @@ def test_what_is_called_harmless_is_what_sed_takes_in_its_sandbox(script):
         "tar tf a.tar",
         "curl -sSL https://example.com", "make test", "sed -E s/w(e)/\\1w/g we", "sed -n /e/p w", "tar -tvf Files",
         "go test -run Exec ./...", "cargo test --release", "git config user.name", "gcc -DBAR -c a.c", "xxd a",
+        "git symbolic-ref HEAD", "git symbolic-ref --short HEAD",
         "date +%F", "npm run test -- --watch", "go test ./...", "uniq -c a", "ls -la", "cat a",
         "grep -rn x .",
     ],
