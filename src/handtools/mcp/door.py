@@ -50,6 +50,13 @@ class Door:
                 send, refusal.status, json.dumps({"error": refusal.reason}).encode(), refusal.headers
             )
 
+    def knows(self, scope: Scope) -> bool:
+        """Whether a request comes with a right token."""
+        try:
+            return bool(self._grant(_headers(scope)))
+        except Refused:
+            return False
+
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, headers = scope["path"], _headers(scope)
         if path == "/health" and scope["method"] == "GET":

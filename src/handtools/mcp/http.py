@@ -31,6 +31,8 @@ HEADER_SECONDS = 10.0
 IDLE_SECONDS = 30.0
 """How long a connection may stay open between requests."""
 CONNECTIONS = 512
+STRANGERS = 128
+"""How many of them may be open without a right token."""
 CLOSE_SECONDS = 2
 VERSION = b"mcp-protocol-version"
 
@@ -157,7 +159,7 @@ async def run_site(site: Site) -> None:
             cast("Any", door),
             host=place.host,
             port=place.port,
-            http=hasty(place.header_seconds),
+            http=hasty(place.header_seconds, strangers=STRANGERS, knows=door.knows),
             ws="none",
             lifespan="off",
             log_level="warning",

@@ -173,3 +173,19 @@ def test_a_body_that_is_no_request_is_refused(site, body):
 @pytest.mark.parametrize("method", ["PUT", "OPTIONS", "TRACE", "PATCH", "CONNECT"])
 def test_other_methods_are_refused(site, method):
     assert status(site.send(request(site, token=good(site), method=method))) in {400, 404, 405}
+
+
+def test_connections_without_a_right_token_take_no_place_of_those_with_one(site):
+    """More than the server keeps at all: some were answered and go on to send, some say nothing."""
+    asked = request(site, path="/metrics", method="GET", body=b"", token=good(site))
+    half = request(site, body=b"").replace(b"content-length: 0", b"content-length: 1000000") + b"{"
+    with contextlib.ExitStack() as stack:
+        known = stack.enter_context(socket.create_connection(("127.0.0.1", site.port), 20))
+        known.sendall(asked)
+        assert status(known.recv(1 << 16)) == 200
+        for number in range(600):
+            line = stack.enter_context(socket.create_connection(("127.0.0.1", site.port), 20))
+            line.sendall(b"" if number % 3 else half)
+        assert status(site.send(asked)) == 200
+        known.sendall(asked)
+        assert status(known.recv(1 << 16)) == 200
