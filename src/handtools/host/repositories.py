@@ -1,6 +1,7 @@
 """Repositories: where git's own rules about ignored files are, when they are not below the workspace."""
 
 import os
+import stat
 from pathlib import Path
 
 from handtools.host.small_files import small_text
@@ -28,9 +29,23 @@ def linked_excludes(folder: str) -> str:
             return ""
         git = os.path.join(folder, own.removeprefix(_POINTER))
         shared = os.path.join(git, _first_line(os.path.join(git, "commondir")))
-        return small_text(os.path.join(shared, "info", "exclude"), _BYTES)
+        excludes = os.path.join(shared, "info", "exclude")
+        return small_text(excludes, _BYTES) if is_plain(excludes, folder) else ""
     except (OSError, ValueError):
         return ""
+
+
+def is_plain(path: str, root: str) -> bool:
+    """Whether rules about names may be read there: from a plain file, and inside of the root through no link.
+
+    Which names a rule hides tells what is in the file, and a link may lead to one that nobody may read.
+    """
+    try:
+        plain = stat.S_ISREG(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+    written = os.path.normpath(path)
+    return plain and (not written.startswith(f"{root}/") or os.path.realpath(path) == written)
 
 
 def _first_line(path: str) -> str:

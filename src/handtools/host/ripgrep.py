@@ -145,14 +145,22 @@ class RipgrepSearch:
     async def _run(
         self, options: list[str], scope: Scope, collect: Collect[T], pass_fds: Sequence[int] = ()
     ) -> tuple[T, Gaps]:
-        return await run(
-            self._program,
-            options,
-            cwd=self._root,
-            seconds=scope.timeout,
-            collect=collect,
-            pass_fds=pass_fds,
-        )
+        """Run it; once more without ignore files where it has read one that is a link, or nothing plain."""
+        less: list[str] = []
+        refused: list[str] = []
+        while True:
+            found, done = await run(
+                self._program,
+                [*less, *options],
+                cwd=self._root,
+                seconds=scope.timeout,
+                collect=collect,
+                pass_fds=pass_fds,
+            )
+            if set(argv.without(done.linked)) <= set(less):
+                return found, _with_refused(done.gaps(), refused)
+            refused += done.linked
+            less += argv.without(done.linked)
 
     @cached_property
     def _program(self) -> Program:
@@ -213,6 +221,14 @@ def _names(stream: IO[bytes], root: str) -> list[str]:
 
 def _all_counted(_: Run, stream: IO[bytes]) -> dict[str, int]:
     return dict(_counted(stream))
+
+
+def _with_refused(gaps: Gaps, ignore_files: Sequence[str]) -> Gaps:
+    """The same with ignore files that were not followed."""
+    if not ignore_files:
+        return gaps
+    told = gaps.example or f"{ignore_files[0]}: an ignore file that is a link is not followed"
+    return replace(gaps, unreadable=gaps.unreadable + len(ignore_files), example=told)
 
 
 def _with_changed(gaps: Gaps, paths: Sequence[str]) -> Gaps:

@@ -12,12 +12,14 @@ from handtools.core.errors import HostError, InvalidInput
 from handtools.core.searching import Patterns, Scope
 from handtools.host.installation import is_ours
 from handtools.host.programs import Program, find
+from handtools.host.repositories import is_plain
 from handtools.text.selecting import suffixed
 
 NAME = "rg.exe" if os.name == "nt" else "rg"
 TYPE = "handtools"
 """What the wanted globs are called as a file type: types narrow a search, `-g` would undo the ignore rules."""
 VERSION_CONTROL = (".git", ".hg", ".svn", ".jj")
+_OWN_IGNORE_FILES = frozenset({".ignore", ".rgignore"})
 _OTHERWISE = re.compile(r"[{,][,}]|[*?.](?:[,}]|\Z)")
 """What rg reads in its own way: an empty alternative, and a suffix that may be empty."""
 
@@ -100,13 +102,23 @@ def decides(scope: Scope) -> bool:
     return plain and len(narrowed(scope)) == len(scope.include)
 
 
+def without(ignore_files: Iterable[str]) -> list[str]:
+    """The options by which no ignore file of the same kind as one of some counts."""
+    names = {os.path.basename(path) for path in ignore_files}
+    flags = ["--no-ignore-dot"] if names & _OWN_IGNORE_FILES else []
+    return [*flags, "--no-ignore-vcs"] if names - _OWN_IGNORE_FILES else flags
+
+
 def _ignoring(scope: Scope, root: Path) -> Iterator[str]:
     if scope.ignored:
         yield "--no-ignore"
-    elif not _in_git(root):
+        return
+    # It then says which ignore files it has opened.
+    yield "--debug"
+    if not _in_git(root):
         # Ignore files count without git too; but not those above, in somebody's home for example.
         yield from ("--no-require-git", "--no-ignore-parent")
-        if scope.root != "." and (root / ".gitignore").is_file():
+        if scope.root != "." and is_plain(str(root / ".gitignore"), str(root)):
             yield "--ignore-file=.gitignore"
 
 

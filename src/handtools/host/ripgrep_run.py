@@ -1,6 +1,7 @@
 """A run of ripgrep: one process, read in a thread, killed and reaped however it ends."""
 
 import errno
+import os
 import re
 import threading
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from anyio import to_thread
 from handtools.core.errors import HostError, InvalidInput
 from handtools.core.searching import Gaps
 from handtools.host.programs import PIPE, Program, nameless_file, start
+from handtools.host.repositories import is_plain
 
 T = TypeVar("T")
 Collect = Callable[["Run", IO[bytes]], T]
@@ -20,6 +22,8 @@ Collect = Callable[["Run", IO[bytes]], T]
 _READ_BYTES = 1 << 16
 _ERROR_BYTES = 1 << 20
 _MESSAGE = "rg: "
+_DEBUG = "rg: DEBUG|"
+_OPENED = re.compile(r"^rg: DEBUG\|ignore::gitignore\|.*?: opened gitignore file: (.*)$", re.DOTALL)
 _QUOTED = re.compile(r": line \d+: ")
 """Complaints about a rule of an ignore file quote it, and such a file may be a link to a private one."""
 _ABOUT_THE_PATTERN = (
@@ -43,6 +47,9 @@ class Run:
     ) -> None:
         self.capped = False
         self.timed_out = False
+        self.linked: list[str] = []
+        """Ignore files that it has read through a link, or that are not plain: with `--debug` it says which."""
+        self._cwd = str(cwd)
         self._said = ""
         self._errors = nameless_file()
         self._lock = threading.Lock()
@@ -96,10 +103,16 @@ class Run:
         with self._errors as errors, self._process:
             self._process.wait()
             errors.seek(0)
-            said = errors.read(_ERROR_BYTES).decode("utf-8", "replace")
-            self._said = "".join(
-                line for line in said.splitlines(keepends=True) if not _QUOTED.search(line)
-            )
+            said, room = [], _ERROR_BYTES
+            for data in errors:
+                line = data.decode("utf-8", "surrogateescape")
+                if opened := _OPENED.match(line.rstrip("\n")):
+                    if not is_plain(os.path.join(self._cwd, opened[1]), self._cwd):
+                        self.linked.append(opened[1].removeprefix("./"))
+                elif not line.startswith(_DEBUG) and not _QUOTED.search(line) and room > 0:
+                    room -= len(line)
+                    said.append(data)
+            self._said = b"".join(said).decode("utf-8", "replace")
 
     def gaps(self) -> Gaps:
         """What was left out, once the process is gone; raises when it was the pattern that could not be used."""
@@ -127,7 +140,7 @@ async def run(
     seconds: float,
     collect: Collect[T],
     pass_fds: Sequence[int] = (),
-) -> tuple[T, Gaps]:
+) -> tuple[T, Run]:
     """Run to the end, the deadline or the cancellation, whichever is first; no process outlives it."""
     try:
         # Here and not in the thread: while the one wakes up, the other is on its way.
@@ -159,4 +172,4 @@ async def run(
                     await to_thread.run_sync(gone.wait)
     if not outcome:
         raise SearchFailed(f"The machine is busy: nobody could read what ripgrep found in {seconds:g} s.")
-    return outcome[0], started.gaps()
+    return outcome[0], started

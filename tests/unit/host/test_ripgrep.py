@@ -460,3 +460,46 @@ async def test_rules_of_an_ignore_file_are_not_quoted_and_stop_no_search(tmp_pat
         found = await hits(RipgrepSearch(tmp_path), "needle", root=root)
         assert "password" not in repr(found)
         assert "src/a" in repr(found)
+
+
+@pytest.mark.parametrize(
+    "rules", [".gitignore", "deep/.gitignore", "deep/.ignore", ".rgignore", ".git/info/exclude"]
+)
+async def test_an_ignore_file_that_is_a_link_hides_nothing(tmp_path, rules):
+    (tmp_path / ".git/info").mkdir(parents=True)
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "secret.key").write_text("hunter2\n")
+    (tmp_path / rules).symlink_to(tmp_path / "secret.key")
+    await both_are_found(tmp_path, rules)
+
+
+async def test_an_ignore_file_in_a_folder_that_is_a_link_hides_nothing(tmp_path):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept/exclude").write_text("hunter2\n")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git/info").symlink_to(tmp_path / "kept")
+    await both_are_found(tmp_path, ".git/info/exclude")
+
+
+async def both_are_found(root, rules):
+    (root / "deep").mkdir(exist_ok=True)
+    (root / "deep/hunter1").write_text("needle\n")
+    (root / "deep/hunter2").write_text("needle\n")
+    search = RipgrepSearch(root)
+    found = await hits(search, "needle")
+    assert [hit.path for hit in found.hits] == ["deep/hunter1", "deep/hunter2"]
+    assert f"{rules}: an ignore file that is a link is not followed" in found.gaps.notes[0]
+    for wanted in ("file", "any"):
+        paths = await search.paths(Scope(), wanted=wanted, most=9, admit=everything)
+        assert {"deep/hunter1", "deep/hunter2"} <= {entry.path for entry in paths.found}
+    counted = await search.tallies(Patterns(patterns=("needle",)), Scope(), most=9, admit=everything)
+    assert len(counted.tallies) == 2
+
+
+async def test_plain_ignore_files_of_another_kind_count_beside_a_link(tmp_path):
+    (tmp_path / "rules").write_text("kept\n")
+    (tmp_path / ".gitignore").symlink_to("rules")
+    (tmp_path / ".ignore").write_text("left\n")
+    for name in ("kept", "left"):
+        (tmp_path / name).write_text("needle\n")
+    assert [hit.path for hit in (await hits(RipgrepSearch(tmp_path), "needle")).hits] == ["kept"]
