@@ -4,6 +4,7 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from anyio.lowlevel import checkpoint
 
@@ -14,6 +15,10 @@ from handtools.host.syntax.grammars import grammar_of
 from handtools.host.syntax.languages import language_of
 from handtools.text import lines
 from handtools.text.encoding import decode, displayed
+from handtools.text.tangles import is_tangled
+
+if TYPE_CHECKING:
+    from ast_grep_py import SgNode
 
 PARSED_BYTES = 4 << 20
 """Larger files are not parsed: a tree takes many times the memory of its text."""
@@ -42,7 +47,10 @@ class TreeSyntax:
                 return self._kept[key]
         # The parsers keep the interpreter to themselves: a thread would not free this one. A pause does.
         await checkpoint()
-        found = parsing.outline(parsing.parse(_text(data), grammar), grammar)
+        root = _parsed(data, grammar)
+        if root is None:
+            return None
+        found = parsing.outline(root, grammar)
         self._keep(key, found)
         return found
 
@@ -59,17 +67,15 @@ class TreeSyntax:
         """What the text at each spot is."""
         await checkpoint()
         grammar = _grammar(path, data)
-        return (
-            None if grammar is None else parsing.roles(parsing.parse(_text(data), grammar), grammar, spots)
-        )
+        root = grammar and _parsed(data, grammar)
+        return parsing.roles(root, grammar, spots) if grammar and root else None
 
     async def structural(self, path: str, data: bytes, pattern: str) -> list[Match] | None:
         """Where an ast-grep pattern matches."""
         await checkpoint()
         grammar = _grammar(path, data)
-        if grammar is None:
-            return None
-        return parsing.matches(parsing.parse(_text(data), grammar), grammar, pattern)
+        root = grammar and _parsed(data, grammar)
+        return parsing.matches(root, grammar, pattern) if grammar and root else None
 
     def _keep(self, key: bytes, found: Outline) -> None:
         with self._lock:
@@ -86,6 +92,12 @@ def _grammar(path: str, data: bytes) -> Grammar | None:
         return None
     language = language_of(path, data)
     return None if language is None else grammar_of(language)
+
+
+def _parsed(data: bytes, grammar: Grammar) -> "SgNode | None":
+    """The tree, unless it would cost too much to have."""
+    text = _text(data)
+    return None if is_tangled(text, grammar.language) else parsing.parse(text, grammar)
 
 
 def _text(data: bytes) -> str:
