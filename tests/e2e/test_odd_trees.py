@@ -153,4 +153,38 @@ async def test_many_private_files_are_hidden_and_stop_no_command(base, count):
     assert (base / "work" / "ran").exists()
     assert not (base / "work" / "moved").exists()
     assert (base / "work" / ".env").read_text() == "SECRET\n"
-    assert ("`keys` is hidden from it whole" in result.text) == (count > 256)
+    assert ("401 private paths are hidden from it" in result.text) == (count > 256)
+
+
+async def test_private_files_in_very_many_folders_are_hidden_and_nothing_else_changes(base):
+    work = base / "work"
+    for number in range(300):
+        folder = work / f"p{number}"
+        folder.mkdir()
+        folder.chmod(0o750)
+        (folder / ".env").write_text("SECRET-WORD\n")
+        (folder / "plain").write_text("plain\n")
+        (folder / ".ssh").mkdir()
+        (folder / ".ssh/key").write_text("SECRET-WORD\n")
+    tools = box(base)
+    if not tools.workspace.commands.confined:
+        pytest.skip("machine: nothing here confines commands")
+    shown = await tools.call(
+        "bash", {"command": "grep -rs SECRET .; cat p7/.env; ls p7/.ssh; cat p*/plain | wc -l"}
+    )
+    assert "SECRET" not in shown.text
+    assert "300" in shown.text
+    again = await tools.call(
+        "bash",
+        {
+            "command": "chmod 644 p1/.env; cat p1/.env; echo x > p1/new; echo y > p2/.env; rm -rf p3 p4/plain"
+        },
+    )
+    assert "SECRET" not in again.text
+    assert (work / "p1/new").read_text() == "x\n"
+    assert not (work / "p4/plain").exists()
+    for number in range(300):
+        assert (work / f"p{number}/.env").read_text() == "SECRET-WORD\n"
+        assert (work / f"p{number}/.ssh/key").read_text() == "SECRET-WORD\n"
+        assert stat.S_IMODE((work / f"p{number}").stat().st_mode) == 0o750
+    assert not list((base / "state").rglob("masked"))

@@ -28,6 +28,8 @@ from handtools.host.marking import content_mark, marked_time, seen_mark
 OLD, NEW = "before", "upper"
 """In an item: what was displaced, and what is to come in."""
 WORK = "work"
+MASKED = "masked"
+"""In an item: a layer of empty files, which hides private ones from a command."""
 """In an item: what the kernel needs for a layer."""
 LOCK = "lock"
 ASIDE = "aside-"
@@ -155,7 +157,7 @@ class Vault:
 
     def clear(self, name: str) -> None:
         """Remove what is left of a layer, and the item when nothing was displaced either."""
-        for part in (NEW, WORK):
+        for part in (NEW, WORK, MASKED):
             self.drop(f"{name}/{part}")
         with contextlib.suppress(OSError):
             if not {*os.listdir(self._folder / name)} - {LOCK}:

@@ -19,6 +19,8 @@ class Overlay:
     most_bytes: int = 8 << 30
     most_files: int = 500_000
     """What the layer may come to hold: beyond that the command is ended."""
+    masks: str = ""
+    """A layer between the two that hides what is private, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,8 +37,12 @@ def mounted(launch: Launch, overlay: Overlay) -> Launch:
 
 def options(overlay: Overlay, *, as_root: bool) -> str:
     """The words of the mount; a user other than root keeps the layer's notes in attributes of their own."""
-    places = (("lowerdir", overlay.lower), ("upperdir", overlay.upper), ("workdir", overlay.work))
-    words = [f"{name}={_escaped(path)}" for name, path in places]
+    lower = ":".join(_escaped(path) for path in (overlay.masks, overlay.lower) if path)
+    words = [
+        f"lowerdir={lower}",
+        f"upperdir={_escaped(overlay.upper)}",
+        f"workdir={_escaped(overlay.work)}",
+    ]
     # Without the last word the kernel writes out the whole file system below, everybody's, when the layer goes.
     return ",".join([*words, *(_PLAIN if as_root else ("userxattr",)), "volatile"])
 

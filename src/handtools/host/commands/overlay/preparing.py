@@ -18,7 +18,7 @@ from handtools.host.commands.overlay.listing import Listing
 from handtools.host.commands.overlay.mounting import NEW_MOUNTS, NEW_USER, mounted, options
 from handtools.host.folders import Folder
 from handtools.host.subtrees import everything_below, inner
-from handtools.host.vault import NEW, OLD, WORK, Item, Vault
+from handtools.host.vault import MASKED, NEW, OLD, WORK, Item, Vault
 
 KEPT = "kept"
 """In the vault: what commands wrote where another writer was first."""
@@ -65,7 +65,8 @@ class OverlayCapture:
         """A layer that nobody needs any more: one that was never written to serves the next command."""
         upper = item.path / NEW
         with self._lock:
-            if len(self._spare) < SPARE and not os.listdir(upper) and not os.path.lexists(item.path / OLD):
+            used = any(os.path.lexists(item.path / part) for part in (OLD, MASKED))
+            if len(self._spare) < SPARE and not os.listdir(upper) and not used:
                 self._spare.append(item)
                 return
         self._let_go(item)

@@ -11,6 +11,7 @@ from pathlib import Path
 from handtools.core.errors import HostError
 from handtools.host import programs
 from handtools.host.commands.launching import Launch
+from handtools.host.commands.overlay.masking import masked
 from handtools.host.commands.runners import bubblewrap_hidden as hidden
 from handtools.host.commands.runners import bubblewrap_profile as profile
 from handtools.host.commands.runners import seccomp
@@ -57,9 +58,13 @@ class BubblewrapRunner:
         user = launch.user or owner_of(launch.root)
         found = self._finders.found(launch.root, launch.private, launch.read_only)
         home = profile.private_home(launch)
-        hide, notes = self._masks(launch, found.private, as_root=os.geteuid() == 0 and user is None)
+        private = hidden.masks(launch.root, found.private)
         made: list[int] = []
         try:
+            if launch.overlay is not None and len(private.files) + len(private.folders) > _MOST_MASKS:
+                launch = masked(launch, launch.overlay, (*private.files, *private.folders))
+                private = Masks()
+            hide, notes = self._masks(launch, private, as_root=os.geteuid() == 0 and user is None)
             made.append(_program(countable=launch.allowance.memory_bytes is not None))
             kept = hidden.kept_paths(launch.root, found.read_only)
             readable = [
@@ -91,10 +96,7 @@ class BubblewrapRunner:
             notes=(*launch.notes, *notes),
         )
 
-    def _masks(
-        self, launch: Launch, private_paths: Iterable[str], *, as_root: bool
-    ) -> tuple[Masks, tuple[str, ...]]:
-        every = hidden.masks(launch.root, private_paths)
+    def _masks(self, launch: Launch, every: Masks, *, as_root: bool) -> tuple[Masks, tuple[str, ...]]:
         private, notes = hidden.fitted(every, launch.root, most=_MOST_MASKS)
         # Through an overlay a socket has no other end.
         sockets = hidden.visible_sockets(launch.root if launch.overlay is None else os.devnull)
