@@ -164,6 +164,28 @@ def test_kept_lines_keep_the_files_bytes_whatever_the_model_lost(rows, data):
     assert outcome.text == kept
 
 
+@given(
+    st.lists(st.tuples(st.sampled_from(WORDS[:2]), st.sampled_from(["", "\t"])), min_size=2, max_size=6),
+    st.data(),
+)
+def test_lines_that_change_places_take_their_own_blanks_along_or_are_refused(rows, data):
+    """Lines are equal but for blanks at their ends: a block of them is moved, taken out, or two are exchanged."""
+    told, filed = [word for word, _ in rows], [word + tail for word, tail in rows]
+    start = data.draw(st.integers(0, len(rows) - 1))
+    stop = data.draw(st.integers(start + 1, len(rows)))
+    block, rest = list(range(start, stop)), [*range(start), *range(stop, len(rows))]
+    at = data.draw(st.integers(0, len(rest)))
+    exchanged = list(range(len(rows)))
+    exchanged[start], exchanged[stop - 1] = stop - 1, start
+    order = data.draw(st.sampled_from([[*rest[:at], *block, *rest[at:]], rest, exchanged]))
+    body, wanted = (
+        "\n".join(["head", *side, "foot", ""]) for side in (filed, [filed[index] for index in order])
+    )
+    outcome = replace(body, "\n".join([*told, ""]), "".join(f"{told[index]}\n" for index in order))
+    if isinstance(outcome, Applied) and outcome.tier != "exact":
+        assert outcome.text == wanted
+
+
 @given(st.lists(line.map(str.rstrip), min_size=2, max_size=8, unique_by=str.strip), st.data())
 def test_text_moved_sideways_is_put_back(rows, data):
     """Both arguments shifted by one prefix: added lines land where they were meant."""

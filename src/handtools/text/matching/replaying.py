@@ -188,25 +188,18 @@ class _Replay:
                     )
 
     def _check_moves(self) -> None:
-        """Around lines that change places, equal lines are told apart by nothing but their order."""
-        moved = self._texts("drop") & self._texts("add")
-        steps = [
-            number for number, op in enumerate(self.ops) if op.kind != "keep" and self._text(op) in moved
-        ]
-        if not steps:
+        """Where lines change places, any of several equal ones may be the one that went there."""
+        touched = [number for number, op in enumerate(self.ops) if op.kind != "keep"]
+        dropped = {self.old[op.old] for op in self.ops if op.kind == "drop"}
+        added = {self.new[op.new] for op in self.ops if op.kind == "add"}
+        if not dropped & added:
             return
         forms: dict[str, set[str | None]] = {}
-        for op in self.ops[max(0, steps[0] - 1) : steps[-1] + 2]:
-            if op.kind == "keep":
-                forms.setdefault(self.old[op.old], set()).add(self._filed(op.old))
-        if any(len(found) > 1 for found in forms.values()):
+        for index, line in enumerate(self.old):
+            forms.setdefault(line, set()).add(self._filed(index))
+        passed = {self.old[op.old] for op in self.ops[touched[0] : touched[-1] + 1] if op.old >= 0}
+        if any(len(forms[line]) > 1 for line in passed):
             raise Unclear("unclear", "Two lines are the same in old_string but not in the file.")
-
-    def _texts(self, kind: str) -> set[str]:
-        return {self._text(op) for op in self.ops if op.kind == kind}
-
-    def _text(self, op: Op) -> str:
-        return self.new[op.new] if op.kind == "add" else self.old[op.old]
 
     def _filed(self, index: int) -> str | None:
         place = self.match.places[index]

@@ -160,3 +160,10 @@ def test_equal_lines_around_lines_that_change_places_are_told_apart_by_nothing()
         .replace("...\n", "... \n")
     )
     assert replace(plain, old, new).tier == "trailing white space"
+
+
+def test_a_line_that_went_past_equal_ones_may_be_any_of_them():
+    body = "import alpha\nimport alpha \nimport bravo \nimport alpha \n"
+    old = "import alpha\nimport alpha\nimport bravo\nimport alpha"
+    new = "import alpha\nimport alpha\nimport alpha\nimport bravo"
+    assert replace(body, old, new).code == "unclear"
