@@ -68,6 +68,20 @@ def test_a_hunk_may_stand_three_lines_off_and_no_more(rows, drift, number):
         assert isinstance(outcome, Misfit)
 
 
+@given(
+    rows=st.lists(st.sampled_from(["a", "  b", "# c", "d {", "}", ""]), min_size=1, max_size=8),
+    added=st.lists(st.sampled_from(["e = 1", "  f = 2", "## g", ""]), min_size=1, max_size=4),
+)
+def test_a_hunk_that_only_adds_keeps_every_line_in_order_and_is_made_once(rows, added):
+    body = "".join(f"{row}\n" for row in [*rows, "name"])
+    hunks = "".join(f"+{row}\n" for row in added)
+    [patch] = parse(f"*** Begin Patch\n*** Update File: f\n@@ name\n{hunks}*** End Patch\n")
+    after = applied(body, patch.hunks)
+    assert after == body + "".join(f"{row}\n" for row in added)
+    if any(row.strip() for row in added):
+        assert applied(after, patch.hunks) == after
+
+
 @given(text=st.text(max_size=300))
 def test_any_text_is_a_patch_or_is_refused_with_its_line(text):
     try:

@@ -11,6 +11,7 @@ from handtools.text.patching.placing import (
     Reach,
     Sheet,
     add_below,
+    added_already,
     bare,
     find,
     has_already,
@@ -49,7 +50,7 @@ def apply(text: str, hunks: tuple[Hunk, ...]) -> Patched | Misfit:
 
 def _lay(sheet: Sheet, hunk: Hunk, number: int, rest: tuple[Hunk, ...]) -> Refused | None:
     if not hunk.old:
-        return _add(sheet, hunk)
+        return _add(sheet, hunk, number)
     if _stands_as_said(sheet, hunk):
         # What git wrote fits where it says: no need to look at the rest of the file.
         _write(sheet, (hunk.line or 0) + sheet.shift - 1, hunk, own_ends=True)
@@ -99,12 +100,16 @@ def _stands_as_said(sheet: Sheet, hunk: Hunk) -> bool:
     return at >= sheet.cursor and sheet.rows[at : at + len(wanted)] == wanted
 
 
-def _add(sheet: Sheet, hunk: Hunk) -> Refused | None:
-    """A hunk that only adds: after the line it names, never just at the end."""
+def _add(sheet: Sheet, hunk: Hunk, number: int) -> Refused | None:
+    """A hunk that only adds: never again where it is there, never just anywhere."""
     at = add_below(sheet, hunk)
-    if isinstance(at, Refused):
+    there = added_already(sheet, hunk, None if isinstance(at, Refused) else at)
+    if there is not None:
+        _pass_by(sheet, number, there, len(hunk.rows))
+    elif isinstance(at, Refused):
         return at
-    _write(sheet, at, hunk, own_ends=not sheet.rows)
+    else:
+        _write(sheet, at, hunk, own_ends=not sheet.rows)
     return None
 
 

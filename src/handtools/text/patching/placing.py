@@ -10,6 +10,8 @@ from handtools.text.patching.forms import Hunk
 MOST_DRIFT = 3
 """By so many lines a hunk may stand above or below where it says."""
 _MOST_SHOWN = 5
+# So many letters and digits of added lines are no coincidence, wherever they stand.
+_FEWEST_LETTERS = 24
 _OPENERS, _CLOSERS = ("{", "(", "[", ":"), ("}", ")", "]")
 Key = Callable[[str], str]
 
@@ -53,7 +55,7 @@ class Sheet:
             code="ambiguous",
             message=f"The hunk fits {len(found)} places: lines {where}.",
             hint="Add kept lines around the change, or name the place after `@@`.",
-            places=tuple(self._place(at) for at in found[:_MOST_SHOWN]),
+            places=tuple(self.place(at) for at in found[:_MOST_SHOWN]),
         )
 
     def elsewhere(self, hunk: Hunk, found: list[int]) -> Refused:
@@ -72,10 +74,11 @@ class Sheet:
             message=f"The hunk says line {expected}, but its lines stand at line {where}: "
             f"more than {MOST_DRIFT} lines away.",
             hint="If that is the place, put that number into the header, or leave the numbers out.",
-            places=tuple(self._place(at) for at in found[:_MOST_SHOWN]),
+            places=tuple(self.place(at) for at in found[:_MOST_SHOWN]),
         )
 
-    def _place(self, at: int) -> Place:
+    def place(self, at: int) -> Place:
+        """The row as a refusal shows it."""
         return Place(at + 1, bare(self.rows[at]).strip())
 
 
@@ -191,9 +194,13 @@ def _end_of_block(rows: list[str], reach: Reach) -> int:
     if level:
         ends = (at for at in range(reach.stop, len(rows)) if 0 < _level(rows[at]) <= level)
         return next(ends, len(rows))
-    depth = min(_depth(row) for row in rows[reach.start : reach.stop] if row.strip() or reach.height == 1)
+    depth = _least_depth(rows, reach)
     ends = (at for at in range(reach.stop, len(rows)) if rows[at].strip() and _depth(rows[at]) <= depth)
     return next((at for at in ends if not _goes_on(rows[at])), len(rows) - 1) + 1
+
+
+def _least_depth(rows: list[str], reach: Reach) -> int:
+    return min(_depth(row) for row in rows[reach.start : reach.stop] if row.strip() or reach.height == 1)
 
 
 def _goes_on(row: str) -> bool:
@@ -222,19 +229,85 @@ def _depth(row: str) -> int:
 
 
 def add_below(sheet: Sheet, hunk: Hunk) -> int | Refused:
-    """Where a hunk goes that only adds: below the line named after `@@`, at the end if it says so."""
+    """Where a hunk goes that only adds: below the line it names, at the end if it says so or that is below."""
     if not sheet.rows:
         return 0
     if hunk.at_end:
         return len(sheet.rows)
-    if not hunk.scopes:
-        return Refused(
-            code="not_found",
-            message="The hunk only adds lines and names no line to put them after.",
-            hint="Keep the line before them in the hunk, with a space in front of it.",
-        )
     reaches = reaches_of(sheet, hunk)
     if isinstance(reaches, Refused):
         return reaches
-    assert reaches, "a scope was named and found"
-    return reaches[0].stop if len(reaches) == 1 else sheet.many([reach.start for reach in reaches])
+    if reaches is None:
+        return _nowhere(sheet, hunk)
+    if len(reaches) > 1:
+        return sheet.many([reach.start for reach in reaches])
+    [reach] = reaches
+    if _is_beside(sheet.rows, reach, hunk):
+        return _beside(sheet, reach)
+    return reach.stop if hunk.scopes else _nowhere(sheet, hunk)
+
+
+def _is_beside(rows: list[str], reach: Reach, hunk: Hunk) -> bool:
+    """Whether the added lines are no part of the section or block that the named rows open."""
+    first = next((row.text for row in hunk.rows if row.text.strip()), "")
+    if _level(rows[reach.start]):
+        return 0 < _level(first) <= _level(rows[reach.start])
+    depth = _least_depth(rows, reach)
+    below = next((row for row in rows[reach.stop :] if row.strip()), "")
+    return _depth(below) > depth >= _depth(first)
+
+
+def _beside(sheet: Sheet, reach: Reach) -> int | Refused:
+    """Behind the section or block, where that is the end of the file."""
+    last = _last_row(sheet.rows, reach)
+    if not any(row.strip() for row in sheet.rows[last + 1 :]):
+        return len(sheet.rows)
+    named = bare(sheet.rows[reach.start]).strip()
+    return Refused(
+        code="not_found",
+        message=f"The hunk only adds lines, and they are no part of what `{named}` opens.",
+        hint=f"To put them behind it, keep line {last + 1} in the hunk, with a space in front of it.",
+        places=(sheet.place(last),),
+    )
+
+
+def _last_row(rows: list[str], reach: Reach) -> int:
+    """The last filled row of the section, or of the block and what closes it."""
+    if _level(rows[reach.start]):
+        stop = _end_of_block(rows, reach)
+    else:
+        depth = _least_depth(rows, reach)
+        below = ((at, rows[at]) for at in range(reach.stop, len(rows)) if rows[at].strip())
+        ends = (at for at, row in below if _depth(row) <= depth and not _goes_on(row))
+        stop = next(ends, len(rows))
+        stop += stop < len(rows) and rows[stop].strip().startswith(_CLOSERS)
+    return max(at for at in range(stop) if rows[at].strip())
+
+
+def _nowhere(sheet: Sheet, hunk: Hunk) -> Refused:
+    last = max((at for at, row in enumerate(sheet.rows) if row.strip()), default=0)
+    how = "" if hunk.line is not None else ", or put `*** End of File` below them"
+    return Refused(
+        code="not_found",
+        message="The hunk only adds lines and names no line to put them after.",
+        hint="Keep the line before them in the hunk, with a space in front of it. "
+        f"For the end of the file keep line {last + 1}{how}.",
+        places=(sheet.place(last),),
+    )
+
+
+def added_already(sheet: Sheet, hunk: Hunk, at: int | None) -> int | None:
+    """The row where what the hunk adds stands: at its place, at the end, or anywhere if it has no place."""
+    added = [row.bare for row in hunk.rows]
+    while added and not added[-1].strip():
+        added.pop()
+    letters = sum(map(str.isalnum, "".join(added)))
+    rows = [bare(row) for row in sheet.rows]
+    if at is not None and at < len(rows):
+        return at if letters and rows[at : at + len(added)] == added else None
+    if letters < _FEWEST_LETTERS:
+        return None
+    found = list(_places(rows, added))
+    if at is not None:
+        found = [start for start in found if not any(row.strip() for row in rows[start + len(added) :])]
+    return found[-1] if found else None

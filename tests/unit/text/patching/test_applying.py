@@ -33,6 +33,54 @@ def test_a_hunk_that_only_adds_below_a_line_that_is_there_twice_is_refused():
     assert refused("b\nb\n", "@@ b\n+new").refused.code == "ambiguous"
 
 
+CODE = "import os\n\n\ndef f():\n    return 1\n\n\ndef g():\n    return 2\n"
+
+
+@pytest.mark.parametrize("named", ["@@ def g():", "@@\n def g():\n@@"])
+def test_what_is_no_part_of_the_last_block_goes_behind_it(named):
+    assert laid(CODE, f"{named}\n+\n+\n+def h():\n+    return 3") == CODE + "\n\ndef h():\n    return 3\n"
+
+
+@pytest.mark.parametrize("named", ["@@ def f():", "@@\n def f():\n@@"])
+def test_what_is_no_part_of_a_block_never_splits_it(named):
+    misfit = refused(CODE, f"{named}\n+def h():\n+    return 3")
+    assert "keep line 5" in misfit.refused.hint
+    assert refused(CODE + "g()\n", "@@ def g():\n+h = 3").refused.places[0].line == 9
+
+
+def test_a_block_ends_with_what_closes_it():
+    assert laid("fn a() {\n  x\n}\n", "@@ fn a() {\n+fn b() {}") == "fn a() {\n  x\n}\nfn b() {}\n"
+    behind = refused("fn a() {\n  x\n} else {\n  y\n}\nz\n", "@@ fn a() {\n+fn b() {}").refused
+    assert behind.places[0].line == 5
+
+
+def test_what_is_a_part_of_the_block_goes_right_below_its_first_line():
+    assert laid(CODE, "@@ def f():\n+    x = 1") == CODE.replace("def f():\n", "def f():\n    x = 1\n")
+
+
+def test_lines_below_kept_ones_that_open_nothing_may_be_meant_anywhere():
+    assert refused(CODE, "@@\n import os\n@@\n+import sys").refused.code == "not_found"
+
+
+@pytest.mark.parametrize(
+    "hunk",
+    [
+        "@@ b\n+new",
+        "@@\n+a long sentence about something new",
+        "+c = 'the very end of this small file'\n*** End of File",
+    ],
+)
+def test_lines_that_a_hunk_only_adds_are_added_once(hunk):
+    body = "a\nb\nnew\na long sentence about something new\nc = 'the very end of this small file'\n"
+    outcome = apply(body, parse(f"*** Begin Patch\n*** Update File: f\n{hunk}\n*** End Patch")[0].hunks)
+    assert isinstance(outcome, Patched)
+    assert (outcome.text, outcome.there) == (body, 1)
+
+
+def test_a_short_line_is_added_at_the_end_once_more():
+    assert laid("1\n", "+1\n*** End of File") == "1\n1\n"
+
+
 def test_the_end_of_the_file_can_be_asked_for():
     assert laid("a\nb\n", "+new\n*** End of File") == "a\nb\nnew\n"
     assert laid("x\ny\nx\n", " x\n+z\n*** End of File") == "x\ny\nx\nz\n"

@@ -1,0 +1,5 @@
+package main
+
+// Shapes and their sizes.
+
+func main() {}
