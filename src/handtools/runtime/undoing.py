@@ -12,6 +12,7 @@ from handtools.core.history import Conflict, Replacer, Undone, UndoScope, Versio
 from handtools.core.trees import folders_above, inside, is_tree, order, unfolded
 from handtools.runtime.guard import GuardedFiles
 from handtools.runtime.journal import Touch
+from handtools.runtime.journal.entries import EntryKind
 from handtools.runtime.landing import found
 from handtools.runtime.workspace import Workspace
 from handtools.text.encoding import decode, is_binary
@@ -58,7 +59,7 @@ class GuardedHistory:
     async def redo(self, scope: UndoScope, name: str, *, merge: bool = False) -> Undone:
         """Take back the newest undo that reached the named changes."""
         touches = await to_thread.run_sync(self._undone, scope, name)
-        return await self._revert(touches, f"redo {scope} {name}", merge=merge)
+        return await self._revert(touches, f"redo {scope} {name}", kind="redo", merge=merge)
 
     async def versions(self, path: str) -> list[Version]:
         """Recorded versions of a path, newest first."""
@@ -90,7 +91,9 @@ class GuardedHistory:
                     return Replacer(call_id, logged.tool, journal.calls.count_since(logged))
         return None
 
-    async def _revert(self, named: Sequence[Touch], note: str, *, merge: bool) -> Undone:
+    async def _revert(
+        self, named: Sequence[Touch], note: str, *, merge: bool, kind: EntryKind = "undo"
+    ) -> Undone:
         plan = await to_thread.run_sync(lambda: reversal(self.workspace, named, merge=merge))
         conflicts = tuple(plan.conflicts)
         if not plan.reverts:
@@ -98,7 +101,7 @@ class GuardedHistory:
         changes = ChangeSet(tuple(plan.changes), note)
         reverts = tuple(dict.fromkeys(touch for touches in plan.reverts.values() for touch in touches))
         question = await to_thread.run_sync(self.files.question, changes)
-        done = await self.files.land(changes, kind="undo", reverts=reverts, question=question)
+        done = await self.files.land(changes, kind=kind, reverts=reverts, question=question)
         return Undone(done.entry, changes.paths, conflicts)
 
     async def _revert_within(self, touch: Touch, path: str, note: str, *, merge: bool) -> Undone:
@@ -169,7 +172,9 @@ class GuardedHistory:
         named = entries.selected(scope, self._kept_name(scope, name))
         if scope == "path" and named and self._restored(named[0]):
             return entries.touches(named[0].entry)[::-1]
-        undos = [t.reverted_by for t in named if t.reverted_by is not None]
+        # What a redo took back is no change that was undone: a second redo goes on, it does not undo the first.
+        takers = {t.reverted_by for t in named if t.reverted_by is not None}
+        undos = [entry for entry in takers if entries.kind(entry) == "undo"]
         if not undos and scope == "path":
             # Taken out of a folder that was moved as one: that change still stands.
             undos = [t.entry for t in named if t.kind == "undo" and t.reverted_by is None]

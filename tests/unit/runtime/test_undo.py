@@ -237,6 +237,43 @@ async def test_folders_that_hold_something_else_stay_without_a_word():
     assert box.workspace.files.facts("x") is None
 
 
+async def test_redo_goes_on_step_by_step_and_stops_at_the_last_change():
+    box = memory_toolbox({"a": b"v0"})
+    for number in range(4):
+        await edited(box, "a", f"v{number}", f"v{number + 1}")
+    for left in (b"v3", b"v2", b"v1"):
+        await undone(box, "path", "a")
+        assert content(box, "a") == left
+    for left in (b"v2", b"v3", b"v4"):
+        await undone(box, "path", "a", action="redo")
+        assert content(box, "a") == left
+    for _ in range(2):
+        again = await undone(box, "path", "a", action="redo")
+        assert again.fault.code == "nothing_to_undo"
+        assert content(box, "a") == b"v4"
+    await undone(box, "path", "a")
+    assert content(box, "a") == b"v3"
+
+
+async def test_a_version_that_was_brought_back_is_not_brought_back_by_a_second_redo():
+    box = memory_toolbox({"a": b"v0"})
+    await edited(box, "a", "v0", "v1")
+    await undone(box, "path", "a", version=0)
+    assert (await undone(box, "path", "a", action="redo")).ok
+    assert (await undone(box, "path", "a", action="redo")).fault.code == "nothing_to_undo"
+    assert content(box, "a") == b"v1"
+
+
+async def test_a_version_whose_return_was_undone_comes_back_by_redo():
+    box = memory_toolbox({"a": b"v0"})
+    await edited(box, "a", "v0", "v1")
+    await undone(box, "path", "a", version=0)
+    await undone(box, "path", "a")
+    assert content(box, "a") == b"v1"
+    assert (await undone(box, "path", "a", action="redo")).ok
+    assert content(box, "a") == b"v0"
+
+
 async def test_a_version_that_was_brought_back_is_taken_back_by_redo():
     box = memory_toolbox({"a": b"v0"})
     for number in range(3):

@@ -147,6 +147,7 @@ class Calls:
         """Whose change was taken back last, and is still."""
         return self._author(
             "FROM reversals r JOIN touches t ON t.id = r.touch AND t.reverted_by = r.entry "
+            "JOIN entries u ON u.id = r.entry AND u.kind = 'undo' "
             f"JOIN {self._entries} e ON e.id = t.entry AND e.kind = 'change' ORDER BY r.entry DESC"
         )
 

@@ -14,7 +14,7 @@ from handtools.runtime.journal.contents import Contents
 from handtools.runtime.journal.database import Database, of_owner, storable, stored
 from handtools.runtime.journal.refs import Refs
 
-EntryKind = Literal["change", "undo"]
+EntryKind = Literal["change", "undo", "redo"]
 TOUCH = (
     "t.id, t.entry, t.path, t.temporary, "
     "t.before_kind, t.before_digest, t.before_mode, t.before_ref, t.before_bytes, "
@@ -56,7 +56,7 @@ class Touch:
     after: Trace | None
     reverted_by: int | None
     kind: str
-    """Of its entry: `change` or `undo`."""
+    """Of its entry: `change`, `undo` or `redo`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +175,12 @@ class Entries:
     def is_settled(self) -> bool:
         """Whether no intent is open."""
         return self._database.peek("SELECT 1 FROM entries WHERE state = 'intent' LIMIT 1", ()) is None
+
+    def kind(self, entry: int) -> str | None:
+        """Whether an entry changed something, took that back, or took back an undo; None where it is gone."""
+        with self._database.reading() as connection:
+            row = connection.execute("SELECT kind FROM entries WHERE id = ?", (entry,)).fetchone()
+        return None if row is None else row[0]
 
     def touches(self, entry: int) -> list[Touch]:
         """The paths of an entry, whoever made it, in the order they were written."""
