@@ -276,7 +276,8 @@ def stale_conflict(rng: random.Random, scene: Scene) -> Draft | None:
         return None
     index = rng.choice(changed)
     line = one_word(rng, scene.old[index])
-    case = _swapped_in_file(scene, index, line) if line else None
+    # Where both made the same change they agree, and there is nothing to refuse.
+    case = _swapped_in_file(scene, index, line) if line and line not in scene.new else None
     return replace(case, seen=scene.content()) if case else None
 
 
