@@ -16,6 +16,7 @@ from handtools.text.matching import (
 )
 from handtools.text.matching.cleaning import Reading
 from handtools.text.matching.exact import replace_every, replace_exact
+from handtools.text.matching.folding import Loss, is_blank
 from handtools.text.matching.hinting import narrowed
 from handtools.text.matching.outcomes import Applied, Hint, Outcome, Refused, Span, Unclear
 from handtools.text.matching.pages import Page
@@ -115,7 +116,7 @@ def _read(page: Page, reading: Reading, hint: Hint | None) -> Outcome | None:
     if not tells_enough(old, best[0]):
         return None
     done = already.around_lines(page, best[0], old, new)
-    if done is None and best[0].blanks_differ:
+    if done is None and (best[0].blanks_differ or _keeps_lines_of_another_depth(best[0], old, new)):
         # A twin that is not even laid out alike is no reason to make a change again that is there.
         done = already.instead(page, reading.old, reading.new)
     if done is not None:
@@ -124,6 +125,12 @@ def _read(page: Page, reading: Reading, hint: Hint | None) -> Outcome | None:
     if wider is not None and len(again := closest(candidates(page, wider.old))) == 1:
         return _replayed(page, [(again[0], wider.old, wider.new)], reading)
     return _replayed(page, [(best[0], old, new)], reading)
+
+
+def _keeps_lines_of_another_depth(match: Match, old: list[str], new: list[str]) -> bool:
+    """Whether the old lines stand only at another depth, and the edit keeps some, which tell its own place."""
+    kept = {line for line in old if not is_blank(line)}.intersection(new)
+    return match.loss >= Loss.INDENTATION and bool(kept)
 
 
 def _allowed(page: Page, found: list[Match], hint: Hint | None) -> list[Match]:

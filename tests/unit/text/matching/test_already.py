@@ -86,3 +86,18 @@ def test_a_change_that_is_there_is_not_made_in_a_twin_with_other_blank_lines():
     twin = "  }\n  .title-strong {\n    weight: bold;\n  }\n"
     body = f"a {{\n{made_one}}}\nb {{\n{twin}}}\n"
     made("  }\n\n  .title-strong {\n    weight: bold;\n  }\n", made_one, body)
+
+
+def test_a_change_that_is_there_is_not_made_in_a_twin_at_another_depth():
+    old = "    close_all_the_doors()\n    return greeting\n"
+    new = "    close_all_the_doors(slowly)\n    return greeting\n"
+    deeper = old.replace("    ", " " * 8)
+    body = f"def leave():\n{new}\ndef flee():\n    if late:\n{deeper}"
+    assert made(old, new, body).window.line == 2
+
+
+def test_a_line_alone_is_changed_at_another_depth_though_another_was_changed_before():
+    body = "def leave():\n    if on:\n        close_doors(slowly)\n\ndef flee():\n    close_doors()\n"
+    outcome = replace(body, "        close_doors()\n", "        close_doors(slowly)\n")
+    assert isinstance(outcome, Applied)
+    assert outcome.text == body.replace("close_doors()", "close_doors(slowly)")
