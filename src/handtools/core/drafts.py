@@ -273,8 +273,16 @@ class Desk:
 
     def diff(self) -> str:
         """All of it as one unified diff."""
-        gone = (unified(path, draft.source.body, None) for path, draft in self.removed.items())
-        return "".join([*(draft.diff() for draft in self.drafts.values()), *map(_shown, gone)])
+        # What was moved is told by where it went.
+        moved = {draft.origin for draft in self.drafts.values()}
+        gone = (
+            unified(path, draft.source.body, None)
+            for path, draft in self.removed.items()
+            if path not in moved
+        )
+        pieces = [*(draft.diff() for draft in self.drafts.values()), *map(_shown, gone)]
+        # A rename without hunks ends where git's next header stands: what has no such header comes before it.
+        return "".join(sorted(pieces, key=lambda piece: piece.startswith("diff --git ")))
 
     def _refuse_removed(self, path: str, key: str) -> None:
         if key in self.removed:

@@ -8,7 +8,7 @@ from handtools.core.effects import Delivery, Effect, Handover, Run, targets
 from handtools.core.trees import is_tree, unpack
 from handtools.core.visits import Visit
 from handtools.text.clipping import Clipped, clip
-from handtools.text.diffing import unified
+from handtools.text.diffing import unified, without_returns
 from handtools.text.encoding import decode, is_binary
 from handtools.text.lines import count
 from handtools.text.visible import on_one_line, squeezed, visible
@@ -98,13 +98,13 @@ class _Shown:
         """Every path with what becomes of it, then the diffs, each with room of its own."""
         every = list(changes)
         if len(every) == 1:
-            return squeezed(visible(_one(every[0])))
+            return squeezed(visible(_read_by_a_person(every[0])))
         rows = [f"# {on_one_line(_summary(change), 2 * NAME_CHARS)}" for change in every[:LISTED]]
         if len(every) > LISTED:
             rows.append(f"# [… {len(every) - LISTED} more paths …]")
         room = max(DIFF_LINES, PREVIEW_LINES // len(every))
         # What is one line was said above.
-        diffs = [piece for change in every if "\n" in (piece := _one(change)).rstrip("\n")]
+        diffs = [piece for change in every if "\n" in (piece := _read_by_a_person(change)).rstrip("\n")]
         return "\n".join([*rows, "", *(self._cut(piece, room) for piece in diffs)])
 
     def _cut(self, text: str, max_lines: int) -> str:
@@ -123,6 +123,12 @@ def _summary(change: Change) -> str:
 def diff(changes: ChangeSet) -> str:
     """All changes as one unified diff; what is no text is named."""
     return "".join(_one(change) for change in changes)
+
+
+def _read_by_a_person(change: Change) -> str:
+    """The diff without the carriage returns of a file that has them in every line: new ones show."""
+    is_edit = change.before is not None and change.after is not None
+    return without_returns(_one(change)) if is_edit else _one(change)
 
 
 def _one(change: Change) -> str:

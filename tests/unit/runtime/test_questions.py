@@ -286,3 +286,14 @@ def test_names_of_functions_are_found_as_bash_lists_them():
 )
 def test_what_is_not_shown_of_a_file_is_said(node):
     assert "bytes, not shown" in preview(ChangeSet((Change(".husky/pre-commit", None, node),))).text
+
+
+async def test_the_line_ends_that_a_file_has_anyway_are_not_in_the_way():
+    edited = Change.of("a", before=b"one\r\ntwo\r\n", after=b"one\r\n2\r\n")
+    assert preview(ChangeSet((edited,), "")).text.split("\n")[3:] == [" one", "-two", "+2", ""]
+
+
+@pytest.mark.parametrize("before", [None, b"one\n", b"one\r\ntwo\n"])
+async def test_carriage_returns_that_a_file_has_not_or_not_everywhere_are_shown(before):
+    written = Change.of("a", before=before, after=b"one\r\n2\r\n")
+    assert "+2␍" in preview(ChangeSet((written,), "")).text

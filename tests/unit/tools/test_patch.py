@@ -31,6 +31,17 @@ async def patch(files, text, **args):
     return await box.call("patch", {"patch": text, **args}), box.workspace.files.files
 
 
+@pytest.mark.parametrize("hunk", ["", "@@\n-x = 1\n+x = 2\n"])
+async def test_the_diff_of_a_move_is_a_patch_that_makes_it(hunk):
+    sections = f"*** Update File: b.py\n*** Move to: d.py\n{hunk}*** Delete File: c.py\n"
+    moved = f"*** Begin Patch\n{sections}*** End Patch"
+    done, files = await patch(FILES, moved)
+    assert done.ok, done.text
+    again, same = await patch(FILES, done.details.diff)
+    assert again.ok, again.text
+    assert same == files
+
+
 @pytest.mark.claim("patch.formats")
 async def test_the_envelope_adds_changes_moves_and_deletes():
     done, files = await patch(FILES, ENVELOPE)
