@@ -103,7 +103,8 @@ def find(sheet: Sheet, hunk: Hunk, *, loosely: bool = False) -> tuple[list[int],
         rows = sheet.rows if key is str else [key(row) for row in sheet.rows]
         found = list(_places(rows, wanted))
         if hunk.at_end:
-            found = [at for at in found if at + len(wanted) == len(rows)]
+            # Of blank lines at the end of a file a patch says nothing.
+            found = [at for at in found if not any(map(str.strip, rows[at + len(wanted) :]))][-1:]
         if found:
             return found, key is str
     return [], False

@@ -84,6 +84,7 @@ def test_a_short_line_is_added_at_the_end_once_more():
 def test_the_end_of_the_file_can_be_asked_for():
     assert laid("a\nb\n", "+new\n*** End of File") == "a\nb\nnew\n"
     assert laid("x\ny\nx\n", " x\n+z\n*** End of File") == "x\ny\nx\nz\n"
+    assert laid("x\ny\nx\n\n\n", " x\n+z\n*** End of File") == "x\ny\nx\nz\n\n\n"
 
 
 def test_a_scope_picks_one_of_two_equal_places():
