@@ -51,7 +51,10 @@ def scan(workspace: Path, around: Iterable[Path]) -> Scan:
         found.around |= {str(path): _state(path, entry) for path, entry in _entries(folder)}
     for path, entry in _entries(workspace):
         inside = str(path.relative_to(workspace))
-        status = entry.stat(follow_symlinks=False)
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:
+            continue  # deeper than a path can name: an attack that makes such folders is judged by what is above
         if _is_protected(inside):
             found.protected[inside] = _state(path, entry)
         elif entry.is_symlink() and _leads_to(path, around):

@@ -80,9 +80,9 @@ def fitted(masks: Masks, root: str, *, most: int) -> tuple[Masks, tuple[str, ...
         held.pop(root, None)
         if not held:
             raise HostError(
-                f"The workspace holds private files in too many places ({len(files) + len(folders):,} of {most:,} "
-                "that can be hidden from a command that writes to it directly). Run it without `live`, move them "
-                "into one folder, or say in the policy that they are not private."
+                f"The workspace holds private files in {len(files) + len(folders):,} places; at most {most:,} "
+                "can be hidden from a command that writes to it directly. Run it without `live`, move them into "
+                "one folder, or say in the policy that they are not private."
             )
         shut = held.most_common(1)[0][0]
         files = [path for path in files if not path.startswith(f"{shut}/")]
