@@ -15,18 +15,18 @@ from typing import Any
 from bench.figures import Figure, gathered
 from handtools import Toolbox, local_workspace
 from handtools.core.call import Call
-from handtools.core.command import Command
-from handtools.host.commands.best_capture import BestCapture
-from handtools.host.commands.capturing import Capture
-from handtools.host.commands.container import owners
-from handtools.host.commands.container.engine import Engine
-from handtools.host.commands.environment import environment
-from handtools.host.commands.launching import Launch, Runner
+from handtools.core.commands import Command
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.commands.runners.choosing import confining, ladder
-from handtools.host.commands.runners.container import ContainerRunner
-from handtools.host.store import FolderStore
-from handtools.host.vault import Vault
+from handtools.host.files.backups import FolderBackups
+from handtools.host.files.blob_store import FolderStore
+from handtools.host.sandbox.capture_selection import BestCapture
+from handtools.host.sandbox.change_capture import Capture
+from handtools.host.sandbox.containers import container_pool
+from handtools.host.sandbox.containers.docker_engine import DockerEngine
+from handtools.host.sandbox.environment_variables import command_environment
+from handtools.host.sandbox.launch import Launch, Runner
+from handtools.host.sandbox.runners.container import ContainerRunner
+from handtools.host.sandbox.runners.runner_selection import confined_launch, runners_by_strength
 from handtools.tools.bash import bash
 
 SCRIPT = "true"
@@ -47,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Iterable[Figure]:
     rounds = options.rounds or (40 if options.quick else 200)
-    for runner in (*ladder(), ContainerRunner()):
-        if options.runner in {"", runner.name} and not runner.available():
+    for runner in (*runners_by_strength(), ContainerRunner()):
+        if options.runner in {"", runner.name} and not runner.unavailable_reason():
             yield from gathered(partial(_figures, runner, rounds))
 
 
@@ -118,7 +118,7 @@ def _ways(runner: Runner, folder: Path) -> Iterator[dict[str, Timed]]:
         "ours": Timed(partial(_ours, _commands(runner, root, folder / "plain"))),
     }
     state = folder / "state"
-    captured = _commands(runner, root, state, BestCapture(root, Vault(state / "vault")))
+    captured = _commands(runner, root, state, BestCapture(root, FolderBackups(state / "vault")))
     if runner.name == "container":
         yield ways | {
             "bare exec": Timed(partial(_bare_exec, root)),
@@ -149,9 +149,9 @@ async def _bare(root: Path) -> None:
 
 async def _bare_bwrap(runner: Runner, root: Path) -> None:
     """Our profile without us: what bubblewrap itself takes for the same boundary."""
-    env = environment({}, frozenset(), terminal=False)
+    env = command_environment({}, frozenset(), terminal=False)
     launch = Launch(argv=("bash", "-c", SCRIPT), env=env, cwd=str(root), root=str(root))
-    with confining(runner, launch) as ready:
+    with confined_launch(runner, launch) as ready:
         subprocess.run(ready.argv, env=dict(ready.env), pass_fds=ready.pass_fds, check=True)
 
 
@@ -166,9 +166,9 @@ async def _bare_exec(root: Path) -> None:
 def _container(root: Path) -> Any:
     import docker
 
-    address = Engine().address
+    address = DockerEngine().address
     client = docker.DockerClient(base_url=address)
-    label = f"{owners.WORKSPACE}={owners.workspace(str(root))}"
+    label = f"{container_pool.WORKSPACE_LABEL}={container_pool.workspace_label(str(root))}"
     return client.containers.list(filters={"label": label})[0]
 
 

@@ -122,13 +122,13 @@ def _by_hand(work: Path, stop: int) -> Report:
 
 def _replace(path: Path, mark: str) -> list[str]:
     """Read, write beside, rename; gives back the lines that were overwritten unread."""
-    from handtools.host.syscalls import exchange
+    from handtools.host.files.syscalls import rename_exchange
 
     base = path.read_text()
     temporary = path.with_name(f"hand-{path.name}~")
     temporary.write_text(f"{base}begin {mark}\nfinish {mark}\n")
     folder = os.open(path.parent, os.O_RDONLY)
-    exchange(folder, temporary.name, path.name)
+    rename_exchange(folder, temporary.name, path.name)
     os.close(folder)
     displaced = temporary.read_text()
     temporary.unlink()

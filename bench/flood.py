@@ -13,9 +13,9 @@ from pathlib import Path
 from bench.figures import Figure, gathered
 from bench.kill import runner_named
 from handtools.core.call import Call
-from handtools.core.command import Allowance, Command
+from handtools.core.commands import Allowance, Command
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.store import FolderStore
+from handtools.host.files.blob_store import FolderStore
 from handtools.runtime.policy import DEFAULTS, Policy
 from handtools.toolbox import CODING, Toolbox, local_workspace
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bench.figures import Figure
-from handtools.host.local_files import LocalFiles
-from handtools.host.skill_folders import SkillFolders
+from handtools.host.files.local_files import LocalFiles
+from handtools.host.skills import SkillFolders
 
 DEEP = "a/b/c/d/x.py"
 LONG_AGO = (1e9, 1e9)

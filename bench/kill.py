@@ -23,11 +23,11 @@ import anyio.lowlevel
 
 from bench.figures import Figure
 from handtools.core.call import Call
-from handtools.core.command import Allowance, Command, Shown
-from handtools.core.visits import Visit
-from handtools.host.commands.launching import Runner
+from handtools.core.commands import Allowance, Command, OutputProgress
+from handtools.core.web import Visit
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.store import FolderStore
+from handtools.host.files.blob_store import FolderStore
+from handtools.host.sandbox.launch import Runner
 
 Ending = Literal["exit", "timeout", "cancel"]
 ENDINGS: tuple[Ending, ...] = ("exit", "timeout", "cancel")
@@ -124,9 +124,9 @@ def run(options: argparse.Namespace) -> Iterable[Figure]:
 
 def runner_named(name: str) -> Runner:
     """A runner by its name."""
-    from handtools.host.commands.runners.choosing import choose
+    from handtools.host.sandbox.runners.runner_selection import choose_runner
 
-    return choose(wanted=name).runner
+    return choose_runner(wanted=name).runner
 
 
 async def _all(commands: LocalCommands, runs: int, tally: Tally) -> None:
@@ -163,8 +163,8 @@ async def one(commands: LocalCommands, tree: str, ending: Ending, token: str) ->
     ready = anyio.Event()
     moment, trees = time.perf_counter(), 0
 
-    def show(shown: Shown | Visit) -> None:
-        if isinstance(shown, Shown) and READY in shown.tail:
+    def show(shown: OutputProgress | Visit) -> None:
+        if isinstance(shown, OutputProgress) and READY in shown.tail:
             anyio.from_thread.run_sync(ready.set, token=loop)
 
     loop = anyio.lowlevel.current_token()

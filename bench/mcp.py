@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import Figure, gathered
-from handtools.text.tokens import estimate
+from handtools.text.token_budget import estimate_tokens
 
 TOKEN = "bench-token-0123456789abcdef0123"
 LIST_TOKENS = 7_000
@@ -66,10 +66,10 @@ root = Path(sys.argv[1])
 box = Toolbox([*CODING, noop], workspace=local_workspace(root))
 if len(sys.argv) > 2:
     import anyio
-    from handtools.mcp.grants import Grant, Grants, digest_of
-    from handtools.mcp.http import Place, Site, run_site
-    grants = Grants([Grant(name="bench", sha256=digest_of(sys.argv[3]), workspace=root)])
-    anyio.run(run_site, Site(grants, Place(port=int(sys.argv[2])), {"bench": box}))
+    from handtools.mcp.http_server import TokenGrant, TokenGrants, token_digest
+    from handtools.mcp.http_server import HttpConfig, HttpServer, run_http_server
+    grants = TokenGrants([TokenGrant(name="bench", sha256=token_digest(sys.argv[3]), workspace=root)])
+    anyio.run(run_http_server, HttpServer(grants, HttpConfig(port=int(sys.argv[2])), {"bench": box}))
 else:
     from handtools.mcp.stdio import serve_stdio
     serve_stdio(box, root)
@@ -126,7 +126,9 @@ def _starts(root: Path, *, rounds: int, npm: Path | None) -> Iterator[Figure]:
             taken[name].append(seconds)
             listed = answer if name == "ours" else listed
     told = json.dumps(json.loads(listed)["result"]["tools"], separators=(",", ":"))
-    yield Figure(name="tools/list, coding tools", value=estimate(told), unit="tokens", goal=LIST_TOKENS)
+    yield Figure(
+        name="tools/list, coding tools", value=estimate_tokens(told), unit="tokens", goal=LIST_TOKENS
+    )
     middle = {name: statistics.median(seconds) * 1000 for name, seconds in taken.items()}
     ratio = statistics.median(o / b for o, b in zip(taken["ours"], taken["bare"], strict=True))
     name = "cold start to the first tools/list"

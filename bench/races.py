@@ -25,18 +25,17 @@ import anyio
 from bench.figures import Figure
 from handtools.core.approval import Approval, Reply
 from handtools.core.call import Call
-from handtools.core.changes import Change, ChangeSet, Held, Node, digest
-from handtools.core.command import Exit, Output, Ran
+from handtools.core.changes import BackupRef, Change, ChangeSet, Node, digest
+from handtools.core.commands import CommandExit, CommandOutput, FinishedCommand
 from handtools.core.errors import ToolError
-from handtools.core.searching import Patterns, Scope
-from handtools.host.folders import Folder
-from handtools.host.skill_folders import SkillFolders
-from handtools.host.vault import Vault
-from handtools.runtime.approval import Gate
-from handtools.runtime.guard import GuardedFiles
-from handtools.runtime.guard_commands import GuardedCommands
-from handtools.runtime.guard_search import GuardedSearch
-from handtools.runtime.guard_skills import GuardedSkills
+from handtools.core.search import SearchPatterns, SearchScope
+from handtools.host.files.backups import FolderBackups
+from handtools.host.files.folder_handle import FolderHandle
+from handtools.host.skills import SkillFolders
+from handtools.runtime.approval.gate import ApprovalGate
+from handtools.runtime.guards.commands import GuardedCommands
+from handtools.runtime.guards.files import GuardedFiles, GuardedSkills
+from handtools.runtime.guards.search import GuardedSearch
 from handtools.runtime.policy import Policy
 from handtools.runtime.workspace import Workspace
 from handtools.toolbox import local_workspace
@@ -185,7 +184,7 @@ class Round:
         self.workspace, self.lost, self.name = workspace, lost, name
         self.number = lost.rounds
         call = Call(tool="bench", args={})
-        self.gate = Gate(call, Policy(), _no, workspace.journal, _nothing)
+        self.gate = ApprovalGate(call, Policy(), _no, workspace.journal, _nothing)
         self.files = GuardedFiles(call, workspace, self.gate, _nothing)
         self.call = call
 
@@ -202,13 +201,15 @@ class Round:
     async def grep(self) -> None:
         """Hits, counts and names below such folders."""
         search = GuardedSearch(self.workspace, self.gate)
-        scope = Scope(root=(".", "d", "o", "pub")[self.number % 4], hidden=True)
-        patterns = Patterns(patterns=("pattern",))
+        scope = SearchScope(root=(".", "d", "o", "pub")[self.number % 4], hidden=True)
+        patterns = SearchPatterns(patterns=("pattern",))
         if self.number % 8 < 6:
             found = await search.hits(patterns, scope, most=50)
             self.lost.look(" ".join(hit.text for hit in found.hits))
         else:
-            tallies = await search.tallies(Patterns(patterns=(f"{PRIVATE}|{OUTSIDE}",)), scope, most=50)
+            tallies = await search.tallies(
+                SearchPatterns(patterns=(f"{PRIVATE}|{OUTSIDE}",)), scope, most=50
+            )
             self.lost.private += bool(tallies.tallies)
 
     async def skill(self) -> None:
@@ -222,15 +223,17 @@ class Round:
     async def landing(self) -> None:
         """What a command wrote into its layer, while the folder it goes to is swapped."""
         vault = self.workspace.files.vault
-        assert isinstance(vault, Vault)
+        assert isinstance(vault, FolderBackups)
         path = f"{('e', 'o', 'd')[self.number % 3]}/{self.name}"
         ref = f"{LAYER}/upper/{path}"
-        with Folder.at(str(vault.folder.parent / "layer")) as folder:
+        with FolderHandle.at(str(vault.folder.parent / "layer")) as folder:
             Path(folder.path, "new").write_bytes(b"x")
             vault.put_in(ref, folder, "new")
-        node = Node("file", b"x", 0o644, Held(ref, digest(b"x"), 1))
-        end = Exit(code=0, output=Output(head=b"", tail=b"", bytes=0, lines=0), seconds=0.0, cwd=".")
-        ran = Ran(exit=end, delta=(Change(path, None, node),), coverage="overlay")
+        node = Node("file", b"x", 0o644, BackupRef(ref, digest(b"x"), 1))
+        end = CommandExit(
+            code=0, output=CommandOutput(head=b"", tail=b"", bytes=0, lines=0), seconds=0.0, cwd="."
+        )
+        ran = FinishedCommand(exit=end, delta=(Change(path, None, node),), coverage="overlay")
         commands = GuardedCommands(self.call, self.workspace, self.files, _nothing)
         try:
             await commands.landed(ran, review=False)

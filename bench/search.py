@@ -14,13 +14,13 @@ from pathlib import Path
 
 from bench.figures import Figure, gathered, paired
 from handtools import Toolbox, local_workspace
-from handtools.core.finding import BLOCK
-from handtools.core.searching import Scope
-from handtools.host import ripgrep_argv
+from handtools.core.search import SearchScope
+from handtools.host.search import ripgrep_process
 from handtools.host.syntax.tree_syntax import TreeSyntax
 from handtools.tools.find import find
 from handtools.tools.grep import PAGE, grep
 from handtools.tools.list import list_
+from handtools.tools.search.ranked_hits import RANKING_BLOCK
 
 FILES, QUICK_FILES = 40_000, 8_000
 PER_FOLDER = 20
@@ -50,7 +50,7 @@ async def _figures(folder: Path, files: int, rounds: int) -> AsyncIterator[Figur
     def ask(root: Path, tool: str, **args: object) -> Callable[[], Awaitable[object]]:
         return lambda: boxes[root].call(tool, args)
 
-    def bare(pattern: str, hits: int = BLOCK + 1, *options: str) -> Callable[[], object]:
+    def bare(pattern: str, hits: int = RANKING_BLOCK + 1, *options: str) -> Callable[[], object]:
         return lambda: _bare_grep(large, pattern, hits, *options)
 
     yield await paired(
@@ -70,7 +70,7 @@ async def _figures(folder: Path, files: int, rounds: int) -> AsyncIterator[Figur
     yield await paired(
         "grep without breadcrumbs, few hits, over rg --json",
         ask(large, "grep", pattern=RARE, include="*.txt"),
-        bare(RARE, BLOCK + 1, "--type-add", "t:*.txt", "--type", "t"),
+        bare(RARE, RANKING_BLOCK + 1, "--type-add", "t:*.txt", "--type", "t"),
         rounds=rounds,
         goal=1.10,
     )
@@ -82,7 +82,7 @@ async def _figures(folder: Path, files: int, rounds: int) -> AsyncIterator[Figur
         goal=1.25,
     )
     # A few milliseconds of rg: what is above them is the fixed cost of a call.
-    for hits in (BLOCK + 1, PAGE):
+    for hits in (RANKING_BLOCK + 1, PAGE):
         yield await paired(
             f"grep, hits everywhere, over rg --json to hit {hits}",
             ask(large, "grep", pattern=DENSE),
@@ -110,7 +110,7 @@ async def _listings(box: Toolbox, root: Path, rounds: int) -> AsyncIterator[Figu
         "a folder of 8": "few",
     }
     for name, path in places.items():
-        scope, folder = Scope(root=path, hidden=True), root / path
+        scope, folder = SearchScope(root=path, hidden=True), root / path
         ours: dict[str, Callable[[], object]] = {
             "look into": lambda scope=scope: box.workspace.search.tree(  # type: ignore[misc]
                 scope, depth=1, most=1000, admit=lambda paths: paths
@@ -139,7 +139,7 @@ async def _above(
             await ask(root, "grep", pattern=DENSE)()
             ours = time.perf_counter() - began
             began = time.perf_counter()
-            _bare_grep(root, DENSE, BLOCK + 1)
+            _bare_grep(root, DENSE, RANKING_BLOCK + 1)
             seconds.append(ours - (time.perf_counter() - began))
     value, baseline = (statistics.median(extra[root]) * 1000 for root in (large, small))
     return Figure(name=name, value=value, unit="ms", baseline=baseline, goal=1.5)
@@ -191,7 +191,7 @@ def _bare_names(folder: Path) -> int:
 
 
 def _rg(root: Path) -> str:
-    return ripgrep_argv.program(root).file
+    return ripgrep_process.find_ripgrep(root).file
 
 
 def grow(root: Path, files: int) -> None:

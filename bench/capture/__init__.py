@@ -21,9 +21,9 @@ from bench.capture.scripts import script
 from bench.capture.trees import Snapshot, difference, grow, plant, snapshot
 from bench.figures import Figure
 from handtools import Call, Policy, Toolbox, local_workspace
-from handtools.host.commands.capturing import NoCapture
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.store import FolderStore
+from handtools.host.files.blob_store import FolderStore
+from handtools.host.sandbox.change_capture import NoCapture
 from handtools.toolbox import CODING
 
 GOAL_MS = 50.0

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.editbench.cases import Case
-from handtools.text import encoding, patching
-from handtools.text.matching import AlreadyApplied, Applied, Hint, render, replace
+from handtools.text import encoding, patches
+from handtools.text.editing import AlreadyApplied, Applied, MatchHint, render_refusal, replace_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,28 +25,28 @@ def ours(case: Case) -> Answer:
     source = encoding.decode(case.content)
     if case.patch:
         return _patched(case, source)
-    hint = None if case.line is None else Hint(line=case.line, within=case.within)
+    hint = None if case.line is None else MatchHint(line=case.line, within=case.within)
     seen = None if case.seen is None else encoding.decode(case.seen).body
-    outcome = replace(source.body, case.old, case.new, hint=hint, seen=seen)
+    outcome = replace_text(source.body, case.old, case.new, hint=hint, seen=seen)
     if isinstance(outcome, AlreadyApplied):
-        return Answer(case.content, render(outcome), outcome.code)
+        return Answer(case.content, render_refusal(outcome), outcome.code)
     if not isinstance(outcome, Applied):
-        return Answer(None, render(outcome), outcome.code)
+        return Answer(None, render_refusal(outcome), outcome.code)
     try:
         return Answer(source.encode(outcome.text), how=outcome.tier)
     except encoding.Unencodable as error:
         return Answer(None, str(error), "unencodable")
 
 
-def _patched(case: Case, source: encoding.Source) -> Answer:
+def _patched(case: Case, source: encoding.DecodedText) -> Answer:
     """The hunks of the patch's one file on its text."""
     try:
-        (file,) = patching.parse(case.patch)
-    except (patching.Malformed, ValueError) as error:
+        (file,) = patches.parse_patch(case.patch)
+    except (patches.MalformedPatch, ValueError) as error:
         return Answer(None, str(error), "malformed")
-    outcome = patching.apply(source.body, file.hunks)
-    if isinstance(outcome, patching.Misfit):
-        return Answer(None, f"hunk {outcome.hunk}: {render(outcome.refused)}", outcome.refused.code)
+    outcome = patches.apply_hunks(source.body, file.hunks)
+    if isinstance(outcome, patches.HunkMisfit):
+        return Answer(None, f"hunk {outcome.hunk}: {render_refusal(outcome.refused)}", outcome.refused.code)
     return Answer(source.encode(outcome.text), how="; ".join(outcome.notes))
 
 

@@ -9,7 +9,7 @@ from bench.editbench.cases import Case
 from bench.editbench.judging import is_same
 from bench.editbench.matchers import Answer
 from bench.figures import Figure
-from handtools.text.diffing import opcodes
+from handtools.text.diffs.unified_diff import opcodes
 
 Intent = Literal["good", "resent", "invented", "empty", "retried", "retried otherwise", "unknown"]
 _BY_FAMILY: tuple[tuple[str, Intent], ...] = (

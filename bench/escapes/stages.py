@@ -11,11 +11,11 @@ import anyio
 
 from bench.escapes.scripts import Script
 from bench.escapes.transactions import transacting
-from handtools.core.command import Allowance
-from handtools.host.commands.launching import Launch, Runner
-from handtools.host.commands.processes.running import run_process
-from handtools.host.commands.runners.choosing import confining, ladder
-from handtools.host.commands.runners.container import ContainerRunner
+from handtools.core.commands import Allowance
+from handtools.host.sandbox.launch import Launch, Runner
+from handtools.host.sandbox.processes.running_process import run_process
+from handtools.host.sandbox.runners.container import ContainerRunner
+from handtools.host.sandbox.runners.runner_selection import confined_launch, runners_by_strength
 
 BARE = "none"
 PASSED_ON = (200, 201, 202)
@@ -27,11 +27,11 @@ Stage = Callable[[Script, Path, dict[str, str]], tuple[int | None, bytes]]
 def stages() -> dict[str, Stage]:
     """Every way that works on this machine, by name."""
     found: dict[str, Stage] = {BARE: _bare}
-    for runner in reversed(ladder()):
-        if not runner.available():
+    for runner in reversed(runners_by_strength()):
+        if not runner.unavailable_reason():
             found[runner.name] = _under(runner)
     container = ContainerRunner()
-    if not container.available():
+    if not container.unavailable_reason():
         found[f"{container.name}-in-place"] = _under(container)
         found[container.name] = transacting(container)
     if "bubblewrap" in found:
@@ -96,7 +96,7 @@ def _home(environment: dict[str, str]) -> str:
 async def _run(runner: Runner, launch: Launch, seconds: float) -> tuple[int | None, bytes]:
     from dataclasses import replace
 
-    with tempfile.TemporaryDirectory() as folder, confining(runner, launch) as ready:
+    with tempfile.TemporaryDirectory() as folder, confined_launch(runner, launch) as ready:
         bounded = replace(ready, allowance=replace(ready.allowance, seconds=seconds))
         ended = await run_process(bounded, Path(folder, "output"))
         head, tail = ended.output.ends()

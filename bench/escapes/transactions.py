@@ -10,14 +10,14 @@ from pydantic import BaseModel
 
 from bench.escapes.scripts import Script
 from handtools import Call, Context, Policy, Result, Toolbox, local_workspace, tool
-from handtools.core.command import Allowance, Command
-from handtools.host.commands.best_capture import BestCapture
-from handtools.host.commands.launching import Runner
+from handtools.core.commands import Allowance, Command
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.state import vault_folder
-from handtools.host.store import FolderStore
-from handtools.host.vault import Vault
-from handtools.runtime.rules import PRIVATE, PROTECTED
+from handtools.host.files.backups import FolderBackups
+from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.user_folders import backups_folder
+from handtools.host.sandbox.capture_selection import BestCapture
+from handtools.host.sandbox.launch import Runner
+from handtools.runtime.policy.rules import PRIVATE_RULE, PROTECTED_RULE
 
 
 class ScriptParams(BaseModel):
@@ -60,7 +60,7 @@ def transacting(runner: Runner | None = None) -> Callable[[Script, Path, dict[st
 async def _call(
     given: Script, workspace: Path, environment: dict[str, str], runner: Runner | None
 ) -> Ended:
-    rules = (PRIVATE,) if given.open_git else (PRIVATE, PROTECTED)
+    rules = (PRIVATE_RULE,) if given.open_git else (PRIVATE_RULE, PROTECTED_RULE)
     policy = Policy(rules=rules, unattended="allow" if given.open_git else "deny")
     home = {"HOME": environment["HOST_HOME"]} if "HOST_HOME" in environment else {}
     text = shlex.join([*given.interpreter.split(), "-c", given.text, environment.get("NONCE", "")])
@@ -73,7 +73,7 @@ async def _call(
     with tempfile.TemporaryDirectory(prefix="state-") as state:
         place = local_workspace(workspace, state=state)
         if runner is not None:
-            vault = Vault(vault_folder(workspace, Path(state)))
+            vault = FolderBackups(backups_folder(workspace, Path(state)))
             commands = LocalCommands(
                 workspace,
                 state=Path(state),

@@ -22,9 +22,9 @@ import anyio
 from bench.figures import Figure, gathered
 from bench.language.bare import BareClient
 from bench.language.projects import GOOD, PROJECTS, SEARCH_PATH, Project
-from handtools.host.commands.runners.choosing import choose
 from handtools.host.language.local_language import LocalLanguage
 from handtools.host.language.servers import SERVERS
+from handtools.host.sandbox.runners.runner_selection import choose_runner
 from handtools.runtime.policy import DEFAULTS, Policy
 from handtools.toolbox import CODING, Toolbox, local_workspace
 
@@ -134,7 +134,7 @@ async def _tallied(project: Project, folder: Path, edits: int) -> Tally:
     language = TimedLanguage(
         root,
         cache=folder / "cache",
-        runner=lambda: choose().runner,
+        runner=lambda: choose_runner().runner,
         servers=[each for each in SERVERS if each.name == project.server],
         search_path=SEARCH_PATH,
     )
@@ -239,7 +239,7 @@ async def _without_server() -> AsyncIterator[Figure]:
 
     with tempfile.TemporaryDirectory() as folder:
         language = LocalLanguage(
-            folder, cache=Path(folder, "cache"), runner=lambda: choose().runner, search_path=folder
+            folder, cache=Path(folder, "cache"), runner=lambda: choose_runner().runner, search_path=folder
         )
         change = ChangeSet.of(Change.of("a.py", before=b"a", after=b"b"))
         took = []

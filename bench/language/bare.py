@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.language.projects import SEARCH_PATH
-from handtools.host.language.finding import Finder
-from handtools.host.language.greeting import greeting
-from handtools.host.language.readable_folders import packages
-from handtools.host.language.servers import SERVERS, Table
+from handtools.host.language.lsp_client import initialize_params
+from handtools.host.language.server_discovery import ServerFinder
+from handtools.host.language.servers import SERVERS, ServerTable
+from handtools.host.sandbox.readable_folders import node_modules_folder
 
 
 class BareClient:
@@ -19,8 +19,8 @@ class BareClient:
 
     def __init__(self, name: str, root: Path, path: str, text: str) -> None:
         self.server = next(each for each in SERVERS if each.name == name)
-        program = Finder(
-            str(root), Table((self.server,)), confined=lambda: True, search_path=SEARCH_PATH
+        program = ServerFinder(
+            str(root), ServerTable((self.server,)), confined=lambda: True, search_path=SEARCH_PATH
         ).program(self.server, str(root))
         self.process = subprocess.Popen(
             [program, *self.server.command[1:]],
@@ -34,7 +34,9 @@ class BareClient:
         self.uri, self.version, self.identity = (root / path).as_uri(), 1, 0
         self.pulls: Any = None
         self.pushes: dict[int, list[dict[str, Any]]] = {}
-        answer = self.ask("initialize", greeting(self.server, str(root), packages(program)))
+        answer = self.ask(
+            "initialize", initialize_params(self.server, str(root), node_modules_folder(program))
+        )
         self.pulls = answer["capabilities"].get("diagnosticProvider")
         self.tell("initialized", {})
         self.tell("workspace/didChangeConfiguration", {"settings": dict(self.server.settings)})

@@ -7,7 +7,7 @@ from bench.figures import Figure, gathered, paired
 from bench.web.documents import Code, Document, Table, document
 from bench.web.judging import lost
 from bench.web.styles import STYLES, page
-from handtools.text.markup import converted
+from handtools.text.web.page_content import convert_html
 
 PAGES = 30
 ADDRESS = "https://docs.example/guide/page.html"
@@ -34,7 +34,7 @@ async def _figures(rounds: int) -> AsyncIterator[Figure]:
     from html_to_markdown import convert
 
     pages = corpus()
-    gone = [lost(drawn, converted(html, "markdown", ADDRESS)) for drawn, html in pages]
+    gone = [lost(drawn, convert_html(html, "markdown", ADDRESS)) for drawn, html in pages]
     counts = {
         "headings": (sum(len(each.headings) for each in gone), sum(len(d.headings) for d, _ in pages)),
         "code fences": (sum(len(each.fences) for each in gone), sum(len(d.every(Code)) for d, _ in pages)),
@@ -45,7 +45,7 @@ async def _figures(rounds: int) -> AsyncIterator[Figure]:
 
     def ours() -> None:
         for _, html in pages:
-            converted(html, "markdown", ADDRESS)
+            convert_html(html, "markdown", ADDRESS)
 
     def bare() -> None:
         for _, html in pages:

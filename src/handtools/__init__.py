@@ -6,21 +6,26 @@ Names are loaded when they are first used, so that importing the package costs n
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from handtools.blocking import BlockingToolbox
     from handtools.core.approval import Approval, Reply
-    from handtools.core.call import Call
+    from handtools.core.call import Call, CancelToken
     from handtools.core.callbacks import Callbacks
-    from handtools.core.cancel import CancelToken
     from handtools.core.changes import Change, ChangeSet, Node
-    from handtools.core.content import Document, Image, Text
     from handtools.core.context import Context
     from handtools.core.errors import HandtoolsError, HostError, ToolError, UsageError
-    from handtools.core.result import Result
+    from handtools.core.result import Document, Image, Result, Text
     from handtools.core.tool import Tool, tool
     from handtools.runtime.policy import Policy
-    from handtools.runtime.rules import Rule
+    from handtools.runtime.policy.rules import Rule
     from handtools.runtime.workspace import Workspace
-    from handtools.toolbox import Toolbox, coding, everything, local_workspace, plugins, reading
+    from handtools.toolbox import (
+        BlockingToolbox,
+        Toolbox,
+        coding,
+        everything,
+        local_workspace,
+        plugins,
+        reading,
+    )
 
 __version__ = "0.1.0"
 

@@ -1,55 +1,51 @@
-"""The toolbox: tools, a machine and a policy put together; the only module that knows all three."""
+"""The toolbox: tools, a machine and a policy put together; async, or blocking as `BlockingToolbox`."""
 
 import copy
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from functools import partial, wraps
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+import anyio
 from anyio import to_thread
 
 from handtools.core.approval import Approval, Approver, Reply
-from handtools.core.call import Call
+from handtools.core.call import Call, CancelToken
 from handtools.core.callbacks import Callbacks
-from handtools.core.cancel import CancelToken
+from handtools.core.commands import HostCommands
 from handtools.core.errors import UsageError
 from handtools.core.events import Listener
-from handtools.core.formatting import Formatters, NoFormatters
-from handtools.core.language import HostLanguage
-from handtools.core.ports import HostCommands, HostFiles
+from handtools.core.files import HostFiles
+from handtools.core.language import Formatters, HostLanguage, NoFormatters
 from handtools.core.result import Result
-from handtools.core.schema import Dialect, schema
 from handtools.core.skills import HostSkills
-from handtools.core.tool import AnyTool, Tool
+from handtools.core.tool import AnyTool, Dialect, Tool, json_schema
 from handtools.core.web import HostWeb
-from handtools.host.commands.best_capture import BestCapture
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.installation import installed_in
-from handtools.host.language.choosing import choose_language, own_runner
-from handtools.host.language.formatting import LocalFormatters
-from handtools.host.locks import FileLocks
-from handtools.host.media.file_media import FileMedia
-from handtools.host.policy_file import policy_file, read_policy_file
-from handtools.host.ripgrep import RipgrepSearch
-from handtools.host.skill_folders import SkillFolders, package_shelves, user_shelves
-from handtools.host.store import FolderStore
+from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.file_locks import FileLocks
+from handtools.host.files.user_folders import policy_file, read_policy_file
+from handtools.host.language.formatters import LocalFormatters
+from handtools.host.language.language_selection import choose_language, host_program_runner
+from handtools.host.media.local_media import LocalMedia
+from handtools.host.programs import installation_folders
+from handtools.host.sandbox.capture_selection import BestCapture
+from handtools.host.search.ripgrep import RipgrepSearch
+from handtools.host.skills import SkillFolders, package_skill_folders, user_skill_folders
 from handtools.host.syntax.tree_syntax import TreeSyntax
-from handtools.host.web.keeping import Pages
 from handtools.host.web.local_web import LocalWeb
-from handtools.recording import open_record
-from handtools.runtime.announcing import Announcer
-from handtools.runtime.deciding import Decision
-from handtools.runtime.executor import Executor
-from handtools.runtime.policy import Policy
-from handtools.runtime.probing import probe
-from handtools.runtime.rules import Rule
+from handtools.host.web.page_cache import PageCache
+from handtools.local_journal import open_local_journal
+from handtools.runtime.executor import Executor, dry_run
+from handtools.runtime.observability import EventAnnouncer
+from handtools.runtime.policy import Policy, policy_from_toml
+from handtools.runtime.policy.rules import Decision, Rule
 from handtools.runtime.workspace import Workspace
-from handtools.runtime.written_policy import read_policy
 from handtools.tools.attach import attach
 from handtools.tools.bash import bash
 from handtools.tools.edit import edit
@@ -77,18 +73,18 @@ CODING: tuple[AnyTool, ...] = (
     read, grep, find, list_, edit, multi_edit, patch, write, bash, jobs, undo, think, now
 )  # fmt: skip
 EVERYTHING: tuple[AnyTool, ...] = (*CODING, lsp, edit_agent, skill, fetch, web_search, attach, task)
-RUNNER = "HANDTOOLS_RUNNER"
+RUNNER_VARIABLE = "HANDTOOLS_RUNNER"
 """In our environment: the runner of those who name none."""
-INSTALLED = "handtools itself runs from there: what is changed runs outside every boundary."
-INSIDE = (
+INSTALLATION_REASON = "handtools itself runs from there: what is changed runs outside every boundary."
+INSTALLATION_WARNING = (
     "handtools runs from the workspace (%s): confined commands can't change it there, and tools ask first."
 )
-PLUGINS = "handtools.tools"
+PLUGIN_GROUP = "handtools.tools"
 """The entry-point group under which other packages offer tools."""
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class ToolDefinition:
     """A tool as a model is told about it."""
 
     name: str
@@ -128,7 +124,7 @@ class Toolbox:
             policy=self.policy,
             approver=approver,
             callbacks=self.callbacks,
-            announcer=Announcer(tuple(listeners)),
+            announcer=EventAnnouncer(tuple(listeners)),
             clock=clock,
             timeout=timeout,
         )
@@ -172,18 +168,18 @@ class Toolbox:
 
     async def why(self, tool: str, args: Mapping[str, Any]) -> Decision:
         """The deciding rule for a hypothetical call. Nothing happens, and it never raises."""
-        return await probe(self._executor, Call(tool=tool, args=args))
+        return await dry_run(self._executor, Call(tool=tool, args=args))
 
-    def definitions(self, dialect: Dialect = "plain") -> list[Definition]:
+    def definitions(self, dialect: Dialect = "plain") -> list[ToolDefinition]:
         """What is offered, as a model is told about it."""
         offered = self._executor.offered()
         names = {tool.name for tool in offered}
         return [
-            Definition(
+            ToolDefinition(
                 tool.name,
                 tool.prompt_beside(names),
-                schema(tool.params, dialect),
-                schema(tool.details),
+                json_schema(tool.params, dialect),
+                json_schema(tool.details),
                 tool.reads_only,
                 tool.vendor_type,
             )
@@ -244,14 +240,14 @@ def local_workspace(
 
     `runner` names what commands run under, such as `container:IMAGE`; else it is the strongest that works.
     """
-    record = open_record(root, state)
+    record = open_local_journal(root, state)
     folder, outputs = record.state, FolderStore(record.state / "outputs")
     held, syntax = files or record.files, TreeSyntax()
     ran = commands or LocalCommands(
         root,
         state=folder,
         outputs=outputs,
-        runner=runner or os.environ.get(RUNNER, ""),
+        runner=runner or os.environ.get(RUNNER_VARIABLE, ""),
         capture=None if files else BestCapture(root, record.vault),
     )
     return Workspace(
@@ -262,23 +258,23 @@ def local_workspace(
         kept=RipgrepSearch(folder / "outputs", workspace=root),
         search=RipgrepSearch(root),
         syntax=syntax,
-        media=FileMedia(root),
+        media=LocalMedia(root),
         skills=skills
         or SkillFolders(
             held,
             os.path.realpath(root),
             local=files is None,
-            users=user_shelves(),
-            packages=package_shelves,
+            users=user_skill_folders(),
+            packages=package_skill_folders,
         ),
-        web=web or LocalWeb(pages=Pages(FolderStore(folder / "pages")), root=root),
+        web=web or LocalWeb(pages=PageCache(FolderStore(folder / "pages")), root=root),
         commands=ran,
         language=language or choose_language(None if files else root, folder, ran),
         formatters=formatters
         or (
             NoFormatters()
             if files
-            else LocalFormatters(root, syntax, runner=partial(own_runner, ran, root))
+            else LocalFormatters(root, syntax, runner=partial(host_program_runner, ran, root))
         ),
         rules=() if files else _installation_rules(root),
     )
@@ -286,12 +282,12 @@ def local_workspace(
 
 def _installation_rules(root: str | Path) -> tuple[Rule, ...]:
     """What keeps the folders of a workspace that we ourselves run from; usually none."""
-    folders = installed_in(root)
+    folders = installation_folders(root)
     if not folders:
         return ()
-    log.warning(INSIDE, ", ".join(folders))
+    log.warning(INSTALLATION_WARNING, ", ".join(folders))
     paths = tuple(glob for folder in folders if folder != "." for glob in (folder, f"{folder}/**"))
-    rule = Rule("installation", "ask", INSTALLED, effects=frozenset({"change"}), paths=paths)
+    rule = Rule("installation", "ask", INSTALLATION_REASON, effects=frozenset({"change"}), paths=paths)
     return (rule,) if paths else ()
 
 
@@ -316,16 +312,16 @@ def everything(root: str | Path = ".", *, runner: str = "", **options: Any) -> T
     return Toolbox([*EVERYTHING, *plugins()], workspace=local_workspace(root, runner=runner), **options)
 
 
-def written_policy(root: str | Path, file: str | Path | None = None) -> Policy:
+def load_policy(root: str | Path, file: str | Path | None = None) -> Policy:
     """The policy in a file, or in the user's own (`~/.config/handtools/policy.toml`), or the built-in one."""
     path = policy_file(root, file)
-    return Policy() if path is None else read_policy(read_policy_file(path), str(path))
+    return Policy() if path is None else policy_from_toml(read_policy_file(path), str(path))
 
 
 def plugins() -> list[AnyTool]:
     """The tools that installed packages offer as entry points; a broken one is an error, not silence."""
     found = []
-    for point in sorted(entry_points(group=PLUGINS), key=lambda point: point.name):
+    for point in sorted(entry_points(group=PLUGIN_GROUP), key=lambda point: point.name):
         try:
             loaded = point.load()
         except (ImportError, AttributeError) as failure:
@@ -336,3 +332,36 @@ def plugins() -> list[AnyTool]:
             raise UsageError(f"The entry point {point.name!r} ({point.value}) is not a tool.")
         found.append(loaded)
     return found
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _blocking(
+    method: Callable[Concatenate[Toolbox, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate["BlockingToolbox", P], R]:
+    @wraps(method)
+    def wait(self: "BlockingToolbox", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return anyio.run(partial(method, self.toolbox, *args, **kwargs))
+
+    return wait
+
+
+class BlockingToolbox:
+    """Wraps a toolbox; one call at a time per thread."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self.toolbox = toolbox
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    call = _blocking(Toolbox.call)
+    resume = _blocking(Toolbox.resume)
+    waiting = _blocking(Toolbox.waiting)
+    why = _blocking(Toolbox.why)
+    close = _blocking(Toolbox.aclose)

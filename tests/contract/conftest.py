@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from handtools.core.changes import Node
-from handtools.core.ports import HostFiles
-from handtools.host import syscalls
-from handtools.host.local_files import LocalFiles
-from handtools.host.memory_files import ROOT, MemoryFiles
-from handtools.host.vault import Vault
+from handtools.core.files import HostFiles
+from handtools.host.files import syscalls
+from handtools.host.files.backups import FolderBackups
+from handtools.host.files.local_files import LocalFiles
+from handtools.testing.memory_files_and_search import MEMORY_ROOT, MemoryFiles
 
 MakeFiles = Callable[[Mapping[str, bytes | Node]], HostFiles]
 LOCAL = ["kernel", "walk", "old kernel", "no handles"]
@@ -36,11 +36,11 @@ def lay_out(root: Path, content: Mapping[str, bytes | Node]) -> None:
 
 def forget_calls(patch: pytest.MonkeyPatch, *, handles: bool) -> None:
     """Make the machine one that has none of the calls beyond Python's own."""
-    patch.setattr(syscalls, "_calls", lambda: None)
-    patch.setattr(syscalls, "confines", lambda: False)
-    patch.setattr(syscalls, "reopens", lambda: False)
-    patch.setattr(syscalls, "lease", lambda fd: "unavailable")
-    patch.setattr(syscalls, "HANDLES", handles)
+    patch.setattr(syscalls, "_load_syscalls", lambda: None)
+    patch.setattr(syscalls, "has_openat2", lambda: False)
+    patch.setattr(syscalls, "can_reopen_path_handles", lambda: False)
+    patch.setattr(syscalls, "take_read_lease", lambda fd: "unavailable")
+    patch.setattr(syscalls, "HAS_DIR_FD", handles)
 
 
 @pytest.fixture(params=[*LOCAL, *LARGE, "memory"])
@@ -56,7 +56,7 @@ def make_files(request, tmp_path, monkeypatch) -> MakeFiles:
     def make(content):
         lay_out(root, content)
         if request.param in LARGE:
-            return LocalFiles(root, vault=Vault(tmp_path / "vault"), large_bytes=0)
+            return LocalFiles(root, vault=FolderBackups(tmp_path / "vault"), large_bytes=0)
         return LocalFiles(root, kernel=request.param == "kernel")
 
     return make
@@ -65,4 +65,4 @@ def make_files(request, tmp_path, monkeypatch) -> MakeFiles:
 @pytest.fixture
 def absolute(make_files, tmp_path) -> str:
     """What an absolute path below the workspace starts with."""
-    return ROOT if make_files is MemoryFiles else str(tmp_path / "workspace")
+    return MEMORY_ROOT if make_files is MemoryFiles else str(tmp_path / "workspace")

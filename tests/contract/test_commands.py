@@ -8,24 +8,28 @@ import anyio
 import pytest
 
 from handtools.core.call import Call
-from handtools.core.command import Allowance, Command
+from handtools.core.commands import Allowance, Command
 from handtools.core.errors import InvalidInput, NotFound, TooLarge
-from handtools.host.commands import background
+from handtools.host.commands import background_jobs
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.commands.runners.choosing import ladder
-from handtools.host.commands.runners.container import ContainerRunner
-from handtools.host.store import FolderStore
+from handtools.host.files.blob_store import FolderStore
+from handtools.host.sandbox.runners.container import ContainerRunner
+from handtools.host.sandbox.runners.runner_selection import runners_by_strength
 
-RUNNERS = {runner.name: runner for runner in (*ladder(), ContainerRunner())}
+RUNNERS = {runner.name: runner for runner in (*runners_by_strength(), ContainerRunner())}
 
 
 @pytest.fixture(params=RUNNERS)
 def runner(request):
     """Each runner of the ladder."""
     found = RUNNERS[request.param]
-    if found.available():
+    if found.unavailable_reason():
         # .ci/run starts an engine, so without one in CI something is broken.
-        pytest.skip(found.available() if found.name == "container" else f"machine: {found.available()}")
+        pytest.skip(
+            found.unavailable_reason()
+            if found.name == "container"
+            else f"machine: {found.unavailable_reason()}"
+        )
     return found
 
 
@@ -244,7 +248,7 @@ async def test_jobs_are_listed_newest_first_and_only_to_their_session(commands):
 
 
 async def test_the_number_of_jobs_is_limited(commands, monkeypatch):
-    monkeypatch.setattr(background, "MOST", 2)
+    monkeypatch.setattr(background_jobs, "MOST_RUNNING_JOBS", 2)
     await start(commands, "sleep 1000")
     await start(commands, "sleep 1000")
     with pytest.raises(TooLarge):

@@ -4,7 +4,7 @@ import pytest
 
 from handtools.core.changes import Change, Node
 from handtools.core.errors import NotFound, OutsideWorkspace, Redirected, Stale, UsageError
-from handtools.core.ports import Step
+from handtools.core.files import PlannedWrite
 
 FILE = Node("file", b"old")
 TREE = {
@@ -226,7 +226,7 @@ def test_a_change_outside_is_refused(files, path):
     "temporary", ["", "x", "../x", ".handtools-", ".handtools-/../../x", ".handtools-zz"]
 )
 def test_a_temporary_that_was_not_planned_is_refused(files, temporary):
-    step = Step(Change.of("a.txt", before=b"old", after=b"new"), temporary)
+    step = PlannedWrite(Change.of("a.txt", before=b"old", after=b"new"), temporary)
     for use in (lambda: files.perform([step]), lambda: files.sweep(step)):
         with pytest.raises(UsageError):
             use()

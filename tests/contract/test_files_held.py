@@ -4,12 +4,11 @@ import os
 
 import pytest
 
-from handtools.core.changes import Change, Held, Node, digest
+from handtools.core.changes import BackupRef, Change, Node, apply_order, digest
 from handtools.core.errors import Stale
-from handtools.core.trees import order
-from handtools.host.local_files import LocalFiles
-from handtools.host.memory_files import MemoryFiles
-from handtools.host.vault import Vault
+from handtools.host.files.backups import FolderBackups
+from handtools.host.files.local_files import LocalFiles
+from handtools.testing.memory_files_and_search import MemoryFiles
 
 TREE = {
     "a": b"old",
@@ -26,12 +25,12 @@ def files(make_files, tmp_path):
     made = make_files(TREE)
     if isinstance(made, MemoryFiles):
         return made
-    return LocalFiles(made.root, vault=Vault(tmp_path / "vault"), kernel=made._root._kernel)
+    return LocalFiles(made.root, vault=FolderBackups(tmp_path / "vault"), kernel=made._root._kernel)
 
 
 def at(files, path, ref):
     """What is at a path, to be moved to a place in the vault."""
-    return files.node(path, like=Node("folder", held=Held(ref, "", 0)))
+    return files.node(path, like=Node("folder", held=BackupRef(ref, "", 0)))
 
 
 def everything(files, path="."):
@@ -44,7 +43,7 @@ def everything(files, path="."):
 
 
 def perform(files, *changes):
-    files.perform(files.plan(sorted(changes, key=order)))
+    files.perform(files.plan(sorted(changes, key=apply_order)))
 
 
 @pytest.mark.parametrize("path", ["a", "d", "d/l", "d/sub", "d/sub/y"])
@@ -63,7 +62,7 @@ def test_a_thing_goes_to_the_vault_and_comes_back_as_it_was(files, path):
 def test_two_things_change_places_and_change_back(files, path):
     before = everything(files)
     perform(files, Change("beside", at(files, "beside", "i/upper/b"), None))
-    new = Node("file", b"", None, Held("i/upper/b", digest(b"beside"), 6))
+    new = Node("file", b"", None, BackupRef("i/upper/b", digest(b"beside"), 6))
     change = Change(path, at(files, path, "i/before/p"), new)
     perform(files, change)
     assert files.read(path) == b"beside"
@@ -102,7 +101,7 @@ def test_what_someone_put_into_a_folder_keeps_it_from_being_moved(files):
 def test_a_failure_leaves_all_as_it_was_in_the_workspace_and_in_the_vault(files):
     before = everything(files)
     perform(files, Change("beside", at(files, "beside", "i/upper/b"), None))
-    come = Node("file", b"", None, Held("i/upper/b", digest(b"beside"), 6))
+    come = Node("file", b"", None, BackupRef("i/upper/b", digest(b"beside"), 6))
     wrong = Node("file", b"not what is there")
     with pytest.raises(Stale):
         perform(
@@ -122,7 +121,7 @@ def test_names_of_the_same_file_stay_so(tmp_path):
     root.mkdir()
     (root / "a").write_text("x")
     os.link(root / "a", root / "b")
-    files = LocalFiles(root, vault=Vault(tmp_path / "vault"))
+    files = LocalFiles(root, vault=FolderBackups(tmp_path / "vault"))
     changes = [Change(name, at(files, name, f"i/before/{name}"), None) for name in "ab"]
     perform(files, *changes)
     perform(files, *(change.inverse for change in changes))
@@ -142,7 +141,7 @@ def test_a_vault_on_another_file_system_copies_all_there_is_to_a_thing(tmp_path)
     (root / "d" / "l").symlink_to("holes")
     os.utime(root / "d" / "holes", ns=(1, 2))
     (root / "d" / "holes").chmod(0o640)
-    files = LocalFiles(root, vault=Vault(far))
+    files = LocalFiles(root, vault=FolderBackups(far))
     try:
         before = os.stat(root / "d" / "holes")
         change = Change("d", at(files, "d", "i/before/d"), None)
@@ -156,5 +155,5 @@ def test_a_vault_on_another_file_system_copies_all_there_is_to_a_thing(tmp_path)
         assert os.readlink(root / "d" / "l") == "holes"
         assert not os.path.exists(f"{far}/i/before/d")
     finally:
-        Vault(far).drop("i")
+        FolderBackups(far).drop("i")
         os.rmdir(far)

@@ -8,12 +8,12 @@ import pytest
 
 from handtools.core.changes import Change, ChangeSet
 from handtools.core.errors import ToolError
-from handtools.core.language import Question, Verdict
-from handtools.host.commands.runners.plain import PlainRunner
+from handtools.core.language import DiagnosticReport, LanguageQuestion
+from handtools.host.language.language_selection import NoLanguage
 from handtools.host.language.local_language import LocalLanguage
-from handtools.host.language.no_language import NoLanguage
-from handtools.host.language.servers import Server
-from handtools.testing.language import MemoryLanguage
+from handtools.host.language.servers import LanguageServer
+from handtools.host.sandbox.runners.runner_selection import PlainRunner
+from handtools.testing.stubs import MemoryLanguage
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +26,7 @@ def local(root):
     program.write_text(f"#!/bin/sh\nexec {sys.executable} {SERVER} good\n")
     program.chmod(0o755)
     (root / "good.toml").write_text("")
-    server = Server(
+    server = LanguageServer(
         name="good",
         languages={".py": "python"},
         command=(program.name,),
@@ -88,14 +88,14 @@ async def test_a_new_error_is_new_and_its_repair_fixes_it(language):
     mended = await reviewed(made, root, "a.py", b"\nERROR x\n", b"fine\n")
     assert [len(delta.fixed) for delta in mended.deltas] == [1]
     assert not any(delta.new or delta.still for delta in mended.deltas)
-    assert all(isinstance(each, Verdict) and each.standing == "fresh" for each in mended.verdicts)
+    assert all(isinstance(each, DiagnosticReport) and each.standing == "fresh" for each in mended.verdicts)
 
 
 async def test_a_question_that_can_t_be_answered_is_an_error_for_the_model(language):
     made, root = language
     (root / "a.py").write_text("fine\n")
     with pytest.raises(ToolError):
-        await made.ask(Question(kind="implementations", path="a.py", line=1), private=())
+        await made.ask(LanguageQuestion(kind="implementations", path="a.py", line=1), private=())
 
 
 async def test_warming_returns_at_once_and_closing_twice_is_fine(language):

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from handtools.core.errors import Busy
-from handtools.host import locks as locks_module
-from handtools.host.locks import FileLocks
+from handtools.host.files import file_locks as locks_module
+from handtools.host.files.file_locks import FileLocks
 
 pytestmark = pytest.mark.anyio
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 def make_locks(request, tmp_path, monkeypatch):
     """Build the locks of one toolbox; each call is another toolbox on the same checkout."""
     if request.param == "in process":
-        monkeypatch.setattr(locks_module, "FLOCKS", False)
+        monkeypatch.setattr(locks_module, "HAS_FLOCK", False)
     return lambda: FileLocks(tmp_path / "locks")
 
 
@@ -110,7 +110,7 @@ async def test_no_keys_are_no_locks(make_locks):
 
 WORKER = textwrap.dedent("""
     import sys, time, anyio
-    from handtools.host.locks import FileLocks
+    from handtools.host.files.file_locks import FileLocks
 
     async def main(folder, counter, rounds):
         locks = FileLocks(folder)
@@ -143,7 +143,7 @@ def test_eight_processes_count_without_losing_one_and_all_get_their_turn(tmp_pat
 def test_a_killed_holder_leaves_nothing_locked(tmp_path):
     script = textwrap.dedent("""
         import sys, anyio
-        from handtools.host.locks import FileLocks
+        from handtools.host.files.file_locks import FileLocks
 
         async def main(folder):
             async with FileLocks(folder).hold(["a"], timeout=0):

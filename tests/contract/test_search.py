@@ -4,10 +4,9 @@ import pytest
 
 from handtools.core.changes import Node
 from handtools.core.errors import InvalidInput
-from handtools.core.searching import Patterns, Scope
-from handtools.host.memory_files import MemoryFiles
-from handtools.host.memory_search import MemorySearch
-from handtools.host.ripgrep import RipgrepSearch
+from handtools.core.search import SearchPatterns, SearchScope
+from handtools.host.search.ripgrep import RipgrepSearch
+from handtools.testing.memory_files_and_search import MemoryFiles, MemorySearch
 from tests.contract.conftest import lay_out
 
 TREE = {
@@ -42,8 +41,8 @@ def everything(paths):
 async def found(
     search, *patterns, most=100, admit=everything, literal=False, case=True, multiline=False, **scope
 ):
-    asked = Patterns(patterns=patterns, literal=literal, case_sensitive=case, multiline=multiline)
-    return await search.hits(asked, Scope(**scope), most=most, admit=admit)
+    asked = SearchPatterns(patterns=patterns, literal=literal, case_sensitive=case, multiline=multiline)
+    return await search.hits(asked, SearchScope(**scope), most=most, admit=admit)
 
 
 async def places(search, *patterns, **options):
@@ -51,7 +50,7 @@ async def places(search, *patterns, **options):
 
 
 async def paths(search, *globs, wanted="file", most=100, admit=everything, **scope):
-    listed = await search.paths(Scope(include=globs, **scope), wanted=wanted, most=most, admit=admit)
+    listed = await search.paths(SearchScope(include=globs, **scope), wanted=wanted, most=most, admit=admit)
     return sorted(entry.path for entry in listed.found)
 
 
@@ -203,10 +202,14 @@ async def test_links_are_not_followed(make_search):
 
 async def test_files_are_counted(make_search):
     search = make_search(TREE)
-    counted = await search.tallies(Patterns(patterns=("needle",)), Scope(), most=9, admit=everything)
+    counted = await search.tallies(
+        SearchPatterns(patterns=("needle",)), SearchScope(), most=9, admit=everything
+    )
     assert [(t.path, t.matches) for t in counted.tallies] == [("a.py", 1), ("b/c.ts", 2), ("b-c/e.py", 1)]
     assert counted.gaps.complete
-    fewer = await search.tallies(Patterns(patterns=("needle",)), Scope(), most=1, admit=everything)
+    fewer = await search.tallies(
+        SearchPatterns(patterns=("needle",)), SearchScope(), most=1, admit=everything
+    )
     assert (len(fewer.tallies), fewer.gaps.capped) == (1, True)
 
 
@@ -230,12 +233,12 @@ async def test_a_lone_carriage_return_ends_a_line_as_it_does_for_readers(make_se
 
 async def test_the_total_counts_what_is_not_shown(make_search):
     search = make_search({f"{n}.py": b"" for n in range(9)})
-    listed = await search.paths(Scope(include=("*.py",)), wanted="file", most=2, admit=everything)
+    listed = await search.paths(SearchScope(include=("*.py",)), wanted="file", most=2, admit=everything)
     assert (len(listed.found), listed.total) == (2, 9)
 
 
 async def test_a_tree_has_folders_first_and_leaves_out_what_is_ignored(make_search):
-    tree = await make_search(TREE).tree(Scope(), depth=2, most=100, admit=everything)
+    tree = await make_search(TREE).tree(SearchScope(), depth=2, most=100, admit=everything)
     assert flat(tree) == [
         ("b", [("b/c.ts", None), ("b/d.txt", None)]),
         ("b-c", [("b-c/e.py", None)]),
@@ -245,16 +248,16 @@ async def test_a_tree_has_folders_first_and_leaves_out_what_is_ignored(make_sear
 
 
 async def test_a_tree_stops_at_its_limit_upper_levels_first(make_search):
-    tree = await make_search(TREE).tree(Scope(), depth=3, most=4, admit=everything)
+    tree = await make_search(TREE).tree(SearchScope(), depth=3, most=4, admit=everything)
     assert flat(tree) == [("b", [("b/c.ts", None)]), ("b-c", None), ("a.py", None)]
     assert (tree.left_out, tree.unvisited) == (1, 1)
 
 
 async def test_skipped_names_are_skipped_below_the_root_only(make_search):
     search = make_search({"build/x.py": b"", "build/build/y.py": b"", "src/build/z.py": b"", "src/a": b""})
-    scope = Scope(skip=frozenset({"build"}))
+    scope = SearchScope(skip=frozenset({"build"}))
     assert flat(await search.tree(scope, depth=3, most=9, admit=everything)) == [("src", [("src/a", None)])]
-    inside = Scope(root="build", skip=frozenset({"build"}))
+    inside = SearchScope(root="build", skip=frozenset({"build"}))
     assert flat(await search.tree(inside, depth=3, most=9, admit=everything)) == [("build/x.py", None)]
 
 
@@ -285,11 +288,13 @@ async def test_no_rule_opens_what_a_version_control_keeps_for_itself(make_search
     }
     search = make_search(files | {".ignore": rules.encode()})
     for hidden in (False, True):
-        scope = Scope(hidden=hidden)
-        hits = await search.hits(Patterns(patterns=("needle",)), scope, most=9, admit=everything)
-        tallies = await search.tallies(Patterns(patterns=("needle",)), scope, most=9, admit=everything)
+        scope = SearchScope(hidden=hidden)
+        hits = await search.hits(SearchPatterns(patterns=("needle",)), scope, most=9, admit=everything)
+        tallies = await search.tallies(
+            SearchPatterns(patterns=("needle",)), scope, most=9, admit=everything
+        )
         paths = await search.paths(
-            Scope(hidden=hidden, include=("[!.]*",)), wanted="file", most=9, admit=everything
+            SearchScope(hidden=hidden, include=("[!.]*",)), wanted="file", most=9, admit=everything
         )
         assert [hit.path for hit in hits.hits] == ["a.py"]
         assert [tally.path for tally in tallies.tallies] == ["a.py"]
@@ -305,7 +310,7 @@ async def test_a_repository_inside_another_has_its_own_rules_only(make_search):
     search = make_search(files)
     for root in (".", "sub"):
         for wanted in ("file", "any"):
-            found = await search.paths(Scope(root=root), wanted=wanted, most=99, admit=everything)
+            found = await search.paths(SearchScope(root=root), wanted=wanted, most=99, admit=everything)
             shown = {entry.path for entry in found.found if entry.kind == "file"}
             assert shown == {"sub/a.log", "sub/b.mine", "sub/e.py"}
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from handtools.core.errors import UsageError
-from handtools.host.store import FolderStore
+from handtools.host.files.blob_store import FolderStore
 
 
 @pytest.fixture

@@ -1,14 +1,11 @@
 """The contract of any tool, held by ours."""
 
 from handtools.core.callbacks import Callbacks
-from handtools.core.language import Answer as LanguageAnswer
-from handtools.core.language import Rewritten
-from handtools.core.web import Finding, HostWeb
+from handtools.core.language import LanguageAnswer, RewrittenFile
+from handtools.core.web import HostWeb, WebSearchHit
 from handtools.runtime.policy import Policy
-from handtools.testing.commands import Answer, MemoryCommands
 from handtools.testing.contract import ToolContract
-from handtools.testing.language import MemoryLanguage
-from handtools.testing.web import MemoryWeb, Site
+from handtools.testing.stubs import CannedOutput, CannedPage, MemoryCommands, MemoryLanguage, MemoryWeb
 from handtools.tools.attach import attach as attach_tool
 from handtools.tools.bash import bash as bash_tool
 from handtools.tools.edit import edit as edit_tool
@@ -104,7 +101,7 @@ class TestBash(ToolContract):
     args = {"command": "echo one"}
 
     def commands(self):
-        return MemoryCommands({"echo one": Answer(b"one\n")})
+        return MemoryCommands({"echo one": CannedOutput(b"one\n")})
 
 
 class TestJobs(ToolContract):
@@ -148,7 +145,7 @@ class TestFetch(ToolContract):
     args = {"url": "https://docs.example/"}
 
     def web(self) -> HostWeb:
-        return MemoryWeb({"https://docs.example/": Site(data=b"<h1>Guide</h1><p>Text.</p>")})
+        return MemoryWeb({"https://docs.example/": CannedPage(data=b"<h1>Guide</h1><p>Text.</p>")})
 
     policy = Policy(hosts=("docs.example",))
 
@@ -158,7 +155,7 @@ class TestWebSearch(ToolContract):
     args = {"query": "guide"}
 
     def web(self) -> HostWeb:
-        return MemoryWeb(found=(Finding(title="Guide", url="https://docs.example/"),))
+        return MemoryWeb(found=(WebSearchHit(title="Guide", url="https://docs.example/"),))
 
     policy = Policy(hosts=("engine.example",))
 
@@ -186,5 +183,5 @@ class TestLsp(ToolContract):
     args = {"operation": "rename", "path": "a.py", "symbol": "total", "text": "whole"}
 
     def language(self):
-        changed = Rewritten("a.py", b"total = 1\n", b"whole = 1\n")
+        changed = RewrittenFile("a.py", b"total = 1\n", b"whole = 1\n")
         return MemoryLanguage(answers={"rename": LanguageAnswer(server="memory", files=(changed,))})

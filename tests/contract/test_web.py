@@ -6,18 +6,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from handtools.core.errors import Unreachable
-from handtools.core.web import HostWeb, Request
+from handtools.core.web import HostWeb, WebRequest
 from handtools.host.web.local_web import LocalWeb
-from handtools.testing.web import MemoryWeb, Site
-from handtools.text.urls import read_url
+from handtools.testing.stubs import CannedPage, MemoryWeb
+from handtools.text.web.url import parse_url
 
 SITES = {
-    "/page": Site(data="<title>T</title><h1>Grüße</h1>".encode(), charset="utf-8"),
-    "/plain": Site(data=b"# as it is", media_type="text/plain"),
-    "/onward": Site(status=302, location="/page"),
-    "/nothing": Site(status=404, data=b"no"),
-    "/busy": Site(status=503, retry_after=7.0),
-    "/picture": Site(data=b"\x89PNG\r\n\x1a\n\0\0", media_type="image/png"),
+    "/page": CannedPage(data="<title>T</title><h1>Grüße</h1>".encode(), charset="utf-8"),
+    "/plain": CannedPage(data=b"# as it is", media_type="text/plain"),
+    "/onward": CannedPage(status=302, location="/page"),
+    "/nothing": CannedPage(status=404, data=b"no"),
+    "/busy": CannedPage(status=503, retry_after=7.0),
+    "/picture": CannedPage(data=b"\x89PNG\r\n\x1a\n\0\0", media_type="image/png"),
 }
 
 
@@ -72,7 +72,7 @@ def _only(names):
 
 async def visited(web: tuple[HostWeb, str], path: str):
     port, home = web
-    return await port.visit(Request(url=read_url(f"{home}{path}")), opens=lambda *_: True)
+    return await port.visit(WebRequest(url=parse_url(f"{home}{path}")), opens=lambda *_: True)
 
 
 async def test_a_page_comes_with_what_is_said_about_it(web):
@@ -107,5 +107,5 @@ async def test_a_picture_has_no_text(web):
 
 async def test_a_host_that_is_not_there_can_not_be_reached(web):
     with pytest.raises(Unreachable, match=r"nowhere\.example can't be found") as told:
-        await web[0].visit(Request(url=read_url("http://nowhere.example/")), opens=lambda *_: True)
+        await web[0].visit(WebRequest(url=parse_url("http://nowhere.example/")), opens=lambda *_: True)
     assert told.value.hint

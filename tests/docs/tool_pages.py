@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from handtools.core.schema import schema
-from handtools.core.tool import AnyTool
+from handtools.core.tool import AnyTool, json_schema
 from handtools.toolbox import EVERYTHING
 from handtools.tools.text_editor import text_editor
 
@@ -51,10 +50,10 @@ def _page(tool: AnyTool) -> str:
         "## What the model is told",
         "\n".join(f"> {line}" for line in tool.prompt.splitlines()),
         "## Parameters",
-        _table(schema(tool.params)),
+        _table(json_schema(tool.params)),
         "## Details",
         "What programs get beside the text:",
-        _table(schema(tool.details)),
+        _table(json_schema(tool.details)),
         "## Promises",
         "Each is in the prompt above and carried by a test of the same id:",
         ", ".join(f"`{claim}`" for claim in sorted(tool.claims)) or "none",

@@ -7,7 +7,7 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
-from handtools.text.diffing import opcodes
+from handtools.text.diffs.unified_diff import opcodes
 
 Tree = dict[str, bytes]
 LARGEST = 40_000

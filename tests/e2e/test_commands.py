@@ -11,13 +11,12 @@ import anyio
 import pytest
 
 from bench.kill import TREES, alive
-from handtools.core.call import Call
-from handtools.core.cancel import CancelToken
-from handtools.core.command import Allowance, Command
+from handtools.core.call import Call, CancelToken
+from handtools.core.commands import Allowance, Command
 from handtools.core.events import Progressed
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.commands.runners.plain import PlainRunner
-from handtools.host.store import FolderStore
+from handtools.host.files.blob_store import FolderStore
+from handtools.host.sandbox.runners.runner_selection import PlainRunner
 from handtools.runtime.policy import DEFAULTS, Policy
 from handtools.toolbox import CODING, Toolbox, coding, local_workspace
 from tests.e2e.nasty_trees import nothing_survives
@@ -93,10 +92,10 @@ def test_when_we_are_killed_everything_we_started_ends(root, tmp_path):
 import anyio
 from pathlib import Path
 from handtools.core.call import Call
-from handtools.core.command import Command
+from handtools.core.commands import Command
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.commands.runners.plain import PlainRunner
-from handtools.host.store import FolderStore
+from handtools.host.sandbox.runners.runner_selection import PlainRunner
+from handtools.host.files.blob_store import FolderStore
 state = Path({str(tmp_path / "state")!r})
 commands = LocalCommands({str(root)!r}, state=state, outputs=FolderStore(state / "o"), runner=PlainRunner())
 script = "trap '' TERM HUP; setsid sleep {token}1 & (setsid nohup sleep {token}2 &); echo up > up; sleep {token}3"

@@ -12,9 +12,9 @@ import pytest
 
 from handtools.core.changes import Change, Node
 from handtools.core.errors import ToolError, UsageError
-from handtools.core.ports import Step
-from handtools.host import syscalls
-from handtools.host.local_files import LocalFiles
+from handtools.core.files import PlannedWrite
+from handtools.host.files import syscalls
+from handtools.host.files.local_files import LocalFiles
 from tests.e2e.path_attacks import MARK, PATHS, SECRET, SHARED, attacks, spring
 
 SWAPS = int(os.environ.get("HANDTOOLS_SWAPS", "20000"))
@@ -42,10 +42,10 @@ CHANGES = {
 def machine(request, monkeypatch):
     """The ways a path can be resolved here."""
     if request.param == "old kernel":
-        monkeypatch.setattr(syscalls, "_calls", lambda: None)
-        monkeypatch.setattr(syscalls, "confines", lambda: False)
-        monkeypatch.setattr(syscalls, "reopens", lambda: False)
-        monkeypatch.setattr(syscalls, "lease", lambda fd: "unavailable")
+        monkeypatch.setattr(syscalls, "_load_syscalls", lambda: None)
+        monkeypatch.setattr(syscalls, "has_openat2", lambda: False)
+        monkeypatch.setattr(syscalls, "can_reopen_path_handles", lambda: False)
+        monkeypatch.setattr(syscalls, "take_read_lease", lambda fd: "unavailable")
     return request.param
 
 
@@ -97,7 +97,7 @@ def test_no_sweep_touches_what_is_outside(tmp_path, machine):
     for path in attacks(trap):
         for known, after in CHANGES.values():
             with contextlib.suppress(ToolError, UsageError):
-                files.sweep(Step(Change(path, known, after), TEMPORARY))
+                files.sweep(PlannedWrite(Change(path, known, after), TEMPORARY))
     assert trap.state() == before
 
 

@@ -18,17 +18,17 @@ from bench.escapes.scripts import HERE, load
 from bench.escapes.transactions import transacting
 from bench.kill import TREES, alive
 from handtools.core.call import Call
-from handtools.core.command import Allowance, Command
+from handtools.core.commands import Allowance, Command
 from handtools.core.errors import HostError
-from handtools.host.commands.best_capture import BestCapture
-from handtools.host.commands.container import owners
-from handtools.host.commands.container.engine import Engine
-from handtools.host.commands.container.shape import Sizes
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.commands.runners.choosing import choose
-from handtools.host.commands.runners.container import ContainerRunner
-from handtools.host.store import FolderStore
-from handtools.host.vault import Vault
+from handtools.host.files.backups import FolderBackups
+from handtools.host.files.blob_store import FolderStore
+from handtools.host.sandbox.capture_selection import BestCapture
+from handtools.host.sandbox.containers import container_pool
+from handtools.host.sandbox.containers.container_pool import ContainerSizes
+from handtools.host.sandbox.containers.docker_engine import DockerEngine
+from handtools.host.sandbox.runners.container import ContainerRunner
+from handtools.host.sandbox.runners.runner_selection import choose_runner
 from handtools.runtime.policy import Policy
 from handtools.toolbox import CODING, Toolbox, local_workspace
 from tests.e2e.nasty_trees import nothing_survives
@@ -40,8 +40,8 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="machine: not root")
 @pytest.fixture(scope="module")
 def runner():
     made = ContainerRunner()
-    if made.available():
-        pytest.skip(made.available())
+    if made.unavailable_reason():
+        pytest.skip(made.unavailable_reason())
     return made
 
 
@@ -49,7 +49,7 @@ def runner():
 def engine():
     import docker
 
-    made = docker.DockerClient(base_url=Engine().address)
+    made = docker.DockerClient(base_url=DockerEngine().address)
     yield made
     made.close()
 
@@ -101,8 +101,14 @@ def until(condition) -> None:
 
 
 def kept(engine, root) -> list:
-    found = engine.containers.list(all=True, ignore_removed=True, filters={"label": owners.WORKSPACE})
-    return [each for each in found if each.labels[owners.WORKSPACE] == owners.workspace(str(root))]
+    found = engine.containers.list(
+        all=True, ignore_removed=True, filters={"label": container_pool.WORKSPACE_LABEL}
+    )
+    return [
+        each
+        for each in found
+        if each.labels[container_pool.WORKSPACE_LABEL] == container_pool.workspace_label(str(root))
+    ]
 
 
 @pytest.mark.parametrize("ending", ["exit", "timeout", "cancel"])
@@ -134,7 +140,7 @@ async def test_memory_is_limited_and_the_reason_is_said(commands):
 
 
 async def test_private_places_have_their_size(make, runner):
-    small = ContainerRunner(sizes=Sizes(temporary_bytes=8 << 20, home_bytes=8 << 20))
+    small = ContainerRunner(sizes=ContainerSizes(temporary_bytes=8 << 20, home_bytes=8 << 20))
     text = await said(make(small), "for d in /tmp ~; do head -c 20M /dev/zero > $d/x && echo open; done")
     assert "open" not in text
     assert text.count("No space left") == 2
@@ -237,9 +243,9 @@ def test_when_we_are_killed_the_containers_end_with_us(runner, engine, root, tmp
 import anyio
 from pathlib import Path
 from handtools.core.call import Call
-from handtools.core.command import Command
+from handtools.core.commands import Command
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.store import FolderStore
+from handtools.host.files.blob_store import FolderStore
 state = Path({str(tmp_path / "state")!r})
 commands = LocalCommands({str(root)!r}, state=state, outputs=FolderStore(state / "o"), runner="container")
 script = "trap '' TERM HUP; setsid sleep {token}1 & (setsid nohup sleep {token}2 &); echo up > up; sleep {token}3"
@@ -260,15 +266,15 @@ anyio.run(main)
 async def test_what_another_of_us_left_behind_is_removed_at_the_next_start(make, runner, engine):
     gone = subprocess.Popen(["true"])
     gone.wait()
-    boot, namespace, _, _ = owners.ours().split(" ")
-    labels = {owners.MINE: f"{boot} {namespace} {gone.pid} 1"}
+    boot, namespace, _, _ = container_pool.owner_label().split(" ")
+    labels = {container_pool.OWNER_LABEL: f"{boot} {namespace} {gone.pid} 1"}
     orphan = engine.containers.run(
         runner.image, ["sleep", "1000"], labels=labels, network_mode="none", detach=True
     )
     ours = engine.containers.run(
         runner.image,
         ["sleep", "1000"],
-        labels={owners.MINE: owners.ours()},
+        labels={container_pool.OWNER_LABEL: container_pool.owner_label()},
         network_mode="none",
         detach=True,
     )
@@ -283,7 +289,7 @@ async def test_what_another_of_us_left_behind_is_removed_at_the_next_start(make,
 
 def test_an_image_that_is_not_there_is_explained(runner):
     with pytest.raises(HostError, match="no-such-image"):
-        choose(wanted="container:no-such-image:1")
+        choose_runner(wanted="container:no-such-image:1")
 
 
 async def test_the_image_is_chosen_by_name(make, runner, engine):
@@ -291,7 +297,7 @@ async def test_the_image_is_chosen_by_name(make, runner, engine):
     name = f"handtools-other-{os.getpid()}"
     image = base.commit(repository=name, changes="ENV FLAVOUR=other")
     try:
-        chosen = choose(wanted=f"container:{name}").runner
+        chosen = choose_runner(wanted=f"container:{name}").runner
         assert await said(make(chosen), "echo $FLAVOUR") == "other\n"
         assert await said(make(runner), "echo $FLAVOUR") == "\n"
     finally:
@@ -343,7 +349,7 @@ async def test_what_is_planted_is_judged_before_it_lands(runner, root, tmp_path)
 
 def boxed(root, tmp_path, runner):
     state = tmp_path / "state"
-    capture = BestCapture(root, Vault(state / "vault"))
+    capture = BestCapture(root, FolderBackups(state / "vault"))
     outputs = FolderStore(state / "outputs")
     ran = LocalCommands(root, state=state, outputs=outputs, runner=runner, capture=capture)
     workspace = local_workspace(root, state=state, commands=ran)
@@ -352,7 +358,7 @@ def boxed(root, tmp_path, runner):
 
 async def test_when_the_engine_goes_away_the_command_says_so(make, tmp_path):
     gone = ContainerRunner(address=f"unix://{tmp_path}/nowhere.sock")
-    assert "nowhere.sock" in gone.available()
+    assert "nowhere.sock" in gone.unavailable_reason()
     with pytest.raises(HostError, match="Docker"):
         await run(make(gone), "true")
     assert threading.active_count() < 50
@@ -380,13 +386,13 @@ def place():
 INSIDE = """
 import anyio, json, sys
 from handtools import Call, Policy, Toolbox, local_workspace
-from handtools.host.commands.runners.choosing import choose
+from handtools.host.sandbox.runners.runner_selection import choose_runner
 from handtools.runtime.policy import DEFAULTS
 from handtools.toolbox import coding
 from pathlib import Path
 root = Path("/tmp/work"); root.mkdir(); (root / "given").write_text("given")
 async def main():
-    choice = choose()
+    choice = choose_runner()
     box = coding(root, policy=Policy(defaults=DEFAULTS | {"run": "allow", "change": "allow"}))
     call = Call(tool="bash", args={"command": "echo hello; echo new > made; rm given"})
     result = await box.call(call)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from bench.capture.trees import snapshot
-from handtools.host.commands.overlay.preparing import problem
-from handtools.host.vault import Vault
+from handtools.host.files.backups import FolderBackups
+from handtools.host.sandbox.overlay.capture import overlay_problem
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="system: layers need Linux")
 
@@ -123,7 +123,7 @@ def place(request):
         base.chmod(0o755)
         for path in (base, *base.rglob("*")):
             os.chown(path, 5001, 5001)
-    elif problem(base / "work", Vault(base / "state" / "vault")):
+    elif overlay_problem(base / "work", FolderBackups(base / "state" / "vault")):
         pytest.skip("machine: no layers can be mounted")
     yield Place(base, become, python_for(become))
     shutil.rmtree(base)

@@ -9,7 +9,7 @@ from shutil import which
 
 import pytest
 
-from handtools.text import diffing
+from handtools.text.diffs import unified_diff
 
 pytestmark = pytest.mark.skipif(not which("git"), reason="needs git")
 needs_patch = pytest.mark.skipif(not which("patch"), reason="needs patch")
@@ -58,7 +58,7 @@ def test_random_texts_differ_in_no_more_lines_than_git_finds_with_minimal(tmp_pa
         write(tmp_path / "a" / str(number), before)
         write(tmp_path / "b" / str(number), after)
         if before != after:
-            ours[str(number)] = diffing.count(before, after)
+            ours[str(number)] = unified_diff.count_changed_lines(before, after)
     stats = run(
         tmp_path, "git", "diff", "--no-index", "--minimal", "--numstat", "--no-renames", "-z", "a", "b"
     )
@@ -95,7 +95,7 @@ def lay_out(folder: Path) -> tuple[dict[str, tuple[str | None, str | None]], str
     for name, (before, _) in cases.items():
         if before is not None:
             write(folder / name, before)
-    return cases, "".join(diffing.unified(name, *texts) for name, texts in cases.items())
+    return cases, "".join(unified_diff.unified_diff(name, *texts) for name, texts in cases.items())
 
 
 def assert_patched(folder: Path, cases: dict[str, tuple[str | None, str | None]]) -> None:
@@ -125,7 +125,7 @@ def test_patch_turns_the_old_files_into_the_new(tmp_path: Path):
 def test_git_applies_a_diff_without_context(tmp_path: Path):
     before, after = "a\nb\nc\nd\n", "a\nB\nc\nx\nd\n"
     write(tmp_path / "f", before)
-    write(tmp_path / "f.patch", diffing.unified("f", before, after, context=0))
+    write(tmp_path / "f.patch", unified_diff.unified_diff("f", before, after, context=0))
     applied = run(tmp_path, "git", "apply", "--unidiff-zero", "f.patch")
     assert applied.returncode == 0, applied.stderr
     assert (tmp_path / "f").read_text() == after
@@ -134,7 +134,7 @@ def test_git_applies_a_diff_without_context(tmp_path: Path):
 @pytest.mark.parametrize("name", ["tab\there", 'quo"te', "back\\slash", "line\nfeed"])
 def test_git_understands_how_odd_names_are_written(tmp_path: Path, name: str):
     write(tmp_path / name, "a\n")
-    write(tmp_path / "odd.patch", diffing.unified(name, "a\n", "b\n"))
+    write(tmp_path / "odd.patch", unified_diff.unified_diff(name, "a\n", "b\n"))
     applied = run(tmp_path, "git", "apply", "odd.patch")
     assert applied.returncode == 0, applied.stderr
     assert (tmp_path / name).read_text() == "b\n"
@@ -143,7 +143,7 @@ def test_git_understands_how_odd_names_are_written(tmp_path: Path, name: str):
 @pytest.mark.parametrize("after", ["a\nb\n", "a\nc\n"])
 def test_git_applies_a_move_with_and_without_changes(tmp_path: Path, after: str):
     write(tmp_path / "old name", "a\nb\n")
-    write(tmp_path / "p", diffing.unified("new", "a\nb\n", after, before_path="old name"))
+    write(tmp_path / "p", unified_diff.unified_diff("new", "a\nb\n", after, before_path="old name"))
     applied = run(tmp_path, "git", "apply", "p")
     assert applied.returncode == 0, applied.stderr
     assert not (tmp_path / "old name").exists()
@@ -152,7 +152,7 @@ def test_git_applies_a_move_with_and_without_changes(tmp_path: Path, after: str)
 
 def test_git_creates_and_deletes_empty_files(tmp_path: Path):
     write(tmp_path / "gone", "")
-    patch = diffing.unified("new", None, "") + diffing.unified("gone", "", None)
+    patch = unified_diff.unified_diff("new", None, "") + unified_diff.unified_diff("gone", "", None)
     write(tmp_path / "p", patch)
     applied = run(tmp_path, "git", "apply", "p")
     assert applied.returncode == 0, applied.stderr
@@ -190,16 +190,16 @@ def test_large_repetitive_texts_are_diffed_as_minimally_as_by_git_and_soon(
     write(tmp_path / "a", before)
     write(tmp_path / "b", after)
     start = time.process_time()
-    diffing.unified("x", before, after)
+    unified_diff.unified_diff("x", before, after)
     elapsed = time.process_time() - start
     stats = run(tmp_path, "git", "diff", "--no-index", "--minimal", "--numstat", "a", "b")
     added, removed, _ = stats.stdout.split("\t")
-    assert diffing.count(before, after) <= (int(added), int(removed))
+    assert unified_diff.count_changed_lines(before, after) <= (int(added), int(removed))
     assert elapsed < limit
 
 
 def test_unrelated_large_texts_are_diffed_soon():
     before, after = unrelated()
     start = time.process_time()
-    diffing.unified("x", before, after)
+    unified_diff.unified_diff("x", before, after)
     assert time.process_time() - start < 12

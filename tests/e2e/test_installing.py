@@ -14,11 +14,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from handtools.host.commands.runners.bubblewrap import BubblewrapRunner
+from handtools.host.sandbox.runners.bubblewrap import BubblewrapRunner
 from tests.e2e.test_network import Confined, interpreter
 
 pytestmark = pytest.mark.skipif(
-    bool(BubblewrapRunner().available()), reason="bubblewrap does not work here"
+    bool(BubblewrapRunner().unavailable_reason()), reason="bubblewrap does not work here"
 )
 
 HOST = "index.example"

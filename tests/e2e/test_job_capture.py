@@ -9,8 +9,8 @@ import pytest
 from bench.capture.trees import snapshot
 from handtools import Call, Policy, Toolbox
 from handtools.core.approval import Reply
-from handtools.host.commands.overlay.preparing import problem
-from handtools.host.vault import Vault
+from handtools.host.files.backups import FolderBackups
+from handtools.host.sandbox.overlay.capture import overlay_problem
 from handtools.toolbox import CODING, local_workspace
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="system: layers need Linux")
@@ -24,7 +24,7 @@ def base(tmp_path):
     (root / "d").mkdir(parents=True)
     (root / "a").write_text("old\n")
     (root / "d" / "x").write_text("x")
-    if problem(root, Vault(tmp_path / "state" / "vault")):
+    if overlay_problem(root, FolderBackups(tmp_path / "state" / "vault")):
         pytest.skip("machine: no layers can be mounted")
     return tmp_path
 

@@ -6,9 +6,9 @@ import pytest
 
 from handtools import Call, Change, Toolbox, local_workspace
 from handtools.core.errors import Stale
-from handtools.host.local_files import LocalFiles
-from handtools.host.vault import Vault
-from handtools.runtime.journal.retention import Limits
+from handtools.host.files.backups import FolderBackups
+from handtools.host.files.local_files import LocalFiles
+from handtools.runtime.journal.retention import RetentionLimits
 from handtools.toolbox import CODING
 
 LINES = 60_000
@@ -243,9 +243,9 @@ async def test_the_limits_reach_into_the_vault(box, tmp_path):
     for number in range(4):
         await edit(box, f"value_0005{number}0 ", f"value_0005{number}0_x ")
     assert len(kept(tmp_path)) == 4
-    box.workspace.journal.retention.prune(Limits(max_bytes=2 * len(OLD) + 100))
+    box.workspace.journal.retention.prune(RetentionLimits(max_bytes=2 * len(OLD) + 100))
     assert len(kept(tmp_path)) == 2
-    box.workspace.journal.retention.prune(Limits(max_age=-1))
+    box.workspace.journal.retention.prune(RetentionLimits(max_age=-1))
     assert kept(tmp_path) == []
 
 
@@ -253,7 +253,7 @@ async def test_a_vault_on_another_file_system_keeps_bytes_as_with_small_files(ro
     if not os.path.isdir("/dev/shm") or os.stat("/dev/shm").st_dev == root.stat().st_dev:
         pytest.skip("machine: no second file system")
     far = f"/dev/shm/handtools-large-{os.getpid()}"
-    files = LocalFiles(root, vault=Vault(far))
+    files = LocalFiles(root, vault=FolderBackups(far))
     box = Toolbox(CODING, workspace=local_workspace(root, files=files, state=tmp_path / "state"))
     call = await edit(box, "value_000500 ", "value_000500_1 ")
     assert os.listdir(far) == []

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from handtools import Policy, Reply, Rule, Toolbox, local_workspace
-from handtools.host.local_files import LocalFiles
+from handtools.host.files.local_files import LocalFiles
 from handtools.toolbox import CODING
 from tests.e2e.killing import FILES, tree, trees
 from tests.e2e.patch_making import lay

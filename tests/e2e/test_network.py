@@ -14,15 +14,15 @@ from urllib.parse import urlsplit
 import pytest
 
 from handtools.core.call import Call
-from handtools.core.command import Allowance, Command, Ran
-from handtools.core.visits import Visit
+from handtools.core.commands import Allowance, Command, FinishedCommand
+from handtools.core.web import Visit
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.commands.network.egress import PORT
-from handtools.host.commands.runners.bubblewrap import BubblewrapRunner
-from handtools.host.store import FolderStore
+from handtools.host.files.blob_store import FolderStore
+from handtools.host.sandbox.network_proxy import PROXY_PORT
+from handtools.host.sandbox.runners.bubblewrap import BubblewrapRunner
 
 pytestmark = pytest.mark.skipif(
-    bool(BubblewrapRunner().available()), reason="bubblewrap does not work here"
+    bool(BubblewrapRunner().unavailable_reason()), reason="bubblewrap does not work here"
 )
 
 PACKAGE = "iniconfig"
@@ -32,7 +32,7 @@ ASK_PIP = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
 CLIENT = f"""
 import socket, sys
 def through(first, then=b""):
-    with socket.create_connection(("127.0.0.1", {PORT}), timeout=20) as s:
+    with socket.create_connection(("127.0.0.1", {PROXY_PORT}), timeout=20) as s:
         s.sendall(first)
         if then:
             s.recv(65536)
@@ -87,7 +87,7 @@ class Confined:
             runner=runner or BubblewrapRunner(),
         )
 
-    async def run(self, script: str, *hosts: str, seconds: float = 60.0) -> tuple[Ran, str]:
+    async def run(self, script: str, *hosts: str, seconds: float = 60.0) -> tuple[FinishedCommand, str]:
         command = Command(
             script=script, network="listed", hosts=hosts, allowance=Allowance(seconds=seconds)
         )
@@ -97,7 +97,7 @@ class Confined:
         output = ran.exit.output
         return ran, (output.head + output.tail).decode()
 
-    async def python(self, program: str, *hosts: str) -> tuple[Ran, str]:
+    async def python(self, program: str, *hosts: str) -> tuple[FinishedCommand, str]:
         (self.root / "client.py").write_text(CLIENT + program)
         return await self.run(f"{interpreter()} client.py", *hosts)
 
@@ -129,7 +129,7 @@ print(through(plain).splitlines()[0], through(plain).splitlines()[-1])
 tunnel = b"CONNECT 127.0.0.1:{outside} HTTP/1.1\\r\\n\\r\\n"
 print(through(tunnel, b"GET / HTTP/1.0\\r\\n\\r\\n").splitlines()[-1])
 import struct
-with socket.create_connection(("127.0.0.1", {PORT})) as s:
+with socket.create_connection(("127.0.0.1", {PROXY_PORT})) as s:
     s.sendall(b"\\x05\\x01\\x00"); s.recv(2)
     s.sendall(b"\\x05\\x01\\x00\\x01\\x7f\\x00\\x00\\x01" + struct.pack("!H", {outside})); s.recv(10)
     s.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n")
@@ -173,7 +173,7 @@ print(attempt(lambda: udp.sendto(b"x", ("198.51.100.1", 53))))
 
 
 async def test_a_command_without_a_list_has_no_proxy(confined):
-    command = Command(script=f"exec 3<>/dev/tcp/127.0.0.1/{PORT}; env | grep -ci proxy")
+    command = Command(script=f"exec 3<>/dev/tcp/127.0.0.1/{PROXY_PORT}; env | grep -ci proxy")
     ran = await confined.commands.run(
         command, call=Call(tool="bash", args={}), show=lambda _: None, private=(), read_only=()
     )
@@ -327,7 +327,7 @@ def test_a_toolbox_lets_commands_reach_listed_hosts_and_tells_listeners(outside,
     program = next(iter(pythons(user)), None) or pytest.skip("machine: no interpreter for that user")
     client = (
         "import urllib.request as u;"
-        f"open('page','wb').write(u.build_opener(u.ProxyHandler({{'http': 'http://127.0.0.1:{PORT}'}}))"
+        f"open('page','wb').write(u.build_opener(u.ProxyHandler({{'http': 'http://127.0.0.1:{PROXY_PORT}'}}))"
         f".open(u.Request('http://127.0.0.1:{outside}/')).read())"
     )
     script = (

@@ -7,12 +7,10 @@ import sys
 import pytest
 
 from handtools import Policy, Toolbox
-from handtools.host.commands.overlay.preparing import problem
-from handtools.host.commands.scan.scanning import ScanCapture
-from handtools.host.copying import copy, remove
-from handtools.host.folders import Folder
-from handtools.host.subtrees import everything_below
-from handtools.host.vault import Vault
+from handtools.host.files.backups import FolderBackups, copy_tree, remove_tree
+from handtools.host.files.folder_handle import FolderHandle, walk_tree
+from handtools.host.sandbox.overlay.capture import overlay_problem
+from handtools.host.sandbox.scan_capture import ScanCapture
 from handtools.toolbox import CODING, local_workspace
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="system: layers need Linux")
@@ -30,12 +28,12 @@ open('f', 'w').write('x')"
 @pytest.fixture
 def base(tmp_path):
     (tmp_path / "work").mkdir()
-    if problem(tmp_path / "work", Vault(tmp_path / "state" / "vault")):
+    if overlay_problem(tmp_path / "work", FolderBackups(tmp_path / "state" / "vault")):
         pytest.skip("machine: no layers can be mounted")
     yield tmp_path
-    with Folder.at(os.fspath(tmp_path)) as folder:  # pytest's own way recurses
-        remove(folder, "work")
-        remove(folder, "state")
+    with FolderHandle.at(os.fspath(tmp_path)) as folder:  # pytest's own way recurses
+        remove_tree(folder, "work")
+        remove_tree(folder, "state")
 
 
 def box(base):
@@ -58,8 +56,8 @@ def nest(folder, depth=DEPTH):
 
 
 def depth_of(folder):
-    with Folder.at(os.fspath(folder)) as top:
-        return max((found.path.count("/") for found in everything_below(top)), default=0)
+    with FolderHandle.at(os.fspath(folder)) as top:
+        return max((found.path.count("/") for found in walk_tree(top)), default=0)
 
 
 async def test_folders_nested_without_end_land_are_undone_and_redone(base):
@@ -77,7 +75,7 @@ async def test_folders_nested_without_end_land_are_undone_and_redone(base):
 
 
 async def test_folders_nested_without_end_that_a_crash_left_stop_no_later_start(base):
-    vault = Vault(base / "state" / "vault")
+    vault = FolderBackups(base / "state" / "vault")
     item = vault.item()
     (item.path / "upper").mkdir()
     nest(item.path / "upper")
@@ -89,14 +87,14 @@ async def test_folders_nested_without_end_that_a_crash_left_stop_no_later_start(
 
 
 async def test_what_can_not_be_removed_is_set_aside_named_and_not_tried_again(base, monkeypatch, caplog):
-    vault = Vault(base / "state" / "vault")
+    vault = FolderBackups(base / "state" / "vault")
     item = vault.item()
     item.release()
 
     def fail(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("handtools.host.vault.remove", fail)
+    monkeypatch.setattr("handtools.host.files.backups.remove_tree", fail)
     (told,) = vault.tidy(())
     assert f"aside-{item.name}" in told
     assert vault.tidy(()) == []
@@ -106,16 +104,16 @@ async def test_what_can_not_be_removed_is_set_aside_named_and_not_tried_again(ba
 def test_nested_folders_are_copied_and_removed_whatever_their_depth(tmp_path):
     (tmp_path / "a").mkdir()
     nest(tmp_path / "a", 1_200)
-    with Folder.at(os.fspath(tmp_path)) as folder:
-        copy(folder, "a", folder, "b")
+    with FolderHandle.at(os.fspath(tmp_path)) as folder:
+        copy_tree(folder, "a", folder, "b")
         assert depth_of(tmp_path / "b") == 1_200
         for name in ("a", "b"):
-            remove(folder, name)
+            remove_tree(folder, name)
     assert os.listdir(tmp_path) == []
 
 
 def test_a_look_before_and_after_goes_as_deep(base):
-    capture = ScanCapture(base / "work", Vault(base / "vault"))
+    capture = ScanCapture(base / "work", FolderBackups(base / "vault"))
     (base / "work" / "a").write_text("old")
     capturing = capture.begin(None, "call")
     nest(base / "work")

@@ -13,8 +13,8 @@ OURS = textwrap.dedent("""
     import anyio
     from handtools.core.changes import Change
     from handtools.core.errors import Busy, Stale
-    from handtools.host.local_files import LocalFiles
-    from handtools.host.locks import FileLocks
+    from handtools.host.files.local_files import LocalFiles
+    from handtools.host.files.file_locks import FileLocks
 
     async def main(root, name, count):
         files, locks = LocalFiles(root), FileLocks(f"{root}-locks")

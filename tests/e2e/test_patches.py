@@ -5,8 +5,8 @@ import random
 import pytest
 
 from handtools import Toolbox
-from handtools.testing.fakes import memory_toolbox
-from handtools.text.diffing import unified
+from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.text.diffs.unified_diff import unified_diff
 from tests.e2e.patch_making import change, git_diff, sources, vendor
 
 CHANGES = 300
@@ -54,7 +54,7 @@ async def test_a_hunk_applies_three_lines_off_and_is_refused_four_lines_off(drif
         rows = text.split("\n")
         rows = [f"{row}\n" for row in rows[:-1]] + rows[-1:]
         at = chance.randrange(8, len(rows) - 4)
-        diff = unified(name, text, "".join([*rows[:at], "changed\n", *rows[at + 1 :]]))
+        diff = unified_diff(name, text, "".join([*rows[:at], "changed\n", *rows[at + 1 :]]))
         above = [f"# moved {n}\n" for n in range(drift)]
         box = memory_toolbox({name: "".join([*above, *rows]).encode()})
         result = await box.call("patch", {"patch": diff})

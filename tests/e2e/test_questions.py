@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from handtools import Call, Policy, Reply, coding
-from handtools.runtime.rules import Rule
+from handtools.runtime.policy.rules import Rule
 
 pytestmark = pytest.mark.anyio
 YES = Reply(allow=True)

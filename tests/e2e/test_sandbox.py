@@ -68,7 +68,7 @@ def test_root_becomes_the_owner_of_the_workspace(tmp_path):
 def test_where_user_namespaces_are_forbidden_it_falls_back_and_says_so(tmp_path):
     # As in most containers: a user who may not make a namespace. The limit concerns only a namespace of ours.
     code = (
-        "from handtools.host.commands.runners.choosing import choose; c = choose(); "
+        "from handtools.host.sandbox.runners.runner_selection import choose_runner; c = choose_runner(); "
         "print(c.runner.name, '|', c.reason)"
     )
     forbidden = f'echo 0 > /proc/sys/user/max_user_namespaces && exec {sys.executable} -c "{code}"'

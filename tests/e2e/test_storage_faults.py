@@ -11,7 +11,7 @@ import pytest
 
 from handtools.core.changes import Change, Node
 from handtools.core.errors import StorageFault
-from handtools.host.local_files import LocalFiles
+from handtools.host.files.local_files import LocalFiles
 from handtools.toolbox import CODING, Toolbox, local_workspace
 
 pytestmark = [
@@ -106,8 +106,8 @@ NOBODY = textwrap.dedent("""
     import os, sys
     from handtools.core.changes import Change, Node
     from handtools.core.errors import StorageFault, ToolError
-    from handtools.host import faults, landing, sweeping
-    from handtools.host.local_files import LocalFiles
+    from handtools.host.files import os_errors, transaction, transaction
+    from handtools.host.files.local_files import LocalFiles
 
     os.setgroups([])
     os.setresgid(65534, 65534, 65534)

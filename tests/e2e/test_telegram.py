@@ -10,7 +10,7 @@ import pytest
 from telegram import Bot
 
 from handtools import Call, Callbacks
-from handtools.testing.fakes import memory_toolbox
+from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.tools.attach import attach
 from tests.e2e.telegram_stub import CHAT, TOKEN, Stub, telegram_stub
 

@@ -16,12 +16,12 @@ from bench.capture.trees import snapshot
 from handtools import Call, Policy, Toolbox
 from handtools.core.approval import Reply
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.commands.overlay.preparing import OverlayCapture, Quota, problem
-from handtools.host.commands.runners.plain import PlainRunner
-from handtools.host.commands.scan.scanning import Budget, ScanCapture
-from handtools.host.state import vault_folder
-from handtools.host.store import FolderStore
-from handtools.host.vault import Vault
+from handtools.host.files.backups import FolderBackups
+from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.user_folders import backups_folder
+from handtools.host.sandbox.overlay.capture import LayerQuota, OverlayCapture, overlay_problem
+from handtools.host.sandbox.runners.runner_selection import PlainRunner
+from handtools.host.sandbox.scan_capture import ScanBudget, ScanCapture
 from handtools.toolbox import CODING, local_workspace
 from tests.e2e.transaction_crashes import box as crash_box
 
@@ -37,7 +37,7 @@ def base(tmp_path):
     (root / "e").mkdir()
     (root / "a").write_text("old\n")
     (root / "d" / "x").write_text("x")
-    if problem(root, Vault(tmp_path / "state" / "vault")):
+    if overlay_problem(root, FolderBackups(tmp_path / "state" / "vault")):
         pytest.skip("machine: no layers can be mounted")
     return tmp_path
 
@@ -151,7 +151,7 @@ async def test_protected_paths_wait_for_a_person_and_private_ones_never_land(bas
     root = base / "work"
     box = made(
         base,
-        capture=OverlayCapture(root, Vault(vault_folder(root, base / "state"))),
+        capture=OverlayCapture(root, FolderBackups(backups_folder(root, base / "state"))),
         policy=ATTENDED,
     )
     _, result = await run(box, "mkdir -p sub/.git/hooks; echo evil > sub/.git/hooks/pre-commit")
@@ -186,7 +186,7 @@ async def test_what_a_person_changed_while_the_command_ran_is_theirs(base):
         (root / "a").write_text("a person's\n")
         (root / "d" / "new").write_text("a person's\n")
 
-    vault = Vault(vault_folder(root, base / "state"))
+    vault = FolderBackups(backups_folder(root, base / "state"))
     box = made(base, capture=Meddling(OverlayCapture(root, vault), act))
     _, result = await run(box, "echo command > a; echo other > other; rm -r d")
     assert (root / "a").read_text() == "a person's\n"
@@ -199,7 +199,7 @@ async def test_what_a_person_changed_while_the_command_ran_is_theirs(base):
 
 async def test_no_privilege_no_device_and_no_foreign_owner_lands(base):
     root = base / "work"
-    box = made(base, capture=OverlayCapture(root, Vault(vault_folder(root, base / "state"))))
+    box = made(base, capture=OverlayCapture(root, FolderBackups(backups_folder(root, base / "state"))))
     _, result = await run(
         box, "cp /bin/true su; chmod 6755 su; mkfifo pipe; mkdir g; chmod 2755 g; mknod dev c 1 3; true"
     )
@@ -214,8 +214,8 @@ async def test_no_privilege_no_device_and_no_foreign_owner_lands(base):
 
 async def test_a_layer_over_its_quota_does_not_land(base):
     root = base / "work"
-    vault = Vault(vault_folder(root, base / "state"))
-    box = made(base, capture=OverlayCapture(root, vault, quota=Quota(bytes=1 << 20, files=50)))
+    vault = FolderBackups(backups_folder(root, base / "state"))
+    box = made(base, capture=OverlayCapture(root, vault, quota=LayerQuota(bytes=1 << 20, files=50)))
     _, result = await run(box, "head -c 3000000 /dev/urandom > large")
     assert not (root / "large").exists()
     assert "MiB" in result.text
@@ -225,8 +225,8 @@ async def test_a_layer_over_its_quota_does_not_land(base):
 
 async def test_a_command_that_fills_its_layer_is_ended_while_it_runs(base):
     root = base / "work"
-    vault = Vault(vault_folder(root, base / "state"))
-    box = made(base, capture=OverlayCapture(root, vault, quota=Quota(bytes=8 << 20, files=50)))
+    vault = FolderBackups(backups_folder(root, base / "state"))
+    box = made(base, capture=OverlayCapture(root, vault, quota=LayerQuota(bytes=8 << 20, files=50)))
     _, result = await run(box, "while :; do head -c 1M /dev/zero >> large$((n++ % 40)); done", timeout=60)
     assert result.details.ended == "limit"
     assert "wrote more to the workspace than allowed" in result.text
@@ -239,7 +239,9 @@ async def test_without_layers_a_scan_sees_changes_and_lists_what_it_could_not_ke
     root = base / "work"
     (root / "large").write_bytes(random.Random(1).randbytes(5000))
     before = snapshot(root)
-    capture = ScanCapture(root, Vault(vault_folder(root, base / "state")), budget=Budget(file_bytes=1000))
+    capture = ScanCapture(
+        root, FolderBackups(backups_folder(root, base / "state")), budget=ScanBudget(file_bytes=1000)
+    )
     box = made(base, capture=capture)
     call, result = await run(
         box, "echo new > a; rm -r d; mkdir n; echo y > n/y; ln -s a l; chmod 700 e; : > large"

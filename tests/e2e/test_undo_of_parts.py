@@ -5,14 +5,14 @@ import sys
 import pytest
 
 from handtools import Call, Policy, Toolbox
-from handtools.core.trees import WHOLE
-from handtools.host.commands.overlay.preparing import problem
-from handtools.host.vault import Vault
+from handtools.core.changes import WHOLE_FOLDER_ITEMS
+from handtools.host.files.backups import FolderBackups
+from handtools.host.sandbox.overlay.capture import overlay_problem
 from handtools.toolbox import CODING, local_workspace
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="machine: layers need Linux")
 
-COUNT = WHOLE + 20
+COUNT = WHOLE_FOLDER_ITEMS + 20
 MAKE = f"mkdir -p big/sub && for n in $(seq {COUNT}); do echo $n > big/sub/$n; done"
 
 
@@ -20,7 +20,7 @@ MAKE = f"mkdir -p big/sub && for n in $(seq {COUNT}); do echo $n > big/sub/$n; d
 def root(tmp_path):
     folder = tmp_path / "work"
     folder.mkdir()
-    if problem(folder, Vault(tmp_path / "state" / "vault")):
+    if overlay_problem(folder, FolderBackups(tmp_path / "state" / "vault")):
         pytest.skip("machine: no layers can be mounted")
     return folder
 

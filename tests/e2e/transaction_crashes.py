@@ -10,8 +10,8 @@ import anyio
 
 from handtools import Call, Policy, Toolbox
 from handtools.core.approval import Reply
-from handtools.host.local_files import LocalFiles
-from handtools.host.vault import Vault
+from handtools.host.files.backups import FolderBackups
+from handtools.host.files.local_files import LocalFiles
 from handtools.toolbox import CODING, local_workspace
 
 SCRIPT = (
@@ -20,7 +20,7 @@ SCRIPT = (
 )
 
 
-class DyingVault(Vault):
+class DyingVault(FolderBackups):
     """Ends the process at the n-th move, before or after it."""
 
     def __init__(self, folder: Path, at: int, *, after: bool) -> None:
@@ -44,7 +44,7 @@ class DyingVault(Vault):
         self._count(after=True)
 
 
-def box(base: Path, vault: Vault | None = None, policy: Policy | None = None) -> Toolbox:
+def box(base: Path, vault: FolderBackups | None = None, policy: Policy | None = None) -> Toolbox:
     workspace = local_workspace(base / "work", state=base / "state")
     if vault is not None:
         workspace = replace(workspace, files=LocalFiles(base / "work", vault=vault))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.host.syntax.languages import NAMES, language_of
+from handtools.host.syntax.languages import LANGUAGES, language_of
 from handtools.host.syntax.tree_syntax import TreeSyntax
 from tests.labelled.labels import Labelled, every
 
@@ -24,4 +24,4 @@ def test_every_file_has_at_least_twenty_labels(source: Labelled) -> None:
 
 
 def test_every_language_has_a_labelled_file() -> None:
-    assert {language_of(source.path, source.data) for source in SOURCES} == NAMES
+    assert {language_of(source.path, source.data) for source in SOURCES} == LANGUAGES

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text import aligning
-from handtools.text.aligning import Edit, align
+from handtools.text.diffs import alignment
+from handtools.text.diffs.alignment import LineEdit, align
 
 few = st.lists(st.sampled_from("ab"), max_size=40)
 some = st.lists(st.sampled_from("abcdefgh"), max_size=40)
@@ -23,7 +23,7 @@ def kept(a: list[str], b: list[str]) -> int:
     return previous[-1]
 
 
-def applied(a: list[str], b: list[str], edits: list[Edit]) -> list[str]:
+def applied(a: list[str], b: list[str], edits: list[LineEdit]) -> list[str]:
     """Rebuild `b` from `a` and only the changed regions of `b`."""
     result, place = [], 0
     for edit in edits:
@@ -32,7 +32,7 @@ def applied(a: list[str], b: list[str], edits: list[Edit]) -> list[str]:
     return result + a[place:]
 
 
-def assert_minimal(a: list[str], b: list[str], edits: list[Edit]) -> None:
+def assert_minimal(a: list[str], b: list[str], edits: list[LineEdit]) -> None:
     assert applied(a, b, edits) == b
     removed = sum(edit.end_a - edit.start_a for edit in edits)
     added = sum(edit.end_b - edit.start_b for edit in edits)
@@ -40,7 +40,7 @@ def assert_minimal(a: list[str], b: list[str], edits: list[Edit]) -> None:
     assert added == len(b) - kept(a, b)
 
 
-def assert_ordered(edits: list[Edit]) -> None:
+def assert_ordered(edits: list[LineEdit]) -> None:
     for one, other in pairwise(edits):
         assert one.end_a < other.start_a
         assert one.end_b < other.start_b
@@ -67,7 +67,7 @@ def test_edits_are_minimal_and_in_order_with_something_kept_between(a: list[str]
 )
 def test_every_way_to_search_is_minimal(limits: dict[str, int], monkeypatch: pytest.MonkeyPatch):
     for name, value in limits.items():
-        monkeypatch.setattr(aligning, name, value)
+        monkeypatch.setattr(alignment, name, value)
 
     @given(sequences, sequences)
     def check(a: list[str], b: list[str]) -> None:
@@ -77,10 +77,10 @@ def test_every_way_to_search_is_minimal(limits: dict[str, int], monkeypatch: pyt
 
 
 def test_beyond_the_limit_the_diff_is_still_correct(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(aligning, "_MINIMAL_CELLS", 4)
-    monkeypatch.setattr(aligning, "_SPARSE_PAIRS", 0)
-    monkeypatch.setattr(aligning, "_SMALL_CELLS", 0)
-    monkeypatch.setattr(aligning, "_NEAR_DISTANCE", 0)
+    monkeypatch.setattr(alignment, "_MINIMAL_CELLS", 4)
+    monkeypatch.setattr(alignment, "_SPARSE_PAIRS", 0)
+    monkeypatch.setattr(alignment, "_SMALL_CELLS", 0)
+    monkeypatch.setattr(alignment, "_NEAR_DISTANCE", 0)
 
     @given(sequences, sequences)
     def check(a: list[str], b: list[str]) -> None:

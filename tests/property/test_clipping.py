@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.text import lines
-from handtools.text.clipping import clip, clip_line
+from handtools.text.truncation import clip, clip_line
 
 texts = st.text(st.sampled_from("ab\n\réà語🎉")) | st.text(st.characters())
 limits = st.integers(0, 40)

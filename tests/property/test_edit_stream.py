@@ -3,9 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.edit_stream import Done, EditStream, Marks, Pair
+from handtools.text.editing.edit_agent_protocol import (
+    AnswerComplete,
+    AnswerTags,
+    EditStreamParser,
+    OldNewPair,
+)
 
-MARKS = Marks("_1")
+MARKS = AnswerTags("_1")
 texts = st.text(st.sampled_from("ab <>/_1\n\r\"'oldnewdone"), max_size=30).filter(
     lambda text: "_1>" not in text
 )
@@ -24,10 +29,10 @@ def cut(text: str, sizes: list[int]) -> list[str]:
     return [*pieces, text[at:]]
 
 
-def edits_in(pieces: list[str]) -> tuple[list[tuple[str, str]], EditStream]:
-    stream = EditStream(MARKS)
+def edits_in(pieces: list[str]) -> tuple[list[tuple[str, str]], EditStreamParser]:
+    stream = EditStreamParser(MARKS)
     found = [piece for text in pieces for piece in stream.feed(text)]
-    return [(piece.old, piece.new) for piece in found if isinstance(piece, Pair)], stream
+    return [(piece.old, piece.new) for piece in found if isinstance(piece, OldNewPair)], stream
 
 
 @given(pairs, st.lists(st.integers(0, 9), max_size=80))
@@ -53,15 +58,15 @@ def test_what_stands_between_the_tags_is_passed_over(chatter):
 
 @given(st.text(max_size=200), st.text(max_size=50))
 def test_no_tag_can_be_in_the_file(body, instructions):
-    marks = Marks.absent_from(body, instructions)
+    marks = AnswerTags.absent_from(body, instructions)
     for tag in (f"<old{marks.suffix}>", f"</new{marks.suffix}>", marks.done, marks.show(1, 2)):
         assert tag not in body + instructions
 
 
 def test_a_file_that_holds_such_tags_gets_others():
-    assert Marks.absent_from("<old_1>", "") == Marks("_2")
+    assert AnswerTags.absent_from("<old_1>", "") == AnswerTags("_2")
 
 
 def test_what_follows_the_end_is_not_read():
-    stream = EditStream(MARKS)
-    assert stream.feed(MARKS.done + MARKS.pair("a", "b")) == [Done()]
+    stream = EditStreamParser(MARKS)
+    assert stream.feed(MARKS.done + MARKS.pair("a", "b")) == [AnswerComplete()]

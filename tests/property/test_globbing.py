@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.globbing import AnyGlob, BadGlob, Glob
+from handtools.text.search.glob import BadGlob, Glob, GlobSet
 
 names = st.text(st.sampled_from("ab.*[]{}!-,\\é"), min_size=1, max_size=6).filter(
     lambda name: name not in (".", "..")
@@ -116,7 +116,7 @@ def test_any_text_is_a_pattern_or_is_refused(pattern: str, path: str):
 )
 def test_a_union_matches_when_one_of_its_patterns_does(patterns: list[str], path: str, folder: bool):
     for case_sensitive in (True, False):
-        several = AnyGlob(patterns, case_sensitive=case_sensitive)
+        several = GlobSet(patterns, case_sensitive=case_sensitive)
         hits = [
             pattern
             for pattern in patterns

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from handtools import Call, Change, Toolbox, local_workspace
-from handtools.host.local_files import LocalFiles
-from handtools.runtime.landing import recover
-from handtools.testing.fakes import memory_toolbox
+from handtools.host.files.local_files import LocalFiles
+from handtools.runtime.transaction import recover
+from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.toolbox import CODING
 
 PATHS = st.sampled_from(["a", "b", "d/c"])

@@ -41,8 +41,8 @@ def test_the_line_at_an_offset_is_the_one_that_holds_it(text: str, data: st.Data
 
 @given(texts, ends)
 def test_adopted_text_has_one_kind_of_end_and_the_same_lines(text: str, end: str):
-    adopted = lines.adopt(text, end)
-    assert lines.adopt(adopted, end) == adopted
+    adopted = lines.convert_line_ends(text, end)
+    assert lines.convert_line_ends(adopted, end) == adopted
     assert {lines.ending(line) for line in lines.split(adopted)} <= {end, ""}
     bare = [lines.bare(line) for line in lines.split(text)]
     assert [lines.bare(line) for line in lines.split(adopted)] == bare
@@ -50,16 +50,16 @@ def test_adopted_text_has_one_kind_of_end_and_the_same_lines(text: str, end: str
 
 @given(st.lists(st.text(st.sampled_from("ab\t é"))), st.integers(1, 10**7), ends)
 def test_numbering_keeps_every_line(bare: list[str], start: int, end: str):
-    rows = lines.number([line + end for line in bare], start)
+    rows = lines.number_lines([line + end for line in bare], start)
     expected = [f"{number:6}\t{line}" for number, line in enumerate(bare, start)]
     assert rows == "\n".join(expected)
-    assert lines.number(bare, start) == rows
+    assert lines.number_lines(bare, start) == rows
 
 
 @given(st.lists(st.tuples(st.text(st.sampled_from("ab")), ends | st.just(""))), st.integers(1, 99))
 def test_numbering_removes_whatever_end_each_line_has(rows: list[tuple[str, str]], start: int):
     expected = [f"{number:6}\t{bare}" for number, (bare, _) in enumerate(rows, start)]
-    assert lines.number([bare + end for bare, end in rows], start) == "\n".join(expected)
+    assert lines.number_lines([bare + end for bare, end in rows], start) == "\n".join(expected)
 
 
 @given(st.text("ab\r\n", max_size=20), st.data())

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from handtools.text import lines
-from handtools.text.matching import AlreadyApplied, Applied, Refused, render, replace
+from handtools.text.editing import AlreadyApplied, Applied, EditRefused, render_refusal, replace_text
 
 WORDS = [
     "alpha",
@@ -63,7 +63,7 @@ anything = st.text(alphabet=st.sampled_from(string.printable + "“”’–\u00
 @given(attempts())
 def test_not_one_character_outside_the_spans_changes(attempt):
     body, old, new = attempt
-    outcome = replace(body, old, new)
+    outcome = replace_text(body, old, new)
     if isinstance(outcome, Applied):
         (span,) = outcome.spans
         assert outcome.text.startswith(body[: span.start])
@@ -75,7 +75,7 @@ def test_not_one_character_outside_the_spans_changes(attempt):
 def test_what_is_written_is_in_the_file_or_in_the_new_text(attempt):
     """Every line of the result is one of the file, or one of `new` but for blanks and quotes."""
     body, old, new = attempt
-    outcome = replace(body, old, new)
+    outcome = replace_text(body, old, new)
     if isinstance(outcome, Applied) and outcome.tier != "exact":
         known = {_folded(text) for text in (*lines.split(body), *new.split("\n"))}
         assert {_folded(text) for text in lines.split(outcome.text)} <= known
@@ -87,16 +87,16 @@ def _folded(text: str) -> str:
 
 @given(anything, anything, anything)
 def test_every_input_is_applied_or_refused_and_the_refusal_can_be_shown(body, old, new):
-    outcome = replace(body, old, new)
-    if isinstance(outcome, Refused):
-        assert render(outcome).startswith(outcome.message)
+    outcome = replace_text(body, old, new)
+    if isinstance(outcome, EditRefused):
+        assert render_refusal(outcome).startswith(outcome.message)
     else:
         assert (outcome.text == body) == isinstance(outcome, AlreadyApplied)
 
 
 @given(bodies, st.data())
 def test_a_unique_piece_is_replaced_as_str_replace_would(body, data):
-    body = lines.adopt(body, "\n")
+    body = lines.convert_line_ends(body, "\n")
     start = data.draw(st.integers(0, len(body) - 1))
     end = data.draw(st.integers(start + 1, len(body)))
     old = body[start:end]
@@ -104,7 +104,7 @@ def test_a_unique_piece_is_replaced_as_str_replace_would(body, data):
     assume(old != new and body.find(old, body.find(old) + 1) < 0)
     # Blanks next to the piece may belong to a line that goes; what then happens has tests of its own.
     assume(body[start - 1 : start] not in {" ", "\t"} and body[end : end + 1] not in {" ", "\t"})
-    outcome = replace(body, old, new)
+    outcome = replace_text(body, old, new)
     if isinstance(outcome, Applied):
         assert outcome.text == body.replace(old, new)
         assert outcome.tier == "exact"
@@ -127,26 +127,26 @@ def test_an_insertion_sent_again_is_never_made_again(rows, data):
     assume(above or below)
     new = "\n".join([*above, told, *below])
     body = "\n".join([*rows[:at], new, *rows[at + 1 :], ""])
-    outcome = replace(body, told, new)
-    assume(not isinstance(outcome, Refused))
+    outcome = replace_text(body, told, new)
+    assume(not isinstance(outcome, EditRefused))
     assert isinstance(outcome, AlreadyApplied)
     assert outcome.text == body
 
 
 @given(bodies, fragments, fragments)
 def test_two_exact_places_are_always_refused(body, old, new):
-    body = lines.adopt(body, "\n")
+    body = lines.convert_line_ends(body, "\n")
     assume(old and old != new)
     doubled = f"{body}\n{old}\n{body}\n{old}\n"
-    outcome = replace(doubled, old, new)
-    assert isinstance(outcome, Refused)
+    outcome = replace_text(doubled, old, new)
+    assert isinstance(outcome, EditRefused)
     assert outcome.code == "ambiguous"
 
 
 @given(bodies, fragments, st.sampled_from(["# ... existing code ...", "// (unchanged)"]))
 def test_a_note_for_code_left_out_never_reaches_the_file(body, old, note):
-    outcome = replace(body, old, f"{old}\n{note}")
-    assert isinstance(outcome, Refused)
+    outcome = replace_text(body, old, f"{old}\n{note}")
+    assert isinstance(outcome, EditRefused)
 
 
 @given(st.lists(line, min_size=2, max_size=8, unique_by=str.strip), st.data())
@@ -156,7 +156,7 @@ def test_kept_lines_keep_the_files_bytes_whatever_the_model_lost(rows, data):
     body = "".join(text + end for text, end in zip(rows, ends, strict=True))
     gone = data.draw(st.integers(0, len(rows) - 1))
     told = [text.rstrip() for text in rows]
-    outcome = replace(body, "\n".join(told) + "\n", "\n".join([*told[:gone], *told[gone + 1 :], ""]))
+    outcome = replace_text(body, "\n".join(told) + "\n", "\n".join([*told[:gone], *told[gone + 1 :], ""]))
     assume(isinstance(outcome, Applied))
     kept = "".join(
         text + end for index, (text, end) in enumerate(zip(rows, ends, strict=True)) if index != gone
@@ -181,7 +181,7 @@ def test_lines_that_change_places_take_their_own_blanks_along_or_are_refused(row
     body, wanted = (
         "\n".join(["head", *side, "foot", ""]) for side in (filed, [filed[index] for index in order])
     )
-    outcome = replace(body, "\n".join([*told, ""]), "".join(f"{told[index]}\n" for index in order))
+    outcome = replace_text(body, "\n".join([*told, ""]), "".join(f"{told[index]}\n" for index in order))
     if isinstance(outcome, Applied) and outcome.tier != "exact":
         assert outcome.text == wanted
 
@@ -196,7 +196,7 @@ def test_text_moved_sideways_is_put_back(rows, data):
     wanted = [*rows[:at], f"{indent}added_line()", *rows[at:]]
     old, new = ("\n".join(shift + text for text in side) for side in (rows, wanted))
     body = "head\n" + "\n".join(rows) + "\ntail\n"
-    outcome = replace(body, old, new)
+    outcome = replace_text(body, old, new)
     if isinstance(outcome, Applied):
         assert outcome.text == "head\n" + "\n".join(wanted) + "\ntail\n"
 
@@ -204,9 +204,9 @@ def test_text_moved_sideways_is_put_back(rows, data):
 @given(attempts(), st.sampled_from(WORDS))
 def test_a_suggested_old_string_occurs_exactly_once(attempt, word):
     body, old, new = attempt
-    outcome = replace(body, old.replace(word, "echo"), new)
-    if isinstance(outcome, Refused) and outcome.suggestion:
-        view = lines.adopt(body, "\n")
+    outcome = replace_text(body, old.replace(word, "echo"), new)
+    if isinstance(outcome, EditRefused) and outcome.suggestion:
+        view = lines.convert_line_ends(body, "\n")
         at = view.find(outcome.suggestion)
         assert at >= 0
         assert view.find(outcome.suggestion, at + 1) < 0
@@ -215,8 +215,8 @@ def test_a_suggested_old_string_occurs_exactly_once(attempt, word):
 @given(bodies, line, row)
 def test_every_counts_what_it_replaced(body, old, new):
     assume(old != new)
-    body = lines.adopt(body, "\n") + old
-    outcome = replace(body, old, new, every=True)
+    body = lines.convert_line_ends(body, "\n") + old
+    outcome = replace_text(body, old, new, every=True)
     assert isinstance(outcome, Applied)
     assert outcome.count == body.count(old)
     assert outcome.text == body.replace(old, new)
@@ -228,7 +228,7 @@ def test_memory_never_loses_what_others_wrote(attempt, data):
     rows = lines.split(seen)
     at = data.draw(st.integers(0, len(rows) - 1))
     now = "".join([*rows[:at], "written by another\n", *rows[at + data.draw(st.integers(0, 1)) :]])
-    outcome = replace(now, old, new, seen=seen)
+    outcome = replace_text(now, old, new, seen=seen)
     if isinstance(outcome, Applied):
         assert "written by another" in outcome.text
         (span,) = outcome.spans

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from handtools.text.matching import replace
+from handtools.text.editing import replace_text
 
 Shape = Callable[[int], tuple[str, str, str]]
 SHAPES: dict[str, Shape] = {
@@ -46,7 +46,7 @@ MOST_GROWTH = 9
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_four_times_the_text_takes_about_four_times_as_long(shape):
     small, large = (shape(size) for size in (SIZE, 4 * SIZE))
-    replace(*small)
+    replace_text(*small)
     for _ in range(3):
         growth = _seconds(*large) / max(_seconds(*small), 0.002)
         if growth < MOST_GROWTH:
@@ -63,12 +63,12 @@ def test_an_exact_edit_of_a_large_file_costs_little_more_than_finding_it():
         assert body.find(old, at + 1) < 0
         return body[:at] + new + body[at + len(old) :]
 
-    ratios = [_timed(lambda: replace(body, old, new)) / _timed(bare) for _ in range(7)]
+    ratios = [_timed(lambda: replace_text(body, old, new)) / _timed(bare) for _ in range(7)]
     assert min(ratios) < 2.5
 
 
 def _seconds(body: str, old: str, new: str) -> float:
-    return min(_timed(lambda: replace(body, old, new)) for _ in range(2))
+    return min(_timed(lambda: replace_text(body, old, new)) for _ in range(2))
 
 
 def _timed(action: Callable[[], object]) -> float:

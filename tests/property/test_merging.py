@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.text import lines
-from handtools.text.merging import merge
+from handtools.text.diffs.three_way_merge import three_way_merge
 
 rows = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n"]), max_size=12)
 texts = rows.map("".join) | st.text(st.sampled_from("ab\r\n"), max_size=20)
@@ -10,12 +10,12 @@ texts = rows.map("".join) | st.text(st.sampled_from("ab\r\n"), max_size=20)
 
 @given(texts, texts)
 def test_a_side_that_changed_nothing_leaves_the_other_as_it_is(base: str, changed: str):
-    assert merge(base, base, changed).text == changed
-    assert merge(base, changed, base).text == changed
-    assert merge(base, changed, changed).text == changed
-    assert not merge(base, base, changed).conflicts
-    assert not merge(base, changed, base).conflicts
-    assert not merge(base, changed, changed).conflicts
+    assert three_way_merge(base, base, changed).text == changed
+    assert three_way_merge(base, changed, base).text == changed
+    assert three_way_merge(base, changed, changed).text == changed
+    assert not three_way_merge(base, base, changed).conflicts
+    assert not three_way_merge(base, changed, base).conflicts
+    assert not three_way_merge(base, changed, changed).conflicts
 
 
 @given(rows, rows, rows, rows, rows)
@@ -28,7 +28,7 @@ def test_changes_with_unchanged_text_between_them_are_both_there(
     def joined(*parts: list[str]) -> str:
         return "".join(row for part in parts for row in part)
 
-    merged = merge(
+    merged = three_way_merge(
         joined(first, wall, second), joined(new_first, wall, second), joined(first, wall, new_second)
     )
     assert merged.conflicts == []
@@ -37,7 +37,7 @@ def test_changes_with_unchanged_text_between_them_are_both_there(
 
 @given(texts, texts, texts)
 def test_swapping_the_sides_swaps_the_conflicts_and_nothing_else(base: str, ours: str, theirs: str):
-    one, other = merge(base, ours, theirs), merge(base, theirs, ours)
+    one, other = three_way_merge(base, ours, theirs), three_way_merge(base, theirs, ours)
     swapped = [(each.base, each.theirs, each.ours) for each in other.conflicts]
     assert [(each.base, each.ours, each.theirs) for each in one.conflicts] == swapped
     if not one.conflicts:
@@ -48,7 +48,7 @@ def test_swapping_the_sides_swaps_the_conflicts_and_nothing_else(base: str, ours
 def test_taking_one_side_of_every_conflict_leaves_no_marker(
     base: list[str], ours: list[str], theirs: list[str]
 ):
-    merged = merge("".join(base), "".join(ours), "".join(theirs))
+    merged = three_way_merge("".join(base), "".join(ours), "".join(theirs))
     text = lines.split(merged.text)
     for conflict in reversed(merged.conflicts):
         block = "".join(text[conflict.line - 1 : conflict.end_line])

@@ -4,8 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.diffing import unified
-from handtools.text.patching import Malformed, Misfit, Patched, apply, invert, parse
+from handtools.text.diffs.unified_diff import unified_diff
+from handtools.text.patches import (
+    HunkMisfit,
+    MalformedPatch,
+    PatchedText,
+    apply_hunks,
+    invert_patch,
+    parse_patch,
+)
 
 LINE = st.sampled_from(
     ["a", "b", "", " ", "\tx", "-- c", "++ d", "@@ -1 +1 @@", "diff --git a/x b/x", "e\r", "é\u2028"]
@@ -16,28 +23,28 @@ TEXT = st.tuples(st.lists(LINE, max_size=30), st.booleans()).map(
 
 
 def applied(text, hunks):
-    outcome = apply(text, hunks)
-    assert isinstance(outcome, Patched), outcome
+    outcome = apply_hunks(text, hunks)
+    assert isinstance(outcome, PatchedText), outcome
     return outcome.text
 
 
 @given(before=TEXT, after=TEXT, context=st.integers(1, 4))
 def test_a_unified_diff_applies_and_its_inverse_takes_it_back(before, after, context):
-    diff = unified("f", before, after, context=context)
+    diff = unified_diff("f", before, after, context=context)
     if not diff:
         return
-    [patch] = parse(diff)
+    [patch] = parse_patch(diff)
     assert applied(before, patch.hunks) == after
-    assert applied(after, invert(patch).hunks) == before
-    assert invert(invert(patch)) == patch
+    assert applied(after, invert_patch(patch).hunks) == before
+    assert invert_patch(invert_patch(patch)) == patch
 
 
 @given(text=TEXT)
 def test_a_file_is_added_and_deleted_whole(text):
-    [patch] = parse(unified("f", None, text))
+    [patch] = parse_patch(unified_diff("f", None, text))
     assert patch.action == "add"
     assert applied("", patch.hunks) == text
-    gone = invert(patch)
+    gone = invert_patch(patch)
     assert gone.action == "delete"
     assert applied(text, gone.hunks) == ""
 
@@ -50,10 +57,10 @@ def test_a_file_is_added_and_deleted_whole(text):
 def test_a_hunk_may_stand_three_lines_off_and_no_more(rows, drift, number):
     before = "".join(f"{row}\n" for row in rows)
     after = before.replace(f"{rows[number - 1]}\n", "changed\n")
-    [patch] = parse(unified("f", before, after))
+    [patch] = parse_patch(unified_diff("f", before, after))
     extra = "".join(f"more {n}\n" for n in range(drift))
     moved = extra + before if drift >= 0 else "".join(f"{row}\n" for row in rows[-drift:])
-    outcome = apply(moved, patch.hunks)
+    outcome = apply_hunks(moved, patch.hunks)
     kept = (
         rows[: number - 1][-3:]
         if drift >= 0
@@ -62,10 +69,10 @@ def test_a_hunk_may_stand_three_lines_off_and_no_more(rows, drift, number):
     if len(kept) < 3:
         return
     if abs(drift) <= 3:
-        assert isinstance(outcome, Patched)
+        assert isinstance(outcome, PatchedText)
         assert outcome.text == moved.replace(f"{rows[number - 1]}\n", "changed\n")
     else:
-        assert isinstance(outcome, Misfit)
+        assert isinstance(outcome, HunkMisfit)
 
 
 @given(
@@ -75,7 +82,7 @@ def test_a_hunk_may_stand_three_lines_off_and_no_more(rows, drift, number):
 def test_a_hunk_that_only_adds_keeps_every_line_in_order_and_is_made_once(rows, added):
     body = "".join(f"{row}\n" for row in [*rows, "name"])
     hunks = "".join(f"+{row}\n" for row in added)
-    [patch] = parse(f"*** Begin Patch\n*** Update File: f\n@@ name\n{hunks}*** End Patch\n")
+    [patch] = parse_patch(f"*** Begin Patch\n*** Update File: f\n@@ name\n{hunks}*** End Patch\n")
     after = applied(body, patch.hunks)
     assert after == body + "".join(f"{row}\n" for row in added)
     if any(row.strip() for row in added):
@@ -85,8 +92,8 @@ def test_a_hunk_that_only_adds_keeps_every_line_in_order_and_is_made_once(rows, 
 @given(text=st.text(max_size=300))
 def test_any_text_is_a_patch_or_is_refused_with_its_line(text):
     try:
-        files = parse(text)
-    except Malformed as refused:
+        files = parse_patch(text)
+    except MalformedPatch as refused:
         line = refused.line
     else:
         line = len(files)
@@ -118,17 +125,17 @@ PIECES = st.lists(st.sampled_from(MARKS.split("\n")), max_size=15).map("\n".join
 @given(text=PIECES, body=TEXT)
 def test_pieces_of_patches_in_any_order_end_in_a_patch_or_a_refusal(text, body):
     try:
-        files = parse(text)
-    except Malformed:
+        files = parse_patch(text)
+    except MalformedPatch:
         return
     for file in files:
-        assert isinstance(apply(body, file.hunks), Patched | Misfit)
+        assert isinstance(apply_hunks(body, file.hunks), PatchedText | HunkMisfit)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @given(rows=st.lists(st.integers().map(str), min_size=3, max_size=10, unique=True))
 def test_added_lines_take_the_line_end_of_the_file(rows, end):
     before = "".join(row + end for row in rows)
-    [patch] = parse(f"*** Begin Patch\n*** Update File: f\n {rows[1]}\n+added\n*** End Patch\n")
+    [patch] = parse_patch(f"*** Begin Patch\n*** Update File: f\n {rows[1]}\n+added\n*** End Patch\n")
     after = applied(before, patch.hunks)
     assert after == "".join(row + end + (f"added{end}" if row == rows[1] else "") for row in rows)

@@ -1,7 +1,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from handtools.text.paths import BadPath, near, portable, relative, restored
+from handtools.text.paths import BadPath, from_portable, similar_names, to_portable, workspace_relative
 
 ROOT = "/work/tree"
 parts = st.text(st.sampled_from("ab.~ \\:é\n"), max_size=5) | st.sampled_from(
@@ -16,7 +16,7 @@ written = st.builds(
 
 def normal(path: str) -> str | None:
     try:
-        return relative(path, ROOT)
+        return workspace_relative(path, ROOT)
     except BadPath:
         return None
 
@@ -44,7 +44,7 @@ def test_what_is_normal_stays_as_it_is(path: str):
 
 @given(st.text(min_size=1), st.lists(st.text(), max_size=10), st.integers(1, 5))
 def test_near_names_are_some_of_the_names(wanted: str, names: list[str], most: int):
-    found = near(wanted, names, most=most)
+    found = similar_names(wanted, names, most=most)
     assert len(found) <= most
     assert len(set(found)) == len(found)
     assert set(found) <= set(names) - {wanted}
@@ -52,13 +52,13 @@ def test_near_names_are_some_of_the_names(wanted: str, names: list[str], most: i
 
 @given(st.text(st.sampled_from("abcd"), min_size=4, max_size=8))
 def test_a_name_in_another_folder_or_case_is_always_found(base: str):
-    assert near(f"x/{base}.py", [f"y/{base}.py", "other"]) == [f"y/{base}.py"]
-    assert near(f"{base}.py".upper(), [f"{base}.py", "other"]) == [f"{base}.py"]
+    assert similar_names(f"x/{base}.py", [f"y/{base}.py", "other"]) == [f"y/{base}.py"]
+    assert similar_names(f"{base}.py".upper(), [f"{base}.py", "other"]) == [f"{base}.py"]
 
 
 @given(
     st.binary(min_size=1, max_size=30).map(lambda raw: raw.decode("utf-8", "surrogateescape").strip("/"))
 )
 def test_a_path_of_any_bytes_is_carried_in_print_and_read_again(path):
-    assert portable(path).isprintable()
-    assert restored(portable(path)) == path
+    assert to_portable(path).isprintable()
+    assert from_portable(to_portable(path)) == path

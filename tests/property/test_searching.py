@@ -9,19 +9,21 @@ import anyio
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from handtools.core.searching import Patterns, Scope
-from handtools.host import ripgrep_argv
-from handtools.host.memory_files import MemoryFiles
-from handtools.host.memory_search import MemorySearch
-from handtools.host.ripgrep import RipgrepSearch
+from handtools.core.search import SearchPatterns, SearchScope
+from handtools.host.search import ripgrep_process
+from handtools.host.search.ripgrep import RipgrepSearch
 from handtools.runtime.policy import Policy
-from handtools.testing.fakes import memory_toolbox
-from handtools.text.citing import Citation, cite
-from handtools.text.cursors import cursor, parse, place
-from handtools.text.globbing import AnyGlob
-from handtools.text.resuming import Resume
-from handtools.text.screening import Screen
-from handtools.text.selecting import Selection
+from handtools.testing.memory_files_and_search import MemoryFiles, MemorySearch
+from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.text.search.glob import GlobPrefilter, GlobSet, PathSelection
+from handtools.text.search.result_pages import (
+    RecencyCursor,
+    RenderedHit,
+    cursor_after,
+    find_page_start,
+    parse_cursor,
+    render_hits,
+)
 from handtools.toolbox import READING, Toolbox, local_workspace
 
 NAMES = st.sampled_from(
@@ -98,11 +100,13 @@ def lay_out(root: Path, files: dict[str, bytes]) -> None:
 
 async def answers(search, glob: str | None, *, hidden: bool, ignored: bool) -> list[object]:
     include = (glob,) if glob else ()
-    scope = Scope(include=include, hidden=hidden, ignored=ignored)
-    hits = await search.hits(Patterns(patterns=("needle",)), scope, most=99, admit=everything)
+    scope = SearchScope(include=include, hidden=hidden, ignored=ignored)
+    hits = await search.hits(SearchPatterns(patterns=("needle",)), scope, most=99, admit=everything)
     files = await search.paths(scope, wanted="file", most=99, admit=everything)
     both = await search.paths(scope, wanted="any", most=99, admit=everything)
-    shown = await search.tree(Scope(hidden=hidden, ignored=ignored), depth=9, most=99, admit=everything)
+    shown = await search.tree(
+        SearchScope(hidden=hidden, ignored=ignored), depth=9, most=99, admit=everything
+    )
     return [
         [(hit.path, hit.line) for hit in hits.hits],
         sorted(entry.path for entry in files.found),
@@ -135,10 +139,16 @@ def test_our_walk_finds_exactly_the_files_that_ripgrep_lists(paths, ignores, hid
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()
         lay_out(root, tree(paths, ignores))
-        argv = [ripgrep_argv.program(root).file, "--files", *ripgrep_argv.walk(Scope(hidden=hidden), root)]
+        argv = [
+            ripgrep_process.find_ripgrep(root).file,
+            "--files",
+            *ripgrep_process.walk_args(SearchScope(hidden=hidden), root),
+        ]
         listed = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=False).stdout
         ours = anyio.run(
-            lambda: RipgrepSearch(root).paths(Scope(hidden=hidden), wanted="any", most=99, admit=everything)
+            lambda: RipgrepSearch(root).paths(
+                SearchScope(hidden=hidden), wanted="any", most=99, admit=everything
+            )
         )
     shown = {path for path in listed.splitlines() if ".git" not in path.split("/")}
     assert {entry.path for entry in ours.found if entry.kind == "file"} == shown
@@ -202,14 +212,14 @@ def test_a_screen_lets_nothing_slip_that_a_glob_matches(globs, paths):
     good = []
     for glob in globs:
         try:
-            AnyGlob([glob], case_sensitive=False)
+            GlobSet([glob], case_sensitive=False)
         except ValueError:
             continue
         good.append(glob)
-    suspects = Screen(good).suspects(paths)
+    suspects = GlobPrefilter(good).suspects(paths)
     for path in paths:
         for folder in (False, True):
-            if AnyGlob(good, case_sensitive=False).matches(path, folder=folder):
+            if GlobSet(good, case_sensitive=False).matches(path, folder=folder):
                 assert path in suspects
 
 
@@ -218,13 +228,13 @@ def test_a_cursor_comes_back_to_its_place_whatever_was_put_before(keys, size, da
     keys = [f"{number}{key}" for number, key in enumerate(keys)]
     start = data.draw(st.integers(0, len(keys) // size)) * size
     shown = data.draw(st.integers(0, min(size, len(keys) - start)))
-    given_cursor = parse(str(cursor(keys, start, size, shown)))
-    found = place(given_cursor, keys, size)
+    given_cursor = parse_cursor(str(cursor_after(keys, start, size, shown)))
+    found = find_page_start(given_cursor, keys, size)
     assert not found.moved
     assert found.start + found.shown == start + shown
     added = data.draw(st.lists(st.text(string.ascii_uppercase, min_size=1), max_size=5))
     if start:
-        later = place(given_cursor, [*added, *keys], size)
+        later = find_page_start(given_cursor, [*added, *keys], size)
         assert later.start == found.start + len(added)
         assert not later.moved
 
@@ -236,7 +246,7 @@ def test_newest_first_goes_on_after_what_was_shown_however_much_is_newer(times, 
     if not entries:
         return
     shown = data.draw(st.integers(1, len(entries)))
-    resume = Resume.parse(str(Resume.after(entries, shown)))
+    resume = RecencyCursor.parse(str(RecencyCursor.after(entries, shown)))
     assert resume.place(entries) == (shown, True)
     newer = [(f"n{n}", 100.0) for n in range(data.draw(st.integers(0, 5)))]
     gone = data.draw(st.sets(st.sampled_from(entries)))
@@ -250,7 +260,7 @@ def test_newest_first_goes_on_after_what_was_shown_however_much_is_newer(times, 
 @given(st.lists(TEXT.filter(lambda t: not t.startswith("!")), max_size=3), st.lists(PATHS, max_size=6))
 def test_a_selection_of_many_is_the_selection_of_each(globs, paths):
     try:
-        selection = Selection(globs)
+        selection = PathSelection(globs)
     except ValueError:
         return
     assert list(selection.of(paths)) == [path for path in paths if selection.takes(path)]
@@ -259,10 +269,10 @@ def test_a_selection_of_many_is_the_selection_of_each(globs, paths):
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=8, unique=True).map(sorted), st.integers(0, 4))
 def test_every_hit_is_cited_once_and_every_line_at_most_once(places, wide):
     citations = [
-        Citation(n, f"hit {n}", around={m: f"line {m}" for m in range(max(n - wide, 1), n + wide + 1)})
+        RenderedHit(n, f"hit {n}", around={m: f"line {m}" for m in range(max(n - wide, 1), n + wide + 1)})
         for n in places
     ]
-    rows = [row for row in cite("path", citations).split("\n")[1:] if row != "--"]
+    rows = [row for row in render_hits("path", citations).split("\n")[1:] if row != "--"]
     numbers = [int(row.partition(":" if ":" in row else "-")[0]) for row in rows]
     assert numbers == sorted(set(numbers))
     assert [row for row in rows if ":" in row] == [f"{line}:hit {line}" for line in places]

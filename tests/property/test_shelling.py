@@ -7,11 +7,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from handtools.text.shelling import quoted, read_script
-from handtools.text.shelling.hazards import hazards
-from handtools.text.shelling.lowering import lowered
-from handtools.text.shelling.prefixes import prefix
-from handtools.text.shelling.words import Opaque, literal
+from handtools.text.shell import quote_words, read_script
+from handtools.text.shell.always_allow_prefix import always_allow_prefix
+from handtools.text.shell.hazards import find_hazards
+from handtools.text.shell.script_analysis import plain_commands
+from handtools.text.shell.words import OpaqueScript, literal_word
 
 RECORD = """
 answer=$1
@@ -62,8 +62,8 @@ def executed(script: str, *, answer: int) -> list[tuple[str, ...]]:
 
 def plain(script: str) -> tuple[tuple[str, ...], ...] | None:
     try:
-        return lowered(script)
-    except Opaque:
+        return plain_commands(script)
+    except OpaqueScript:
         return None
 
 
@@ -96,7 +96,7 @@ def test_what_is_called_plain_is_what_bash_runs(script):
     st.sampled_from([" && ", " || ", "; ", " | ", "\n", ";", "|"]),
 )
 def test_quoted_words_come_back_from_us_and_from_bash(parts, joint):
-    script = joint.join(quoted(part) for part in parts)
+    script = joint.join(quote_words(part) for part in parts)
     ours = plain(script)
     if ours is None:  # control characters, or what the grammar can't take: refused, never misread
         control = any(ord(char) < 32 or ord(char) in {0x7F, 0x85, 0x2028, 0x2029} for char in script)
@@ -108,7 +108,7 @@ def test_quoted_words_come_back_from_us_and_from_bash(parts, joint):
 
 @given(words)
 def test_a_quoted_word_reads_as_itself(word):
-    assert literal(quoted(("x", word))[2:]) == word
+    assert literal_word(quote_words(("x", word))[2:]) == word
 
 
 @given(scripts)
@@ -125,8 +125,8 @@ def test_any_text_is_read_without_an_error(text):
     script = read_script(text)
     assert not (script.parts and script.opaque)
     for part in script.parts:
-        hazards(part)
-        prefix(part)
+        find_hazards(part)
+        always_allow_prefix(part)
 
 
 @pytest.mark.parametrize("depth", [2_000, 5_000])

@@ -3,13 +3,13 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.aligning import Edit, align
-from handtools.text.sliding import slide
+from handtools.text.diffs.alignment import LineEdit, align
+from handtools.text.diffs.unified_diff import slide_edits
 
 rows = st.lists(st.sampled_from(["a\n", "  b\n", "\n", "}\n"]), max_size=30)
 
 
-def applied(a: list[str], b: list[str], edits: list[Edit]) -> list[str]:
+def applied(a: list[str], b: list[str], edits: list[LineEdit]) -> list[str]:
     result, place = [], 0
     for edit in edits:
         result += a[place : edit.start_a] + b[edit.start_b : edit.end_b]
@@ -17,7 +17,7 @@ def applied(a: list[str], b: list[str], edits: list[Edit]) -> list[str]:
     return result + a[place:]
 
 
-def changed(edits: list[Edit]) -> tuple[int, int]:
+def changed(edits: list[LineEdit]) -> tuple[int, int]:
     removed = sum(edit.end_a - edit.start_a for edit in edits)
     return removed, sum(edit.end_b - edit.start_b for edit in edits)
 
@@ -25,7 +25,7 @@ def changed(edits: list[Edit]) -> tuple[int, int]:
 @given(rows, rows)
 def test_sliding_changes_no_more_lines_and_gives_the_same_text(a: list[str], b: list[str]):
     edits = align(a, b)
-    moved = slide(edits, a, b)
+    moved = slide_edits(edits, a, b)
     assert applied(a, b, moved) == b
     assert changed(moved) == changed(edits)
     assert len(moved) <= len(edits)
@@ -33,7 +33,7 @@ def test_sliding_changes_no_more_lines_and_gives_the_same_text(a: list[str], b: 
 
 @given(rows, rows)
 def test_between_two_changes_something_stays(a: list[str], b: list[str]):
-    for one, other in pairwise(slide(align(a, b), a, b)):
+    for one, other in pairwise(slide_edits(align(a, b), a, b)):
         assert one.end_a < other.start_a
         assert one.end_b < other.start_b
         assert other.start_a - one.end_a == other.start_b - one.end_b

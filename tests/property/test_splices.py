@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from handtools import Call, Change
 from handtools.core.changes import Node
 from handtools.runtime.journal import Journal
-from handtools.runtime.journal.blobs import COMPRESS_BYTES
-from handtools.runtime.journal.splices import Splice
-from handtools.testing.fakes import MemoryFiles, MemoryStore
-from handtools.text.comparing import common_ends
+from handtools.runtime.journal.blobs import COMPRESS_BYTES, BlobDelta
+from handtools.testing.memory_toolbox import MemoryFiles, MemoryStore
+from handtools.text.diffs.alignment import common_ends
 
 few = st.binary(max_size=40) | st.text("ab", max_size=40).map(str.encode)
 filling = bytes(range(32, 127)) * (COMPRESS_BYTES // 60)
@@ -31,8 +30,8 @@ def test_shared_ends_are_equal_and_as_long_as_can_be(start: bytes, one: bytes, o
 @given(few, few, few)
 def test_what_is_between_the_ends_goes_back_between_them(head: bytes, middle: bytes, tail: bytes):
     base, data = head + b"old" + tail, head + middle + tail
-    splice = Splice("ab" * 32, len(head), len(tail))
-    assert Splice.read(splice.header + b"more") == splice
+    splice = BlobDelta("ab" * 32, len(head), len(tail))
+    assert BlobDelta.read(splice.header + b"more") == splice
     assert splice.around(splice.middle(data), base) == data
 
 

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.diffing import Same, first_changed_line, unified
-from handtools.text.splicing import Spliced
+from handtools.text.diffs.unified_diff import KnownCommonEnds, first_changed_line, unified_diff
+from handtools.text.splice import SplicedText
 
 TEXT = st.text("ab\r\né", max_size=30)
 
@@ -13,7 +13,7 @@ TEXT = st.text("ab\r\né", max_size=30)
 def splices(draw):
     text, new = draw(TEXT), draw(TEXT)
     start = draw(st.integers(0, len(text)))
-    return Spliced(text, start, draw(st.integers(start, len(text))), new)
+    return SplicedText(text, start, draw(st.integers(start, len(text))), new)
 
 
 @given(splices(), st.integers(-40, 70) | st.none(), st.integers(-40, 70) | st.none())
@@ -27,8 +27,10 @@ def test_slices_are_those_of_the_whole(spliced, start, stop):
 def test_diffs_are_those_of_the_whole(spliced):
     tail = len(spliced.text) - spliced.end
     feeds = spliced.text.count("\n", 0, spliced.start)
-    same = Same(spliced.start, tail, feeds)
+    same = KnownCommonEnds(spliced.start, tail, feeds)
     if not spliced.is_same:
-        assert unified("a", spliced.text, spliced, same=same) == unified("a", spliced.text, spliced.whole)
+        assert unified_diff("a", spliced.text, spliced, same=same) == unified_diff(
+            "a", spliced.text, spliced.whole
+        )
         line = first_changed_line(spliced.text, spliced.whole)
         assert first_changed_line(spliced.text, spliced, same=same) == line

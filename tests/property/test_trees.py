@@ -3,14 +3,25 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.core.changes import Change, Held, Node, digest
-from handtools.core.trees import Leaf, folded, inside, order, pack, unfolded, unpack
+from handtools.core.changes import (
+    BackupRef,
+    Change,
+    FolderItem,
+    Node,
+    apply_order,
+    digest,
+    pack_folder,
+    paths_inside,
+    unpack_folder,
+    with_whole_folders,
+    without_whole_folders,
+)
 
 NAMES = st.text(
     st.characters(exclude_characters="/\0", exclude_categories=()), min_size=1, max_size=4
 ).filter(lambda name: name not in {".", ".."})
 LEAVES = st.builds(
-    Leaf,
+    FolderItem,
     st.lists(NAMES, min_size=1, max_size=3).map("/".join),
     st.sampled_from(["file", "link", "folder"]),
     st.integers(0, 0o777),
@@ -21,10 +32,10 @@ LEAVES = st.builds(
 
 @given(st.lists(LEAVES, max_size=8, unique_by=lambda leaf: leaf.path))
 def test_unpack_is_the_inverse_of_pack_and_order_does_not_matter(leaves):
-    assert sorted(unpack(pack(leaves)), key=lambda leaf: leaf.path) == sorted(
+    assert sorted(unpack_folder(pack_folder(leaves)), key=lambda leaf: leaf.path) == sorted(
         leaves, key=lambda leaf: leaf.path
     )
-    assert pack(leaves) == pack(leaves[::-1])
+    assert pack_folder(leaves) == pack_folder(leaves[::-1])
 
 
 def nested(paths):
@@ -37,9 +48,9 @@ def nested(paths):
         for depth in range(1, len(parts)):
             above = "/".join(parts[:depth])
             changes[above] = Change(above, None, Node("folder", mode=0o755))
-        held = Held(f"item/upper/{path}", digest(path.encode("utf-8", "surrogatepass")), len(path))
+        held = BackupRef(f"item/upper/{path}", digest(path.encode("utf-8", "surrogatepass")), len(path))
         changes[path] = Change(path, None, Node("file", b"", 0o644, held))
-    return sorted(changes.values(), key=order)
+    return sorted(changes.values(), key=apply_order)
 
 
 PATHS = st.sets(st.lists(st.sampled_from("abcd"), min_size=1, max_size=4).map("/".join), max_size=12)
@@ -49,16 +60,20 @@ PATHS = st.sets(st.lists(st.sampled_from("abcd"), min_size=1, max_size=4).map("/
 def test_folded_changes_unfold_to_the_same_changes(paths, whole, gone):
     changes = nested(paths)
     if gone:
-        changes = sorted((change.inverse for change in changes), key=order)
-    together = folded(changes, whole=whole)
-    apart = [part for change in together for part in unfolded(change)]
+        changes = sorted((change.inverse for change in changes), key=apply_order)
+    together = with_whole_folders(changes, whole=whole)
+    apart = [part for change in together for part in without_whole_folders(change)]
     assert {change.path: change for change in apart} == {change.path: change for change in changes}
 
 
 @given(PATHS, st.integers(0, 3))
 def test_folding_hides_no_path_from_a_rule(paths, whole):
     changes = nested(paths)
-    shown = {path for change in folded(changes, whole=whole) for path in (change.path, *inside(change))}
+    shown = {
+        path
+        for change in with_whole_folders(changes, whole=whole)
+        for path in (change.path, *paths_inside(change))
+    }
     assert shown == {change.path for change in changes}
 
 
@@ -68,7 +83,7 @@ def test_a_folder_with_something_apart_stays_in_pieces(paths, whole, data):
     if not changes:
         return
     apart = data.draw(st.sampled_from(changes)).path + "/refused"
-    together = folded(changes, whole=whole, apart=[apart])
+    together = with_whole_folders(changes, whole=whole, apart=[apart])
     assert not any(
         apart.startswith(f"{change.path}/")
         for change in together

@@ -7,10 +7,18 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from handtools import Approval, Call, Result
-from handtools.core.changes import Changes, Touched
-from handtools.core.content import Document, Image, Text
-from handtools.core.result import Fault, Spill, Usage
-from handtools.core.wire import call_from_json, call_to_json, result_from_json, result_to_json
+from handtools.core.call import call_from_json, call_to_json
+from handtools.core.changes import RecordedChanges, TouchedPath
+from handtools.core.result import (
+    Document,
+    Fault,
+    Image,
+    Spill,
+    Text,
+    Usage,
+    result_from_json,
+    result_to_json,
+)
 
 text = st.text(max_size=20)
 
@@ -37,9 +45,9 @@ approvals = st.builds(
     session=text, metadata=metadata,
 )  # fmt: skip
 changes = st.builds(
-    Changes,
+    RecordedChanges,
     st.integers(0, 9),
-    st.lists(st.builds(Touched, text, st.sampled_from(["created", "changed", "deleted"]))).map(tuple),
+    st.lists(st.builds(TouchedPath, text, st.sampled_from(["created", "changed", "deleted"]))).map(tuple),
     st.sampled_from(["declared", "overlay", "scan", "none"]),
     st.lists(text).map(tuple),
 )

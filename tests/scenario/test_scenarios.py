@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handtools.testing.fakes import memory_toolbox
+from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.toolbox import CODING
 from handtools.tools.text_editor import text_editor
 

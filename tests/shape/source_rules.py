@@ -22,8 +22,8 @@ PUBLIC_NAMES = 30
 CONTEXT_FIELDS = 13
 
 BROAD_EXCEPTS = {
-    "core/attempting.py": "attempt",
-    "mcp/exchanges.py": "_served",
+    "core/errors.py": "attempt",
+    "mcp/streamable_http.py": "_served",
     "runtime/executor.py": "_guarded",
 }
 """The places that may catch everything: other people's callbacks, a request's answer, and a tool with a bug."""
@@ -31,9 +31,9 @@ BROAD_EXCEPTS = {
 DOOR = "host/programs.py"
 """The one module of `host` that starts processes."""
 STARTS_ITS_OWN = {
-    "host/commands/processes/supervisor.py": {"os.fork"},
-    "host/commands/processes/entering.py": {"os.execvpe"},
-    "host/workers.py": {"os.fork"},
+    "host/sandbox/processes/supervisor.py": {"os.fork"},
+    "host/sandbox/processes/pre_exec.py": {"os.execvpe"},
+    "host/confined_workers.py": {"os.fork"},
 }
 """Processes of ours that the door started, and what they do: a supervisor forks, and the child becomes what was
 launched, behind the boundary that it has put around itself; a worker forks a child that executes nothing."""
@@ -182,7 +182,7 @@ def _starters(node: ast.AST) -> Iterator[str]:
         for text in written:
             if (
                 _STARTERS.fullmatch(text)
-                and text != "handtools.host.commands.processes.running.run_process"
+                and text != "handtools.host.sandbox.processes.running_process.run_process"
             ):
                 yield text
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 import handtools.tools
 from handtools.core.tool import Tool
-from handtools.runtime.aliases import ALIASES
+from handtools.runtime.arguments import ALIASES
 
 Table = Mapping[str, Mapping[str, tuple[str, ...]]]
 

@@ -61,7 +61,7 @@ for module in pkgutil.walk_packages(handtools.__path__, "handtools."):
         import_module(module.name)
 
 from handtools import BlockingToolbox, coding
-from handtools.testing.fakes import memory_toolbox
+from handtools.testing.memory_toolbox import memory_toolbox
 
 def use(box):
     tools = BlockingToolbox(box)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from handtools.text.tokens import estimate
+from handtools.text.token_budget import estimate_tokens
 from tests.shape import record_rules, source_rules, tool_rules
 from tests.shape.reading import ROOT
 
@@ -75,9 +75,9 @@ BREACHES: list[tuple[Rule, str, str, str]] = [
     ),
     (
         source_rules.broad_excepts,
-        "src/handtools/core/attempting.py",
+        "src/handtools/core/errors.py",
         "except Exception => except ValueError",
-        "core/attempting.py: attempt is listed and not there",
+        "core/errors.py: attempt is listed and not there",
     ),
     (
         source_rules.next_steps,
@@ -141,15 +141,15 @@ BREACHES: list[tuple[Rule, str, str, str]] = [
     ),
     (
         source_rules.one_door,
-        "src/handtools/host/commands/processes/supervisor.py",
+        "src/handtools/host/sandbox/processes/supervisor.py",
         "\n\ndef more():\n    os.system('true')\n",
-        "host/commands/processes/supervisor.py uses os.system",
+        "host/sandbox/processes/supervisor.py uses os.system",
     ),
     (
         source_rules.one_door,
-        "src/handtools/host/commands/processes/entering.py",
+        "src/handtools/host/sandbox/processes/pre_exec.py",
         "os.execvpe => print",
-        "host/commands/processes/entering.py is listed for os.execvpe, which it does not use",
+        "host/sandbox/processes/pre_exec.py is listed for os.execvpe, which it does not use",
     ),
     (
         source_rules.work_on_import,
@@ -271,7 +271,7 @@ def test_prompts_that_cost_too_much_are_reported(copy: Path) -> None:
     for stem in ("now", "think"):
         (copy / f"src/handtools/tools/{stem}.md").write_text(long, "utf-8")
     said = tool_rules.prompt_tokens(copy)
-    assert said[:2] == [f"{stem}: {estimate(long)} tokens, at most 300" for stem in ("now", "think")]
+    assert said[:2] == [f"{stem}: {estimate_tokens(long)} tokens, at most 300" for stem in ("now", "think")]
     assert said[2].startswith("all prompts: ")
 
 

@@ -4,8 +4,8 @@ import ast
 import re
 from pathlib import Path
 
-from handtools.core.tool import CLAIM, WITH
-from handtools.text.tokens import estimate
+from handtools.core.tool import CLAIM_MARK, WITH_MARK
+from handtools.text.token_budget import estimate_tokens
 from tests.shape.reading import defined, functions, modules, package, tree
 
 PROMPT_TOKENS = 300
@@ -46,7 +46,7 @@ def one_stem(root: Path) -> list[str]:
 
 def prompt_tokens(root: Path) -> list[str]:
     """Prompts over the budget, one by one and together."""
-    costs = {stem: estimate(_prompt(root, stem)) for stem in stems(root)}
+    costs = {stem: estimate_tokens(_prompt(root, stem)) for stem in stems(root)}
     problems = [
         f"{stem}: {cost} tokens, at most {PROMPT_TOKENS}"
         for stem, cost in costs.items()
@@ -61,7 +61,7 @@ def _prompt(root: Path, stem: str) -> str:
     """The prompt about as the model gets it: marks out, a number for each limit."""
     path = package(root) / "tools" / f"{stem}.md"
     prose = path.read_text("utf-8") if path.is_file() else ""
-    return re.sub(r"\{[A-Z_]+\}", "50,000", WITH.sub("", CLAIM.sub("", prose)))
+    return re.sub(r"\{[A-Z_]+\}", "50,000", WITH_MARK.sub("", CLAIM_MARK.sub("", prose)))
 
 
 def claims(root: Path) -> list[str]:
@@ -69,7 +69,7 @@ def claims(root: Path) -> list[str]:
     made = [
         claim
         for path in sorted((package(root) / "tools").glob("*.md"))
-        for claim in CLAIM.findall(path.read_text("utf-8"))
+        for claim in CLAIM_MARK.findall(path.read_text("utf-8"))
     ]
     proven = {claim for path in modules(root / "tests") for claim in _marks(path)}
     problems = [f"{claim} is promised twice" for claim in sorted(set(made)) if made.count(claim) > 1]

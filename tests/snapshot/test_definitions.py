@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from handtools.core.schema import Dialect, schema
-from handtools.core.tool import AnyTool
+from handtools.core.tool import AnyTool, Dialect, json_schema
 from tests.docs.tool_pages import TOOLS, stem
 
 Matches = Callable[[str, str], None]
@@ -28,12 +27,12 @@ def test_the_prompt_is_as_reviewed(tool: AnyTool, matches: Matches) -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("tool", TOOLS, ids=by_name)
 def test_the_schema_is_as_reviewed(tool: AnyTool, dialect: Dialect, matches: Matches) -> None:
-    matches(f"{stem(tool)}/{dialect}.json", json.dumps(schema(tool.params, dialect), indent=2) + "\n")
+    matches(f"{stem(tool)}/{dialect}.json", json.dumps(json_schema(tool.params, dialect), indent=2) + "\n")
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=by_name)
 def test_the_schema_of_the_details_is_as_reviewed(tool: AnyTool, matches: Matches) -> None:
-    matches(f"{stem(tool)}/details.json", json.dumps(schema(tool.details), indent=2) + "\n")
+    matches(f"{stem(tool)}/details.json", json.dumps(json_schema(tool.details), indent=2) + "\n")
 
 
 def test_no_snapshot_is_left_of_a_tool_that_is_gone() -> None:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from handtools.mcp.desk import Desk
-from handtools.mcp.introduction import CODING, written
+from handtools.mcp.handshake import CODING_TOOLS_FILE, written_tools_list
+from handtools.mcp.tool_calls import ConnectionTools
 from handtools.toolbox import coding
 
 
@@ -15,7 +15,9 @@ def test_what_is_written_down_is_what_the_tools_say(
     monkeypatch.setenv("HANDTOOLS_STATE", str(tmp_path / "state"))
     folder = tmp_path / "work"
     folder.mkdir()
-    listed = Desk(coding(folder), agent="", session="").listed
+    listed = ConnectionTools(coding(folder), agent="", session="").listed
     if request.config.getoption("--update-snapshots"):
-        CODING.write_text(json.dumps(listed, indent=1) + "\n", "utf-8")
-    assert written() == json.loads(json.dumps(listed)), "if this is meant, run `just docs` and commit it"
+        CODING_TOOLS_FILE.write_text(json.dumps(listed, indent=1) + "\n", "utf-8")
+    assert written_tools_list() == json.loads(json.dumps(listed)), (
+        "if this is meant, run `just docs` and commit it"
+    )

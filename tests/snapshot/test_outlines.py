@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from handtools.core.syntax import flattened
+from handtools.core.syntax import symbol_chains
 from handtools.host.syntax.tree_syntax import TreeSyntax
 from tests.labelled.labels import Labelled, every
 
@@ -16,7 +16,7 @@ async def test_the_outline_is_as_reviewed(source: Labelled, request: pytest.Fixt
     outline = await TreeSyntax().outline(source.path, source.data)
     assert outline is not None
     assert not outline.broken_lines
-    rows = [f"{'  ' * (len(way) - 1)}{shown(way[-1])}" for way in flattened(outline.symbols)]
+    rows = [f"{'  ' * (len(way) - 1)}{shown(way[-1])}" for way in symbol_chains(outline.symbols)]
     text = "\n".join(rows) + "\n"
     kept = KEPT / f"{source.path}.outline"
     if request.config.getoption("--update-snapshots"):

@@ -5,8 +5,8 @@ from typing import Any, assert_type
 from pydantic import BaseModel
 
 from handtools import BlockingToolbox, Call, Change, ChangeSet, Context, Result, Tool, Toolbox, coding, tool
-from handtools.core.changes import Changes
-from handtools.core.schema import schema
+from handtools.core.changes import RecordedChanges
+from handtools.core.tool import json_schema
 
 
 class CountParams(BaseModel):
@@ -30,7 +30,7 @@ async def clear(ctx: Context, params: CountParams) -> Result[CountDetails]:
     """Empty a file."""
     before = await ctx.files.read(params.path)
     done = await ctx.files.apply(ChangeSet.of(Change.of(params.path, before=before, after=b"")))
-    assert_type(done, Changes)
+    assert_type(done, RecordedChanges)
     return Result("Cleared.", CountDetails(lines=0))
 
 
@@ -42,7 +42,7 @@ async def use(toolbox: Toolbox) -> None:
     result = await toolbox.call(Call(tool="count", args={"path": "a"}))
     assert_type(result, Result[Any])
     assert_type(result.text, str)
-    assert_type(schema(CountParams, "strict"), dict[str, Any])
+    assert_type(json_schema(CountParams, "strict"), dict[str, Any])
 
 
 def use_blocking() -> None:

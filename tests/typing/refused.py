@@ -3,7 +3,7 @@
 from pydantic import BaseModel
 
 from handtools import Call, Change, Context, Policy, Reply, Result, Rule, coding, tool
-from handtools.core.schema import schema
+from handtools.core.tool import json_schema
 
 
 class Params(BaseModel):
@@ -29,5 +29,5 @@ Reply(allow="yes")  # refused: arg-type
 Change("a", b"old", b"new")  # refused: arg-type
 Rule("mine", "forbid", "Because.")  # refused: arg-type
 Policy(tools="reading")  # refused: arg-type
-schema(Params, "openai")  # refused: arg-type
+json_schema(Params, "openai")  # refused: arg-type
 coding(".").cancel(1)  # refused: arg-type

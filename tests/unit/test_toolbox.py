@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from handtools import BlockingToolbox, Policy, Toolbox, UsageError, coding, reading
-from handtools.testing.fakes import memory_toolbox, memory_workspace
+from handtools.testing.memory_toolbox import memory_toolbox, memory_workspace
 from handtools.tools.read import read
 
 

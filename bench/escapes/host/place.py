@@ -22,8 +22,8 @@ from bench.escapes.host.judge import Scan, scan
 from handtools import Call, Policy, Reply, Result, Toolbox
 from handtools.core.approval import Approval
 from handtools.core.callbacks import Attachment, Callbacks
-from handtools.core.events import Asked, Event
-from handtools.mcp.asking import question
+from handtools.core.events import ApprovalAsked, Event
+from handtools.mcp.elicitation_and_sampling import approval_question
 from handtools.toolbox import everything
 
 PREPARED_SECONDS = 30.0
@@ -266,7 +266,7 @@ class Place:
         return "delivered"
 
     def _listen(self, event: Event) -> None:
-        if not isinstance(event, Asked):
+        if not isinstance(event, ApprovalAsked):
             self.tell("said", ["event", repr(event)])
 
 
@@ -279,7 +279,7 @@ class Person:
     agreed: int = 0
 
     async def __call__(self, approval: Approval) -> Reply:
-        shown = question(approval)
+        shown = approval_question(approval)
         self.seen.append(shown)
         hides = any(word in shown.lower() for word in _HIDING)
         allow = not hides and not any(word in shown for word in self.alarming)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.escapes.host.place import Place
-from handtools.mcp.grants import digest_of
+from handtools.mcp.http_server import token_digest
 
 ANSWER_SECONDS = 20.0
 START_SECONDS = 30.0
@@ -117,7 +117,7 @@ async def serve(place: Place) -> Site:
     place.begin()
     tokens = {"victim": secrets.token_hex(20), "attacker": secrets.token_hex(20)}
     tables = "".join(
-        f'[[token]]\nname = "{name}"\nsha256 = "{digest_of(token)}"\nworkspace = "{place.workspace}"\n'
+        f'[[token]]\nname = "{name}"\nsha256 = "{token_digest(token)}"\nworkspace = "{place.workspace}"\n'
         for name, token in tokens.items()
     )
     file = place.base / "tokens.toml"

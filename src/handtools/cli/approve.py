@@ -7,15 +7,22 @@ from typing import Annotated
 import typer
 
 from handtools.cli import options
-from handtools.cli.opening import Record, record_at, toolbox_at
-from handtools.cli.outcome import exit_code, present
-from handtools.cli.screen import Stopped, one_line, out, print_json, remark, table
+from handtools.cli.open_workspace import WorkspaceRecord, open_record_at, open_toolbox_at
+from handtools.cli.results import exit_code, print_result
+from handtools.cli.terminal import (
+    CommandStopped,
+    one_line,
+    plain_table,
+    print_json,
+    print_remark,
+    stdout_console,
+)
 from handtools.core.approval import Approval, Remember, Reply
 
 
-def pending(as_json: options.AsJson = False, workspace: options.Workspace = options.HERE) -> None:
+def pending(as_json: options.JsonOption = False, workspace: options.WorkspaceOption = options.HERE) -> None:
     """List the calls that wait for an answer."""
-    with record_at(workspace) as record:
+    with open_record_at(workspace) as record:
         waiting = record.calls.waiting()
         if as_json:
             for approval in waiting:
@@ -23,69 +30,71 @@ def pending(as_json: options.AsJson = False, workspace: options.Workspace = opti
         elif waiting:
             _print_waiting(record, waiting)
         else:
-            remark("Nothing is waiting for an answer.")
+            print_remark("Nothing is waiting for an answer.")
 
 
 def approve(
-    call_id: options.CallName,
+    call_id: options.CallArgument,
     remember: Annotated[
         Remember, typer.Option(help="once, or also for the like of it in this session or project.")
     ] = "once",
-    as_json: options.AsJson = False,
-    workspace: options.Workspace = options.HERE,
+    as_json: options.JsonOption = False,
+    workspace: options.WorkspaceOption = options.HERE,
 ) -> None:
     """Say yes to a pending call.
 
     It runs now, with a grant for exactly what was asked.
     """
-    _settle(workspace, call_id, Reply(allow=True, remember=remember), as_json=as_json)
+    _answer_call(workspace, call_id, Reply(allow=True, remember=remember), as_json=as_json)
 
 
 def deny(
-    call_id: options.CallName,
+    call_id: options.CallArgument,
     message: Annotated[
         str, typer.Option("--message", "-m", help="Tells the agent what to do instead.")
     ] = "",
-    as_json: options.AsJson = False,
-    workspace: options.Workspace = options.HERE,
+    as_json: options.JsonOption = False,
+    workspace: options.WorkspaceOption = options.HERE,
 ) -> None:
     """Say no to a pending call.
 
     Nothing happens, and the agent is told.
     """
-    _settle(workspace, call_id, Reply(allow=False, message=message), as_json=as_json)
+    _answer_call(workspace, call_id, Reply(allow=False, message=message), as_json=as_json)
 
 
-def _settle(workspace: Path, name: str, reply: Reply, *, as_json: bool) -> None:
-    with toolbox_at(workspace, plugins=True) as (toolbox, record):
+def _answer_call(workspace: Path, name: str, reply: Reply, *, as_json: bool) -> None:
+    with open_toolbox_at(workspace, plugins=True) as (toolbox, record):
         call_id = record.named(name)
-        asked = _waiting(record, call_id)
+        asked = _waiting_approval(record, call_id)
         result = toolbox.resume(call_id, replace(reply, fingerprint=asked.fingerprint))
         refused = not reply.allow and result.status == "denied"
         if refused and not as_json:
-            remark(f"Denied; nothing was changed. Call {record.calls.short(call_id)} is told so.")
+            print_remark(f"Denied; nothing was changed. Call {record.calls.short(call_id)} is told so.")
         else:
-            present(result, call_id, record, as_json=as_json)
+            print_result(result, call_id, record, as_json=as_json)
     # A denial is what `deny` is for: it did what was asked of it.
     raise typer.Exit(0 if refused else exit_code(result))
 
 
-def _waiting(record: Record, call_id: str) -> Approval:
+def _waiting_approval(record: WorkspaceRecord, call_id: str) -> Approval:
     kept = record.calls.suspended(call_id)
     if kept is None:
         logged = record.calls.find(call_id)
         ended = f" It ended as {logged.status}." if logged else ""
         step = f"`{record.step('pending')}` lists the calls that do."
-        raise Stopped(f"Call {record.calls.short(call_id)} is not waiting for an answer.{ended}", step)
+        raise CommandStopped(
+            f"Call {record.calls.short(call_id)} is not waiting for an answer.{ended}", step
+        )
     return kept.approval
 
 
-def _print_waiting(record: Record, waiting: list[Approval]) -> None:
-    rows = table("CALL", "WHAT", "ASKED BY")
+def _print_waiting(record: WorkspaceRecord, waiting: list[Approval]) -> None:
+    rows = plain_table("CALL", "WHAT", "ASKED BY")
     for approval in waiting:
         short = record.calls.short(approval.call_id)
         rows.add_row(short, one_line(approval.title, 80), one_line(approval.rule, 80))
-    out().print(rows)
+    stdout_console().print(rows)
     last = record.calls.short(waiting[-1].call_id)
     words = [record.step(word, last) for word in ("show", "approve", "deny")]
-    remark("", f"Next: {'   '.join(words)}")
+    print_remark("", f"Next: {'   '.join(words)}")

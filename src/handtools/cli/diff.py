@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from handtools.cli import options
-from handtools.cli.opening import Record, record_at
-from handtools.cli.recorded import actions, net_diff, touches_of
-from handtools.cli.screen import Stopped, print_diff, print_json, remark
+from handtools.cli.log import actions_by_path, net_diff, touches_of
+from handtools.cli.open_workspace import WorkspaceRecord, open_record_at
+from handtools.cli.terminal import CommandStopped, print_diff, print_json, print_remark
 from handtools.core.errors import ToolError
 
 if TYPE_CHECKING:
-    from handtools.runtime.journal import Touch
+    from handtools.runtime.journal import RecordedTouch
 
 
 def diff(
@@ -19,49 +19,53 @@ def diff(
         str | None, typer.Argument(metavar="ID|PATH", help="A call id or the start of one, or a path.")
     ] = None,
     session: Annotated[str | None, typer.Option(help="Everything this session changed.")] = None,
-    as_json: options.AsJson = False,
-    workspace: options.Workspace = options.HERE,
+    as_json: options.JsonOption = False,
+    workspace: options.WorkspaceOption = options.HERE,
 ) -> None:
     """Show what a call, a path's calls or a session changed.
 
     Without a name: all that still stands of the last session that changed anything.
     """
-    with record_at(workspace) as record:
-        subject, touches = _chosen(record, name, session)
+    with open_record_at(workspace) as record:
+        subject, touches = _chosen_touches(record, name, session)
         text = net_diff(record, touches)
         if as_json:
-            changed = [{"path": path, "action": action} for path, action in actions(touches).items()]
+            changed = [
+                {"path": path, "action": action} for path, action in actions_by_path(touches).items()
+            ]
             print_json({"of": subject, "changes": changed, "diff": text})
         elif text:
             print_diff(text)
         else:
-            remark(f"Nothing that {subject} changed still stands.")
+            print_remark(f"Nothing that {subject} changed still stands.")
 
 
-def _chosen(record: Record, name: str | None, session: str | None) -> tuple[str, list["Touch"]]:
+def _chosen_touches(
+    record: WorkspaceRecord, name: str | None, session: str | None
+) -> tuple[str, list["RecordedTouch"]]:
     """What the words mean, and its touches, oldest first."""
     if name is None:
         newest = record.calls.newest_change()
         if session is None and newest is None:
-            raise Stopped("No change stands.", f"`{record.step('log')}` lists the calls.")
+            raise CommandStopped("No change stands.", f"`{record.step('log')}` lists the calls.")
         session = session if session is not None else newest.session if newest else ""
-        return f"session {session}", _standing(record.entries.selected("session", session))
+        return f"session {session}", _standing_touches(record.entries.selected("session", session))
     path = _recorded_path(record, name)
     if path is not None:
-        return f"the calls on {path}", _standing(record.entries.selected("path", path))
+        return f"the calls on {path}", _standing_touches(record.entries.selected("path", path))
     if not record.calls.starting(name):
         step = f"`{record.step('log')}` lists the calls."
-        raise Stopped(f"`{name}` is neither a recorded call nor a path that one changed.", step)
+        raise CommandStopped(f"`{name}` is neither a recorded call nor a path that one changed.", step)
     call_id = record.named(name)
     return f"call {record.calls.short(call_id)}", touches_of(record, call_id)
 
 
-def _standing(newest_first: list["Touch"]) -> list["Touch"]:
+def _standing_touches(newest_first: list["RecordedTouch"]) -> list["RecordedTouch"]:
     """Changes that were not taken back."""
     return [t for t in newest_first[::-1] if t.kind == "change" and t.reverted_by is None]
 
 
-def _recorded_path(record: Record, name: str) -> str | None:
+def _recorded_path(record: WorkspaceRecord, name: str) -> str | None:
     """The path as the record knows it; None when no call changed it."""
     try:
         path = record.files.locate(name)

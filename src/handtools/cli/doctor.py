@@ -7,14 +7,14 @@ import typer
 
 from handtools import __version__
 from handtools.cli import options
-from handtools.cli.outcome import FAILED
-from handtools.cli.screen import out, print_json, remark, table
-from handtools.text.visible import visible
+from handtools.cli.results import EXIT_FAILED
+from handtools.cli.terminal import plain_table, print_json, print_remark, stdout_console
+from handtools.text.visible_text import visible
 
 if TYPE_CHECKING:
-    from handtools.cli.checks import Finding
+    from handtools.cli.doctor_checks import CheckResult
 
-STYLES = {"ok": "green", "missing": "yellow", "broken": "bold red"}
+CHECK_STYLES = {"ok": "green", "missing": "yellow", "broken": "bold red"}
 
 
 def doctor(
@@ -25,25 +25,25 @@ def doctor(
     language: Annotated[
         bool, typer.Option("--language", help="Look at language servers, instead.")
     ] = False,
-    as_json: options.AsJson = False,
-    workspace: options.Workspace = options.HERE,
+    as_json: options.JsonOption = False,
+    workspace: options.WorkspaceOption = options.HERE,
 ) -> None:
     """Say what works here, what is missing, and what to do.
 
     Exits with 1 only when something is broken.
     """
-    from handtools.cli.checks import findings
+    from handtools.cli.doctor_checks import machine_checks
 
     if mcp:
-        from handtools.cli.mcp_checks import mcp_findings
+        from handtools.cli.doctor_checks import mcp_checks
 
-        found = list(mcp_findings(workspace))
+        found = list(mcp_checks(workspace))
     elif language:
-        from handtools.cli.language_checks import language_findings
+        from handtools.cli.doctor_checks import language_checks
 
-        found = list(language_findings(workspace))
+        found = list(language_checks(workspace))
     else:
-        found = list(findings(workspace, deep=deep))
+        found = list(machine_checks(workspace, deep=deep))
     broken = [finding.name for finding in found if finding.state == "broken"]
     if as_json:
         rows = [asdict(finding) for finding in found]
@@ -51,16 +51,16 @@ def doctor(
     else:
         _print_findings(found)
         verdict = f"Broken: {', '.join(broken)}." if broken else "Nothing is broken."
-        remark("", f"handtools {__version__}. {verdict}")
+        print_remark("", f"handtools {__version__}. {verdict}")
     if broken:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(EXIT_FAILED)
 
 
-def _print_findings(found: "list[Finding]") -> None:
+def _print_findings(found: "list[CheckResult]") -> None:
     from rich.text import Text
 
-    rows = table("PART", "STATE", "WHAT FOLLOWS", "NEXT STEP")
+    rows = plain_table("PART", "STATE", "WHAT FOLLOWS", "NEXT STEP")
     for finding in found:
-        state = Text(finding.state, STYLES[finding.state])
+        state = Text(finding.state, CHECK_STYLES[finding.state])
         rows.add_row(finding.name, state, visible(finding.told), visible(finding.step))
-    out().print(rows)
+    stdout_console().print(rows)

@@ -27,7 +27,7 @@ def _run() -> None:
     """`handtools mcp [FOLDER]` goes by the shortest way, as clients start it."""
     words = with_folder(sys.argv[1:])
     if words[:1] == ["mcp"] and len(words) <= 2 and not any(word.startswith("-") for word in words):
-        from handtools.cli.serving import serve_folder
+        from handtools.mcp.stdio import serve_folder
 
         serve_folder(words[1] if len(words) > 1 else ".")
         return

@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from handtools.cli import options
-from handtools.cli.keyboard import confirmed, interactive
-from handtools.cli.screen import Stopped, err, print_diff, print_text, remark
+from handtools.cli.terminal import (
+    CommandStopped,
+    ask_yes_no,
+    is_interactive,
+    print_diff,
+    print_remark,
+    print_text,
+    stderr_console,
+)
 
 if TYPE_CHECKING:
-    from handtools.mcp.clients.installed import InstallRecord
-    from handtools.mcp.clients.known import Client, Launch
-    from handtools.mcp.clients.setup import FileChange
+    from handtools.mcp.clients.client_setup import FileChange, KnownClient, LaunchCommand
+    from handtools.mcp.clients.config_edits import InstallRecord
 
 
 class ClientName(StrEnum):
@@ -41,41 +47,41 @@ class ClientName(StrEnum):
     copilot = "copilot"
 
 
-Named = Annotated[ClientName, typer.Argument(help="The program that shall use the tools.")]
-Shown = Annotated[bool, typer.Option("--print", help="Only show what to paste, and where.")]
-OnlyOurs = Annotated[
+ClientArgument = Annotated[ClientName, typer.Argument(help="The program that shall use the tools.")]
+PrintOption = Annotated[bool, typer.Option("--print", help="Only show what to paste, and where.")]
+OnlyOursOption = Annotated[
     bool | None,
     typer.Option(
         "--only-ours/--keep-theirs",
         help="Switch the client's own file and shell tools off, or leave them as they are; asked if not said.",
     ),
 ]
-Replace = Annotated[
+ReplaceOption = Annotated[
     bool, typer.Option("--replace", help="Take the place of an entry that is for another folder.")
 ]
-OFFER = "What {title} does with its own file and shell tools is neither confined nor recorded."
-BY_HAND = "Change it by hand: --print shows what belongs there."
+OWN_TOOLS_NOTICE = "What {title} does with its own file and shell tools is neither confined nor recorded."
+BY_HAND_STEP = "Change it by hand: --print shows what belongs there."
 
 
 def install(  # noqa: PLR0917
-    client: Named,
-    show: Shown = False,
-    only_ours: OnlyOurs = None,
-    replace: Replace = False,
-    yes: options.Yes = False,
-    workspace: options.Workspace = options.HERE,
+    client: ClientArgument,
+    show: PrintOption = False,
+    only_ours: OnlyOursOption = None,
+    replace: ReplaceOption = False,
+    yes: options.YesOption = False,
+    workspace: options.WorkspaceOption = options.HERE,
 ) -> None:
     """Put the MCP server of a folder into a client's configuration.
 
     The change is shown, and written when you say so. Everything else in the file stays as it is, comments too.
     """
-    from handtools.mcp.clients.setup import other_entry, own_tools_are_off
+    from handtools.mcp.clients.client_setup import other_entry, own_tools_are_off
 
-    known, folder = _known(client), workspace.resolve()
-    launch = _launch(known, folder)
+    known, folder = _known_client(client), workspace.resolve()
+    launch = _launch_command(known, folder)
     if only_ours and not known.own_tools:
         step = f"{known.kept_tools} --keep-theirs goes on without."
-        raise Stopped(f"handtools can't switch the own tools of {known.title} off.", step)
+        raise CommandStopped(f"handtools can't switch the own tools of {known.title} off.", step)
     if show:
         _show(known, folder, launch, only_ours=bool(only_ours))
         return
@@ -83,73 +89,75 @@ def install(  # noqa: PLR0917
         other = other_entry(known, folder, launch)
         if other is not None and not replace:
             what = f"{known.file(folder)} starts handtools for {other}."
-            raise Stopped(what, f"--replace puts {folder} there instead; nothing was changed.")
+            raise CommandStopped(what, f"--replace puts {folder} there instead; nothing was changed.")
         off = own_tools_are_off(known, folder) if only_ours is None else only_ours
-        record = _record()
-        changes = _planned(known, folder, launch, record, only_ours=off)
+        record = _install_record()
+        changes = _planned_changes(known, folder, launch, record, only_ours=off)
     if not changes:
-        remark(f"{known.title} is set up already: {known.file(folder)}")
-    elif not _agreed(changes, f"Write {_files(changes)}?", yes=yes):
-        remark("Nothing was changed.")
+        print_remark(f"{known.title} is set up already: {known.file(folder)}")
+    elif not _confirm_changes(changes, f"Write {_files(changes)}?", yes=yes):
+        print_remark("Nothing was changed.")
         return
     if only_ours is None and not off and known.own_tools:
-        changes = _offered(known, folder, launch, record, changes, yes=yes)
+        changes = _offer_own_tools_off(known, folder, launch, record, changes, yes=yes)
     for change in changes:
-        _land(change, record)
-    _tell(known, folder, launch, only_ours=own_tools_are_off(known, folder))
+        _write_change(change, record)
+    _print_installed(known, folder, launch, only_ours=own_tools_are_off(known, folder))
 
 
 def uninstall(
-    client: Named,
-    show: Shown = False,
-    yes: options.Yes = False,
-    workspace: options.Workspace = options.HERE,
+    client: ClientArgument,
+    show: PrintOption = False,
+    yes: options.YesOption = False,
+    workspace: options.WorkspaceOption = options.HERE,
 ) -> None:
     """Take the MCP server out of a client's configuration.
 
     The client's own tools are switched on again. Files are as they were before `install`; what was changed in them
     since stays. `--print` only shows the change.
     """
-    from handtools.mcp.clients.setup import other_entry, removal
+    from handtools.mcp.clients.client_setup import other_entry, plan_uninstall
 
-    known, folder = _known(client), workspace.resolve()
-    launch = _launch(known, folder)
+    known, folder = _known_client(client), workspace.resolve()
+    launch = _launch_command(known, folder)
     with _reading():
         other = other_entry(known, folder, launch)
         if other is not None and Path(other).is_absolute():
             step = f"Nothing was changed; `handtools uninstall {client.value} -C {other}` takes it out."
-            raise Stopped(f"handtools is in {known.file(folder)} for {other}, not for {folder}.", step)
-        record = _record()
-        changes = removal(known, folder, launch, record)
+            raise CommandStopped(
+                f"handtools is in {known.file(folder)} for {other}, not for {folder}.", step
+            )
+        record = _install_record()
+        changes = plan_uninstall(known, folder, launch, record)
     if not changes:
         step = f"Nothing was changed; `handtools install {client.value}` puts it there."
-        raise Stopped(f"handtools is not in {known.file(folder)}.", step)
+        raise CommandStopped(f"handtools is not in {known.file(folder)}.", step)
     if show:
         _print_changes(changes)
         return
-    if not _agreed(changes, f"Write {_files(changes)}?", yes=yes):
-        remark("Nothing was changed.")
+    if not _confirm_changes(changes, f"Write {_files(changes)}?", yes=yes):
+        print_remark("Nothing was changed.")
         return
     for change in changes:
-        _land(change, record)
+        _write_change(change, record)
         gone = "held nothing else, and is gone" if change.after is None else "is as it was before"
-        remark(f"{change.file} {gone}.")
+        print_remark(f"{change.file} {gone}.")
 
 
-def _known(name: ClientName) -> "Client":
-    from handtools.mcp.clients.known import CLIENTS
+def _known_client(name: ClientName) -> "KnownClient":
+    from handtools.mcp.clients.client_setup import CLIENTS
 
     return CLIENTS[name.value]
 
 
-def _record() -> "InstallRecord":
-    from handtools.host.state import state_root
-    from handtools.mcp.clients.installed import InstallRecord
+def _install_record() -> "InstallRecord":
+    from handtools.host.files.user_folders import state_root
+    from handtools.mcp.clients.config_edits import InstallRecord
 
     return InstallRecord(state_root())
 
 
-def _launch(client: "Client", folder: Path) -> "Launch":
+def _launch_command(client: "KnownClient", folder: Path) -> "LaunchCommand":
     """By name in a team's file, which is for every machine; by its full path in a person's own.
 
     Clients start programs with a PATH of their own: the full path is found whatever it is.
@@ -165,24 +173,29 @@ def _launch(client: "Client", folder: Path) -> "Launch":
     return (Path(program).name if client.scope == "project" else program), words
 
 
-def _planned(
-    client: "Client", folder: Path, launch: "Launch", record: "InstallRecord", *, only_ours: bool
+def _planned_changes(
+    client: "KnownClient",
+    folder: Path,
+    launch: "LaunchCommand",
+    record: "InstallRecord",
+    *,
+    only_ours: bool,
 ) -> "list[FileChange]":
-    from handtools.mcp.clients.setup import installation
+    from handtools.mcp.clients.client_setup import plan_install
 
     file = client.file(folder)
     if client.name == "continue" and not file.exists():
         # A file of ours would take the place of what it brings along, and names no model.
-        raise Stopped(
+        raise CommandStopped(
             f"Continue has no {file} yet.", "Start `cn` once, or write that file, then try again."
         )
-    return installation(client, folder, launch, record, only_ours=only_ours)
+    return plan_install(client, folder, launch, record, only_ours=only_ours)
 
 
-def _offered(
-    client: "Client",
+def _offer_own_tools_off(
+    client: "KnownClient",
     folder: Path,
-    launch: "Launch",
+    launch: "LaunchCommand",
     record: "InstallRecord",
     changes: "list[FileChange]",
     *,
@@ -191,65 +204,71 @@ def _offered(
     """The changes with the client's own tools off, if a person wants that."""
     from dataclasses import replace
 
-    remark(OFFER.format(title=client.title))
-    if yes or not interactive():
-        remark(f"--only-ours switches them off: handtools install {client.name} --only-ours")
+    print_remark(OWN_TOOLS_NOTICE.format(title=client.title))
+    if yes or not is_interactive():
+        print_remark(f"--only-ours switches them off: handtools install {client.name} --only-ours")
         return changes
     with _reading():
-        whole = _planned(client, folder, launch, record, only_ours=True)
+        whole = _planned_changes(client, folder, launch, record, only_ours=True)
     agreed = {change.file: change.after for change in changes}
     more = [replace(change, before=agreed.get(change.file, change.before)) for change in whole]
     shown = [change for change in more if change.before != change.after]
-    return whole if _agreed(shown, "Switch them off?", yes=False) else changes
+    return whole if _confirm_changes(shown, "Switch them off?", yes=False) else changes
 
 
-def _agreed(changes: "Sequence[FileChange]", question: str, *, yes: bool) -> bool:
+def _confirm_changes(changes: "Sequence[FileChange]", question: str, *, yes: bool) -> bool:
     """Show the changes, and ask; nothing is written without either."""
     _print_changes(changes)
     if yes:
         return True
-    if not interactive():
+    if not is_interactive():
         step = "Add --yes to write this, or --print to see what to paste."
-        raise Stopped("Nobody can be asked here, and nothing was changed.", step)
-    return confirmed(err(), question)
+        raise CommandStopped("Nobody can be asked here, and nothing was changed.", step)
+    return ask_yes_no(stderr_console(), question)
 
 
 def _print_changes(changes: "Sequence[FileChange]") -> None:
-    from handtools.text.diffing import unified
+    from handtools.text.diffs.unified_diff import unified_diff
 
     for change in changes:
-        print_diff(unified(str(change.file).lstrip("/"), change.before, change.after))
+        print_diff(unified_diff(str(change.file).lstrip("/"), change.before, change.after))
 
 
-def _show(client: "Client", folder: Path, launch: "Launch", *, only_ours: bool) -> None:
-    from handtools.mcp.clients.edits import apply
-    from handtools.mcp.clients.setup import wanted
+def _show(client: "KnownClient", folder: Path, launch: "LaunchCommand", *, only_ours: bool) -> None:
+    from handtools.mcp.clients.client_setup import wanted_edits
+    from handtools.mcp.clients.config_edits import apply_edits
 
-    for file, (shape, edits) in wanted(client, folder, launch, only_ours=only_ours).items():
-        remark(f"{file}:")
-        print_text(apply(shape, "", edits)[0])
+    for file, (shape, edits) in wanted_edits(client, folder, launch, only_ours=only_ours).items():
+        print_remark(f"{file}:")
+        print_text(apply_edits(shape, "", edits)[0])
 
 
 def _files(changes: "Sequence[FileChange]") -> str:
     return " and ".join(str(change.file) for change in changes)
 
 
-def _tell(client: "Client", folder: Path, launch: "Launch", *, only_ours: bool) -> None:
+def _print_installed(
+    client: "KnownClient", folder: Path, launch: "LaunchCommand", *, only_ours: bool
+) -> None:
     whose = (
         "a file that a team can commit" if client.scope == "project" else "your own file, for this machine"
     )
-    remark(f"{client.title} starts handtools for {folder}: {client.file(folder)}, {whose}.", client.after)
+    print_remark(
+        f"{client.title} starts handtools for {folder}: {client.file(folder)}, {whose}.", client.after
+    )
     if only_ours:
-        remark(
+        print_remark(
             f"Its own file and shell tools are off; `handtools uninstall {client.name}` switches them on."
         )
     if client.kept_tools and (only_ours or not client.own_tools):
-        remark(client.kept_tools)
+        print_remark(client.kept_tools)
     if shutil.which(launch[0]) is None:
-        remark(f"{launch[0]} is not on the PATH here: {client.title} finds it only if it is on its own.")
+        print_remark(
+            f"{launch[0]} is not on the PATH here: {client.title} finds it only if it is on its own."
+        )
 
 
-def _land(change: "FileChange", record: "InstallRecord") -> None:
+def _write_change(change: "FileChange", record: "InstallRecord") -> None:
     """Write one file, all or nothing, and what is to be remembered of it."""
     file, known = change.file, record.find(change.file)
     with _writing(file):
@@ -270,14 +289,14 @@ def _land(change: "FileChange", record: "InstallRecord") -> None:
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    from handtools.mcp.clients.setup import UnreadableConfiguration
+    from handtools.mcp.clients.client_setup import UnreadableConfiguration
 
     try:
         yield
     except UnreadableConfiguration as problem:
-        raise Stopped(str(problem), BY_HAND) from problem
+        raise CommandStopped(str(problem), BY_HAND_STEP) from problem
     except (OSError, UnicodeDecodeError) as problem:
-        raise Stopped(
+        raise CommandStopped(
             f"The configuration can't be read: {problem}.", "Look at it, then try again."
         ) from problem
 
@@ -288,4 +307,4 @@ def _writing(file: Path) -> Iterator[None]:
         yield
     except OSError as problem:
         step = "Make it writable, or change it by hand: --print shows what belongs there."
-        raise Stopped(f"{file} can't be written: {problem.strerror}.", step) from problem
+        raise CommandStopped(f"{file} can't be written: {problem.strerror}.", step) from problem

@@ -1,26 +1,114 @@
-"""`handtools log`: what was called, newest first."""
+"""`handtools log`: what was called, newest first; and what is recorded of calls, as `show` and `diff` need it."""
 
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from handtools.cli import options
-from handtools.cli.opening import Record, record_at
-from handtools.cli.recorded import logged_to_json, touched, touches_of, undone
-from handtools.cli.screen import one_line, out, print_json, remark, table
+from handtools.cli.open_workspace import WorkspaceRecord, open_record_at
+from handtools.cli.terminal import one_line, plain_table, print_json, print_remark, stdout_console
+
+if TYPE_CHECKING:
+    from handtools.cli.open_workspace import WorkspaceRecord
+    from handtools.core.changes import Change
+    from handtools.runtime.journal import LoggedCall, RecordedTouch
+
+SIGNS = {"created": "+", "changed": "~", "deleted": "-"}
+LISTED_PATHS = 2
+
+UndoneState = Literal["no", "partly", "yes"]
+
+
+def touches_of(record: "WorkspaceRecord", call_id: str) -> list["RecordedTouch"]:
+    """What a call changed, oldest first."""
+    return record.entries.selected("call", call_id)[::-1]
+
+
+def undone_state(touches: Sequence["RecordedTouch"]) -> UndoneState:
+    """Whether what a call changed was taken back."""
+    back = sum(touch.reverted_by is not None for touch in touches)
+    if not back:
+        return "no"
+    return "yes" if back == len(touches) else "partly"
+
+
+def actions_by_path(touches: Iterable["RecordedTouch"]) -> dict[str, str]:
+    """Each path with what happened to it; folders only where nothing else was touched."""
+    from handtools.runtime.journal.change_entries import action_of
+
+    found: dict[str, tuple[str, bool]] = {}
+    for touch in touches:
+        folder = "folder" in {side.kind for side in (touch.before, touch.after) if side}
+        found[touch.path] = (action_of(touch.before, touch.after), folder)
+    things = {path: action for path, (action, folder) in found.items() if not folder}
+    return things or {f"{path}/": action for path, (action, _) in found.items()}
+
+
+def touched_summary(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> str:
+    """What a call was about, in a few words."""
+    if touches:
+        signed = [f"{SIGNS[action]}{path}" for path, action in actions_by_path(touches).items()]
+        more = f" and {len(signed) - LISTED_PATHS} more" if len(signed) > LISTED_PATHS else ""
+        return ", ".join(signed[:LISTED_PATHS]) + more
+    for name in ("path", "name"):
+        if isinstance(logged.args.get(name), str):
+            return str(logged.args[name])
+    return next((value for value in logged.args.values() if isinstance(value, str)), "")
+
+
+def net_diff(record: "WorkspaceRecord", touches: Iterable["RecordedTouch"]) -> str:
+    """From before the first touch of each path to after its last, as one unified diff."""
+    from handtools.core.changes import ChangeSet
+    from handtools.runtime.approval.preview import changes_diff
+
+    by_path: dict[str, list[RecordedTouch]] = {}
+    for touch in touches:
+        by_path.setdefault(touch.path, []).append(touch)
+    changes: list[Change] = []
+    gone: list[str] = []
+    for path, group in by_path.items():
+        change = _net_change(record, path, group)
+        if change is None:
+            gone.append(f"{path}: the bytes are no longer kept\n")
+        elif not _is_folder(change) and change.before != change.after:
+            changes.append(change)
+    return changes_diff(ChangeSet(tuple(changes))) + "".join(gone)
+
+
+def logged_to_json(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> dict[str, Any]:
+    """A row of the log as JSON values."""
+    from dataclasses import asdict
+
+    changes = [{"path": path, "action": action} for path, action in actions_by_path(touches).items()]
+    return asdict(logged) | {"args": dict(logged.args), "changes": changes, "undone": undone_state(touches)}
+
+
+def _net_change(record: "WorkspaceRecord", path: str, group: Sequence["RecordedTouch"]) -> "Change | None":
+    from handtools.core.changes import Change
+
+    try:
+        before, after = record.entries.node(group[0].before), record.entries.node(group[-1].after)
+    except KeyError:
+        return None
+    return Change(path, before, after)
+
+
+def _is_folder(change: "Change") -> bool:
+    return "folder" in {node.kind for node in (change.before, change.after) if node}
+
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from handtools.runtime.journal import LoggedCall, Touch
+    from handtools.runtime.journal import LoggedCall, RecordedTouch
 
-    Row = tuple[LoggedCall, list[Touch]]
+    Row = tuple[LoggedCall, list[RecordedTouch]]
 
-DAY = 86_400.0
-STYLES = {"ok": "green", "pending": "yellow", "denied": "red", "error": "red", "timeout": "red"}
-UNDONE = {"no": "", "partly": " · partly undone", "yes": " · undone"}
+DAY_SECONDS = 86_400.0
+STATUS_STYLES = {"ok": "green", "pending": "yellow", "denied": "red", "error": "red", "timeout": "red"}
+UNDONE_TEXT = {"no": "", "partly": " · partly undone", "yes": " · undone"}
 
 
 def log(
@@ -29,11 +117,11 @@ def log(
     before: Annotated[
         int | None, typer.Option(help="Only calls before this number: the next page.")
     ] = None,
-    as_json: options.AsJson = False,
-    workspace: options.Workspace = options.HERE,
+    as_json: options.JsonOption = False,
+    workspace: options.WorkspaceOption = options.HERE,
 ) -> None:
     """List the recorded calls, newest first."""
-    with record_at(workspace) as record:
+    with open_record_at(workspace) as record:
         page = record.calls.page(session=session, before=before, limit=limit + 1)
         rows = [(logged, touches_of(record, logged.id)) for logged in page[:limit]]
         if as_json:
@@ -41,41 +129,41 @@ def log(
                 print_json(logged_to_json(logged, touches))
             return
         if not rows:
-            remark("No calls" + (f" of session {session}" if session else "") + " are recorded.")
+            print_remark("No calls" + (f" of session {session}" if session else "") + " are recorded.")
             return
-        _print_rows(record, rows)
+        _print_log(record, rows)
         if len(page) > limit:
             words = ["log", "--before", str(rows[-1][0].seq), "-n", str(limit)]
             older = record.step(*words, *(["--session", session] if session else []))
-            remark("", f"Older: {older}")
+            print_remark("", f"Older: {older}")
 
 
-def _print_rows(record: Record, rows: Sequence["Row"]) -> None:
+def _print_log(record: WorkspaceRecord, rows: Sequence["Row"]) -> None:
     # A column that would say the same in every row says nothing.
     sessions = len({logged.session for logged, _ in rows}) > 1
     agents = any(logged.agent for logged, _ in rows)
     extra = [name for name, wanted in (("SESSION", sessions), ("AGENT", agents)) if wanted]
-    shown = table("WHEN", "CALL", "TOOL", "TOUCHED", "STATUS", *extra)
+    shown = plain_table("WHEN", "CALL", "TOOL", "TOUCHED", "STATUS", *extra)
     for column in shown.columns[:3]:
         column.no_wrap = True
     for logged, touches in rows:
         more = [one_line(getattr(logged, name.lower()), 24) for name in extra]
-        what = one_line(touched(logged, touches))
-        when, short = moment(logged.started), one_line(record.calls.short(logged.id), 40)
-        shown.add_row(when, short, one_line(logged.tool), what, _status(logged, touches), *more)
-    out().print(shown)
+        what = one_line(touched_summary(logged, touches))
+        when, short = shown_time(logged.started), one_line(record.calls.short(logged.id), 40)
+        shown.add_row(when, short, one_line(logged.tool), what, _status_text(logged, touches), *more)
+    stdout_console().print(shown)
 
 
-def moment(at: float) -> str:
+def shown_time(at: float) -> str:
     """A time of day for what is recent, a date for what is not."""
-    recent = 0 <= time.time() - at < DAY / 2
+    recent = 0 <= time.time() - at < DAY_SECONDS / 2
     return time.strftime("%H:%M:%S" if recent else "%Y-%m-%d %H:%M", time.localtime(at))
 
 
-def _status(logged: "LoggedCall", touches: Sequence["Touch"]) -> "Text":
+def _status_text(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> "Text":
     from rich.text import Text
 
     # A denial's code says the same word again.
     code = f" {logged.code}" if logged.code not in {"", logged.status} else ""
-    back = UNDONE[undone(touches)]
-    return Text.assemble((logged.status, STYLES.get(logged.status, "")), code, (back, "dim"))
+    back = UNDONE_TEXT[undone_state(touches)]
+    return Text.assemble((logged.status, STATUS_STYLES.get(logged.status, "")), code, (back, "dim"))

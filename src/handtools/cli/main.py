@@ -13,12 +13,11 @@ from handtools.cli.diff import diff
 from handtools.cli.doctor import doctor
 from handtools.cli.install import install, uninstall
 from handtools.cli.log import log
-from handtools.cli.mcp import mcp
-from handtools.cli.outcome import FAILED
-from handtools.cli.screen import Stopped, remark, tell_failure
-from handtools.cli.serve import serve
+from handtools.cli.mcp_serve import mcp, serve
+from handtools.cli.results import EXIT_FAILED
 from handtools.cli.show import show
 from handtools.cli.skills import skills
+from handtools.cli.terminal import CommandStopped, print_failure, print_remark
 from handtools.cli.tokens import tokens
 from handtools.cli.tools import tools
 from handtools.cli.undo import redo, undo
@@ -34,9 +33,9 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     *(mcp, serve, install, uninstall),
     doctor,
 )
-INTERRUPTED = 130
+EXIT_INTERRUPTED = 130
 """How typer leaves when a person presses Ctrl-C."""
-UNSAID = {"help": False, "install_completion": False, "show_completion": False}
+OPTION_DEFAULTS = {"help": False, "install_completion": False, "show_completion": False}
 """Typer loads pydantic to learn that an option without a value has none; these have one."""
 
 
@@ -46,11 +45,11 @@ def main() -> None:
     try:
         _app()(prog_name="handtools")
     except HandtoolsError as failure:
-        tell_failure(*_told(failure))
-        sys.exit(FAILED)
+        print_failure(*_failure_and_step(failure))
+        sys.exit(EXIT_FAILED)
     except SystemExit as leaving:
-        if leaving.code == INTERRUPTED:
-            remark("Stopped. `handtools log` shows what was done.")
+        if leaving.code == EXIT_INTERRUPTED:
+            print_remark("Stopped. `handtools log` shows what was done.")
         raise
 
 
@@ -61,7 +60,7 @@ def _app() -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # drawing help with rich takes longer than everything else
-        context_settings={"help_option_names": ["-h", "--help"], "default_map": UNSAID},
+        context_settings={"help_option_names": ["-h", "--help"], "default_map": OPTION_DEFAULTS},
     )
     app.callback()(_options)
     for command in COMMANDS:
@@ -84,11 +83,11 @@ def _options(
     """Options before a command."""
 
 
-def _told(failure: HandtoolsError) -> tuple[str, str]:
+def _failure_and_step(failure: HandtoolsError) -> tuple[str, str]:
     """What is so, and the next step."""
     if isinstance(failure, ToolError):
         return failure.message, failure.hint or "`handtools --help` lists the commands."
-    if isinstance(failure, Stopped):
+    if isinstance(failure, CommandStopped):
         return str(failure), failure.step
     if isinstance(failure, UsageError):
         return str(failure), "Correct that, then run the command again."

@@ -1,36 +1,65 @@
-"""Options that several commands share, so that they are spelt and explained once."""
+"""Options and arguments that several commands share, so that they are spelt, explained and parsed once."""
 
+import json
+import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 
-class Output(StrEnum):
+class OutputFormat(StrEnum):
     """How a command that takes arguments as JSON answers."""
 
     text = "text"
     json = "json"
 
 
-Workspace = Annotated[
+WorkspaceOption = Annotated[
     Path,
     typer.Option("--workspace", "-C", exists=True, file_okay=False, help="The folder the tools work in."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON, for programs.")]
-Arguments = Annotated[
+JsonOption = Annotated[bool, typer.Option("--json", help="Answer as JSON, for programs.")]
+JsonArgumentsOption = Annotated[
     str | None, typer.Option("--json", metavar="JSON", help="The arguments as a JSON object; - reads them.")
 ]
-Pairs = Annotated[
+KeyValueArguments = Annotated[
     list[str] | None,
     typer.Argument(metavar="KEY=VALUE", help="Arguments one by one; KEY:=JSON for lists and the like."),
 ]
-Answer = Annotated[Output, typer.Option("--output", help="json answers for programs.")]
-RunnerName = Annotated[
+OutputOption = Annotated[OutputFormat, typer.Option("--output", help="json answers for programs.")]
+RunnerOption = Annotated[
     str, typer.Option("--runner", help="What commands run under: bubblewrap, container:IMAGE, plain …")
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to what is asked.")]
-CallName = Annotated[str, typer.Argument(metavar="ID", help="A call id, or the start of one.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to what is asked.")]
+CallArgument = Annotated[str, typer.Argument(metavar="ID", help="A call id, or the start of one.")]
 
 HERE = Path()
+
+STDIN_WORD = "-"
+
+
+def parse_arguments(given: str | None, pairs: Sequence[str] | None) -> dict[str, Any]:
+    """Put `--json` and `key=value` words together; a word wins over the JSON."""
+    text = sys.stdin.read() if given == STDIN_WORD else given
+    whole = {} if text is None else _parse_json(text, "--json")
+    if not isinstance(whole, dict):
+        raise typer.BadParameter('It must be an object, as in \'{"path": "a.txt"}\'.', param_hint="--json")
+    return whole | dict(_parse_pair(word) for word in pairs or ())
+
+
+def _parse_pair(word: str) -> tuple[str, Any]:
+    name, equals, value = word.partition("=")
+    if not equals or not name.removesuffix(":"):
+        raise typer.BadParameter(f"`{word}` is not KEY=VALUE.", param_hint="KEY=VALUE")
+    # Plain values stay text: the tool's own model turns `limit=3` into a number.
+    return (name[:-1], _parse_json(value, word)) if name.endswith(":") else (name, value)
+
+
+def _parse_json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as problem:
+        raise typer.BadParameter(f"It is not JSON: {problem}.", param_hint=where) from problem

@@ -5,32 +5,40 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from handtools.cli import options
-from handtools.cli.card import show_card
-from handtools.cli.log import UNDONE, moment
-from handtools.cli.opening import Record, record_at
-from handtools.cli.outcome import diff_of
-from handtools.cli.recorded import logged_to_json, net_diff, touches_of, undone
-from handtools.cli.screen import Stopped, out, print_diff, print_json, print_text, remark
-from handtools.text.visible import visible
+from handtools.cli.log import UNDONE_TEXT, logged_to_json, net_diff, shown_time, touches_of, undone_state
+from handtools.cli.open_workspace import WorkspaceRecord, open_record_at
+from handtools.cli.results import diff_of
+from handtools.cli.terminal import (
+    CommandStopped,
+    print_approval,
+    print_diff,
+    print_json,
+    print_remark,
+    print_text,
+    stdout_console,
+)
+from handtools.text.visible_text import visible
 
 if TYPE_CHECKING:
     from handtools.core.result import Result
-    from handtools.runtime.journal import LoggedCall, Touch
+    from handtools.runtime.journal import LoggedCall, RecordedTouch
 
-SHOWN_LINES = 12
+SHOWN_ARGUMENT_LINES = 12
 
 
 def show(
-    call_id: options.CallName, as_json: options.AsJson = False, workspace: options.Workspace = options.HERE
+    call_id: options.CallArgument,
+    as_json: options.JsonOption = False,
+    workspace: options.WorkspaceOption = options.HERE,
 ) -> None:
     """Show one call: its arguments, result and diff."""
-    from handtools.core.wire import result_from_json
+    from handtools.core.result import result_from_json
 
-    with record_at(workspace) as record:
+    with open_record_at(workspace) as record:
         named = record.named(call_id)
         logged, recalled = record.calls.find(named), record.calls.recall(named)
         if logged is None or recalled is None:
-            raise Stopped(
+            raise CommandStopped(
                 f"Call `{named}` was let go just now.", f"`{record.step('log')}` lists the calls."
             )
         touches = touches_of(record, named)
@@ -43,23 +51,23 @@ def show(
         _print_steps(record, record.calls.short(named), logged.status, touches)
 
 
-def _print_call(logged: "LoggedCall", touches: Sequence["Touch"]) -> None:
+def _print_call(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> None:
     seconds = logged.ended - logged.started
     status = f"{logged.status} {logged.code if logged.code != logged.status else ''}".rstrip()
     facts = {
         "call": logged.id,
         "tool": logged.tool,
-        "when": f"{moment(logged.started)}, took {seconds * 1000:,.0f} ms",
-        "status": status + UNDONE[undone(touches)],
+        "when": f"{shown_time(logged.started)}, took {seconds * 1000:,.0f} ms",
+        "status": status + UNDONE_TEXT[undone_state(touches)],
         "session": "/".join(filter(None, (logged.session, logged.turn))),
         "agent": logged.agent,
         "parent": logged.parent,
     }
     for name, value in facts.items():
         if value:
-            out().print(f"{name:<9}{visible(value)}", soft_wrap=True)
+            stdout_console().print(f"{name:<9}{visible(value)}", soft_wrap=True)
     if logged.args:
-        _heading("arguments")
+        _print_heading("arguments")
         _print_arguments(logged.args)
 
 
@@ -69,31 +77,35 @@ def _print_arguments(args: Mapping[str, Any]) -> None:
         if len(lines) == 1:
             print_text(f"  {name}: {lines[0]}")
             continue
-        kept = [f"    {line}" for line in lines[:SHOWN_LINES]]
-        if len(lines) > SHOWN_LINES:
-            kept.append(f"    … {len(lines) - SHOWN_LINES} more lines; --json has them all")
+        kept = [f"    {line}" for line in lines[:SHOWN_ARGUMENT_LINES]]
+        if len(lines) > SHOWN_ARGUMENT_LINES:
+            kept.append(f"    … {len(lines) - SHOWN_ARGUMENT_LINES} more lines; --json has them all")
         print_text("\n".join([f"  {name}:", *kept]))
 
 
-def _print_result(record: Record, result: "Result[Any]", diff: str) -> None:
+def _print_result(record: WorkspaceRecord, result: "Result[Any]", diff: str) -> None:
     # The diff comes once, whole, below.
     text = result.text.replace(diff_of(result.details) or "\0", "").rstrip("\n") if diff else result.text
-    _heading("result")
+    _print_heading("result")
     print_text("\n".join(f"  {line}" for line in text.split("\n")))
     if result.request is not None:
-        show_card(out(), result.request, record.step("show", result.request.call_id, "--json"))
+        print_approval(
+            stdout_console(), result.request, record.step("show", result.request.call_id, "--json")
+        )
     if diff:
-        _heading("changes")
+        _print_heading("changes")
         print_diff(diff)
 
 
-def _print_steps(record: Record, short: str, status: str, touches: Sequence["Touch"]) -> None:
+def _print_steps(
+    record: WorkspaceRecord, short: str, status: str, touches: Sequence["RecordedTouch"]
+) -> None:
     words = ["approve", "deny"] if status == "pending" else []
     if touches:
-        words = ["redo" if undone(touches) == "yes" else "undo"]
+        words = ["redo" if undone_state(touches) == "yes" else "undo"]
     if words:
-        remark("", "Next: " + "   ".join(record.step(word, short) for word in words))
+        print_remark("", "Next: " + "   ".join(record.step(word, short) for word in words))
 
 
-def _heading(name: str) -> None:
-    out().print(f"\n{name}", style="bold")
+def _print_heading(name: str) -> None:
+    stdout_console().print(f"\n{name}", style="bold")

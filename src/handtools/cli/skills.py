@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from handtools.cli import options
-from handtools.cli.outcome import FAILED
-from handtools.cli.screen import one_line, out, print_json, remark, table
-from handtools.text.visible import visible
+from handtools.cli.results import EXIT_FAILED
+from handtools.cli.terminal import one_line, plain_table, print_json, print_remark, stdout_console
+from handtools.text.visible_text import visible
 
 if TYPE_CHECKING:
     from handtools.core.skills import Skill
@@ -22,48 +22,51 @@ def skills(
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail when a skill is not as specified.")
     ] = False,
-    as_json: options.AsJson = False,
-    workspace: options.Workspace = options.HERE,
+    as_json: options.JsonOption = False,
+    workspace: options.WorkspaceOption = options.HERE,
 ) -> None:
     """List the skills, and where they differ from the specification."""
-    found = _reported(workspace, near)
+    found = _skills_with_problems(workspace, near)
     if as_json:
         for skill, problems in found:
             print_json({**asdict(skill), "problems": problems})
     elif not found:
-        remark("There are no skills here. They are folders with a SKILL.md in .agents/skills.")
+        print_remark("There are no skills here. They are folders with a SKILL.md in .agents/skills.")
     else:
-        _show(found)
+        _print_skills(found)
     if strict and any(problems for _, problems in found):
-        raise typer.Exit(FAILED)
+        raise typer.Exit(EXIT_FAILED)
 
 
-def _reported(workspace: Path, near: str) -> list[tuple["Skill", list[str]]]:
+def _skills_with_problems(workspace: Path, near: str) -> list[tuple["Skill", list[str]]]:
     """Every skill with its problems; one that a nearer skill of the same name covers has that one more."""
-    from handtools.core.skills import visible as nearest
+    from handtools.core.skills import nearest_by_name as nearest
     from handtools.toolbox import local_workspace
 
     opened = local_workspace(workspace)
     found = opened.skills.found(opened.files.locate(near))
     seen = {skill.name: skill for skill in nearest(found)}
     return [
-        (skill, [*skill.problems, *([] if seen[skill.name] is skill else [_covered(seen[skill.name])])])
+        (
+            skill,
+            [*skill.problems, *([] if seen[skill.name] is skill else [_covered_problem(seen[skill.name])])],
+        )
         for skill in found
     ]
 
 
-def _covered(by: "Skill") -> str:
+def _covered_problem(by: "Skill") -> str:
     return f"{by.location} has the same name and is nearer: this one is not seen."
 
 
-def _show(found: list[tuple["Skill", list[str]]]) -> None:
-    rows = table("SKILL", "FROM", "WHERE", "WHAT IT IS FOR")
+def _print_skills(found: list[tuple["Skill", list[str]]]) -> None:
+    rows = plain_table("SKILL", "FROM", "WHERE", "WHAT IT IS FOR")
     for skill, _ in found:
         path = skill.folder if skill.origin == "workspace" else skill.location.removeprefix("file://")
         rows.add_row(one_line(skill.name), skill.origin, visible(path), one_line(skill.description, 80))
-    out().print(rows)
+    stdout_console().print(rows)
     for skill, problems in found:
         if problems:
-            out().print(f"\n{visible(skill.name)}  {visible(skill.location)}", soft_wrap=True)
+            stdout_console().print(f"\n{visible(skill.name)}  {visible(skill.location)}", soft_wrap=True)
             for problem in problems:
-                out().print(f"  {visible(problem)}", soft_wrap=True)
+                stdout_console().print(f"  {visible(problem)}", soft_wrap=True)

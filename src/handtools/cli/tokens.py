@@ -6,36 +6,36 @@ from typing import Annotated
 import typer
 
 from handtools.cli import options
-from handtools.cli.mcp import Preset, PresetOption
-from handtools.cli.screen import out, print_json, remark, table
+from handtools.cli.mcp_serve import PresetName, PresetOption
+from handtools.cli.terminal import plain_table, print_json, print_remark, stdout_console
 
 
 def tokens(
-    preset: PresetOption = Preset.coding,
+    preset: PresetOption = PresetName.coding,
     dialect: Annotated[str, typer.Option(help="plain, strict or gemini.")] = "plain",
-    as_json: options.AsJson = False,
-    workspace: options.Workspace = options.HERE,
+    as_json: options.JsonOption = False,
+    workspace: options.WorkspaceOption = options.HERE,
 ) -> None:
     """Say what the definitions of the tools cost a model.
 
     Counted is what a provider sends: names, descriptions and the schemas of arguments. The estimate leans high.
     """
-    from handtools.mcp.presets import opened
-    from handtools.text.tokens import estimate
+    from handtools.mcp.presets import open_preset
+    from handtools.text.token_budget import estimate_tokens
 
     if dialect not in {"plain", "strict", "gemini"}:
         raise typer.BadParameter("plain, strict or gemini.", param_hint="--dialect")
     costs: dict[str, int] = {}
-    for one in opened(workspace, preset=preset).definitions(dialect):  # type: ignore[arg-type]
+    for one in open_preset(workspace, preset=preset).definitions(dialect):  # type: ignore[arg-type]
         told = {"name": one.name, "description": one.description, "input_schema": one.input_schema}
-        costs[one.name] = estimate(json.dumps(told))
+        costs[one.name] = estimate_tokens(json.dumps(told))
     total = sum(costs.values())
     if as_json:
         print_json({"preset": preset, "dialect": dialect, "tokens": costs, "total": total})
         return
-    rows = table("TOOL", "TOKENS")
+    rows = plain_table("TOOL", "TOKENS")
     for name, cost in costs.items():
         rows.add_row(name, f"{cost:,}")
     rows.add_row("all", f"{total:,}")
-    out().print(rows)
-    remark("", "An estimate that leans high; what a tool answers comes on top.")
+    stdout_console().print(rows)
+    print_remark("", "An estimate that leans high; what a tool answers comes on top.")

@@ -7,17 +7,24 @@ from typing import Annotated
 import typer
 
 from handtools.cli import options
-from handtools.cli.opening import toolbox_at
-from handtools.cli.screen import one_line, out, print_json, print_text, remark, table
+from handtools.cli.open_workspace import open_toolbox_at
+from handtools.cli.terminal import (
+    one_line,
+    plain_table,
+    print_json,
+    print_remark,
+    print_text,
+    stdout_console,
+)
 
 
 def tools(
     schema: Annotated[bool, typer.Option("--schema", help="Show the arguments of each tool.")] = False,
-    as_json: options.AsJson = False,
-    workspace: options.Workspace = options.HERE,
+    as_json: options.JsonOption = False,
+    workspace: options.WorkspaceOption = options.HERE,
 ) -> None:
     """List the tools, those of installed packages too."""
-    with toolbox_at(workspace, plugins=True) as (toolbox, _):
+    with open_toolbox_at(workspace, plugins=True) as (toolbox, _):
         offered = toolbox.toolbox.definitions()
     if as_json:
         for definition in offered:
@@ -26,12 +33,12 @@ def tools(
         for definition in offered:
             print_text(f"{definition.name}\n{json.dumps(definition.input_schema, indent=2)}\n")
     else:
-        rows = table("TOOL", "DOES", "WHAT IT IS FOR")
+        rows = plain_table("TOOL", "DOES", "WHAT IT IS FOR")
         for definition in offered:
             does = "looks" if definition.reads_only else "changes"
             rows.add_row(definition.name, does, one_line(_sentence(definition.description), 100))
-        out().print(rows)
-        remark("", "Arguments: handtools tools --schema")
+        stdout_console().print(rows)
+        print_remark("", "Arguments: handtools tools --schema")
 
 
 def _sentence(description: str) -> str:

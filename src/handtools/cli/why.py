@@ -5,44 +5,46 @@ from typing import Annotated
 import typer
 
 from handtools.cli import options
-from handtools.cli.arguments import arguments
-from handtools.cli.opening import toolbox_at
-from handtools.cli.outcome import FAILED
-from handtools.cli.screen import out, print_json, remark, tell_failure
-from handtools.text.visible import visible
+from handtools.cli.open_workspace import open_toolbox_at
+from handtools.cli.options import parse_arguments
+from handtools.cli.results import EXIT_FAILED
+from handtools.cli.terminal import print_failure, print_json, print_remark, stdout_console
+from handtools.text.visible_text import visible
 
-STYLES = {"allow": "bold green", "ask": "bold yellow", "deny": "bold red"}
-NOT_A_CALL = "not a valid call"
+VERDICT_STYLES = {"allow": "bold green", "ask": "bold yellow", "deny": "bold red"}
+NOT_A_CALL_RULE = "not a valid call"
 
 
 def why(
     tool: Annotated[str, typer.Argument(help="The tool's name.")],
-    pairs: options.Pairs = None,
-    given: options.Arguments = None,
-    output: options.Answer = options.Output.text,
-    workspace: options.Workspace = options.HERE,
+    pairs: options.KeyValueArguments = None,
+    given: options.JsonArgumentsOption = None,
+    output: options.OutputOption = options.OutputFormat.text,
+    workspace: options.WorkspaceOption = options.HERE,
 ) -> None:
     """Say which rule would decide a call.
 
     Nothing is changed, asked or recorded.
     """
-    args = arguments(given, pairs)
+    args = parse_arguments(given, pairs)
     from dataclasses import asdict
 
-    with toolbox_at(workspace, plugins=True) as (toolbox, _):
+    with open_toolbox_at(workspace, plugins=True) as (toolbox, _):
         decision = toolbox.why(tool, args)
-    invalid = decision.rule == NOT_A_CALL
-    if output is options.Output.json:
+    invalid = decision.rule == NOT_A_CALL_RULE
+    if output is options.OutputFormat.json:
         print_json(asdict(decision))
     elif invalid:
-        tell_failure(f"That call could not run: {decision.reason}", "`handtools tools` lists the tools.")
+        print_failure(f"That call could not run: {decision.reason}", "`handtools tools` lists the tools.")
     else:
         from rich.text import Text
 
         about = f"  {visible(decision.target)}" if decision.target else ""
-        out().print(Text.assemble((decision.verdict, STYLES[decision.verdict]), about), soft_wrap=True)
-        out().print(f"  rule    {visible(decision.rule)}\n  because {visible(decision.reason)}")
+        stdout_console().print(
+            Text.assemble((decision.verdict, VERDICT_STYLES[decision.verdict]), about), soft_wrap=True
+        )
+        stdout_console().print(f"  rule    {visible(decision.rule)}\n  because {visible(decision.reason)}")
         if decision.verdict == "ask":
-            remark("  A person is asked first; `handtools call … --yes` answers yes.")
+            print_remark("  A person is asked first; `handtools call … --yes` answers yes.")
     if invalid:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(EXIT_FAILED)

@@ -1,1 +1,1 @@
-"""Names for everything that the other packages speak of."""
+"""The values and ports that every other package speaks of. Start with `call`, `result`, `context` and `tool`."""

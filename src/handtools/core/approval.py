@@ -1,10 +1,10 @@
-"""Approval as a value: a question that can be answered now, later, or in another process."""
+"""Approval as a value: a question to a person that is answered now, later, or from another process."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
-from handtools.text.clipping import clip
+from handtools.text.truncation import clip
 
 Remember = Literal["once", "session", "project"]
 
@@ -59,3 +59,8 @@ class Approver(Protocol):
     async def __call__(self, approval: Approval, /) -> Reply | None:
         """Put the question to a person."""
         ...
+
+
+def approval_to_json(approval: Approval) -> dict[str, Any]:
+    """An approval as JSON values."""
+    return asdict(approval)

@@ -1,13 +1,15 @@
-"""A call: what the model asked for, by whom, and until when."""
+"""A call: which tool, with what arguments, by whom and until when; and the `CancelToken` that cancels it."""
 
 import json
+import logging
 import re
 import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from handtools.core.errors import UsageError
+from handtools.core.errors import Cancelled, UsageError, caught_exception
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -63,3 +65,69 @@ def _json(metadata: Mapping[str, Any]) -> dict[str, Any]:
     except (TypeError, ValueError) as problem:
         raise UsageError(f"The metadata of a call are JSON values: {problem}.") from problem
     return copied
+
+
+log = logging.getLogger("handtools")
+
+
+def cancelled_by_caller() -> Cancelled:
+    """What a call ends with that its caller took back."""
+    return Cancelled("The call was cancelled.", hint="Do not repeat it unasked.")
+
+
+class CancelToken:
+    """Cancelled once, for good; callable from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[], object]] = []
+        self._cancelled = False
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """Take the call back. A callback that fails is logged: it stops neither the others nor the caller."""
+        with self._lock:
+            if self._cancelled:
+                return
+            self._cancelled = True
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            _call_back(callback)
+
+    def on_cancel(self, callback: Callable[[], object]) -> Callable[[], None]:
+        """Call back on cancellation, at once if it has happened; returns what unregisters it."""
+        with self._lock:
+            if not self._cancelled:
+                self._callbacks.append(callback)
+                return lambda: self._forget(callback)
+        _call_back(callback)
+        return lambda: None
+
+    def check(self) -> None:
+        """Raise `Cancelled` if the call was taken back."""
+        if self._cancelled:
+            raise cancelled_by_caller()
+
+    def _forget(self, callback: Callable[[], object]) -> None:
+        with self._lock:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
+
+
+def _call_back(callback: Callable[[], object]) -> None:
+    if failure := caught_exception(callback):
+        log.warning("A callback on cancelling failed: %r", failure, exc_info=failure)
+
+
+def call_to_json(call: Call) -> dict[str, Any]:
+    """A call as JSON values."""
+    return asdict(call) | {"args": dict(call.args)}
+
+
+def call_from_json(value: dict[str, Any]) -> Call:
+    """The inverse of `call_to_json`."""
+    return Call(**value)

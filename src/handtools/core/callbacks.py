@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from handtools.text.sniffing import Medium
+from handtools.text.media_types import MediumKind
 
 Need = Literal["deliver", "delegate", "model", "engine"]
 
@@ -18,7 +18,7 @@ class Attachment:
     path: str
     """Where it is in the workspace."""
     data: bytes
-    kind: Medium
+    kind: MediumKind
     """By its content. An animated picture is an image: its media type tells."""
     media_type: str
     title: str = ""
@@ -68,7 +68,7 @@ class Callbacks:
 
 
 @asynccontextmanager
-async def letting_go(answer: AsyncIterator[str]) -> AsyncIterator[None]:
+async def closing_stream(answer: AsyncIterator[str]) -> AsyncIterator[None]:
     """A model whose answer is not read to its end lets go of its connection."""
     try:
         yield

@@ -1,14 +1,16 @@
-"""Changes: the one value behind the preview, the write, the event, the undo and the multi-file patch."""
+"""Changes: what is at a path before and after, for files and whole folders; a `ChangeSet` is all or nothing."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+import json
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from handtools.core.errors import UsageError
 
-Kind = Literal["file", "link", "folder"]
+NodeKind = Literal["file", "link", "folder"]
 Coverage = Literal["declared", "overlay", "scan", "none"]
 
 
@@ -18,7 +20,7 @@ def digest(data: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class BackupRef:
     """A thing that is moved and never read: at its path, or else in the vault under `ref`."""
 
     ref: str
@@ -30,7 +32,7 @@ class Held:
     content: str = ""
     """The digest of its bytes where the mark is not that and somebody has worked it out."""
 
-    def alike(self, other: "Held") -> bool:
+    def alike(self, other: "BackupRef") -> bool:
         """Whether both are the same by their marks, or else by their bytes as far as those are known."""
         return self.mark == other.mark or (bool(self.content) and self.content == other.content)
 
@@ -39,12 +41,12 @@ class Held:
 class Node:
     """What is at a path: a file's bytes, a link's target, or a folder."""
 
-    kind: Kind
+    kind: NodeKind
     data: bytes = b""
-    """Of a held folder, what is in it (see `core.trees`); of a held file, its bytes where they are at hand."""
+    """Of a held folder, what is in it (see `core.changes`); of a held file, its bytes where they are at hand."""
     mode: int | None = None
     """Permission bits; None keeps what is there, or takes the default for something new."""
-    held: Held | None = None
+    held: BackupRef | None = None
     """Set when the thing itself is moved in and out, a folder with all that is in it."""
 
     @cached_property
@@ -134,7 +136,7 @@ class ChangeSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class TouchedPath:
     """One path of a recorded change, for results and logs: names of bytes, not the bytes."""
 
     path: str
@@ -142,11 +144,11 @@ class Touched:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class RecordedChanges:
     """What a call really changed: the undo handle, the paths, and how much of it was seen."""
 
     entry: int
-    touched: tuple[Touched, ...]
+    touched: tuple[TouchedPath, ...]
     coverage: Coverage = "declared"
     omitted: tuple[str, ...] = ()
     """Paths that changed but could not be kept for undo."""
@@ -158,11 +160,184 @@ class Changes:
         return "Files: " + ", ".join(rows) + (f" and {more:,} more" if more > 0 else "") + "."
 
 
-def together(parts: Iterable[Changes]) -> Changes | None:
+def merged_changes(parts: Iterable[RecordedChanges]) -> RecordedChanges | None:
     """One summary for a call that changed things more than once."""
     every = list(parts)
     if not every:
         return None
     touched = {item.path: item for part in every for item in part.touched}
     omitted = tuple(path for part in every for path in part.omitted)
-    return Changes(every[-1].entry, tuple(touched.values()), every[-1].coverage, omitted)
+    return RecordedChanges(every[-1].entry, tuple(touched.values()), every[-1].coverage, omitted)
+
+
+WHOLE_FOLDER_ITEMS = 256
+"""A folder with more than this in it is moved as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderItem:
+    """One thing in a tree, by its path below the tree's folder."""
+
+    path: str
+    kind: NodeKind
+    mode: int
+    mark: str
+    """Of a file, as in `BackupRef`; of a link, where it points; of a folder, nothing."""
+    bytes: int
+
+
+def pack_folder(leaves: Iterable[FolderItem]) -> bytes:
+    """Leaves as the bytes of a folder's node; the same tree always gives the same bytes."""
+    rows = sorted([leaf.path, leaf.kind, leaf.mode, leaf.mark, leaf.bytes] for leaf in leaves)
+    return json.dumps(rows, separators=(",", ":")).encode()
+
+
+def unpack_folder(data: bytes) -> list[FolderItem]:
+    """The inverse of `pack_folder`."""
+    rows: list[list[Any]] = json.loads(data or b"[]")
+    return [FolderItem(*row) for row in rows]
+
+
+def folder_node(leaves: Sequence[FolderItem], *, mode: int, ref: str) -> Node:
+    """The node of a whole folder."""
+    data = pack_folder(leaves)
+    held = BackupRef(ref, digest(data), sum(leaf.bytes for leaf in leaves))
+    return Node("folder", data, mode, held)
+
+
+def is_whole_folder(node: Node | None) -> bool:
+    """Whether a node stands for a folder with all that is in it."""
+    return node is not None and node.kind == "folder" and node.held is not None
+
+
+def paths_inside(change: Change) -> list[str]:
+    """The paths that a change moves along with its own."""
+    leaves = {
+        leaf.path
+        for node in (change.before, change.after)
+        if node and is_whole_folder(node)
+        for leaf in unpack_folder(node.data)
+    }
+    return [f"{change.path}/{path}" for path in sorted(leaves)]
+
+
+def links_created(changes: Iterable[Change]) -> dict[str, str]:
+    """Where links come to be, and where each points."""
+    found = {}
+    for change in changes:
+        node = change.after
+        if node and node.kind == "link":
+            found[change.path] = node.data.decode(errors="surrogateescape")
+        elif node and is_whole_folder(node):
+            leaves = (leaf for leaf in unpack_folder(node.data) if leaf.kind == "link")
+            found |= {f"{change.path}/{leaf.path}": leaf.mark for leaf in leaves}
+    return found
+
+
+def without_whole_folders(change: Change) -> list[Change]:
+    """A change of whole folders as the changes of everything in them; any other as it is."""
+    if not is_whole_folder(change.before) and not is_whole_folder(change.after):
+        return [change]
+    before, after = _nodes(change.before), _nodes(change.after)
+    own = _own(change)
+    parts = [Change(f"{own.path}/{path}", before.get(path), after.get(path)) for path in {*before, *after}]
+    return sorted((part for part in (own, *parts) if not _equal(part.before, part.after)), key=apply_order)
+
+
+def with_whole_folders(
+    changes: Sequence[Change], *, apart: Collection[str] = (), whole: int = WHOLE_FOLDER_ITEMS
+) -> list[Change]:
+    """Changes with large folders that come or go put together; `without_whole_folders` takes them apart again.
+
+    A folder that comes or goes does so with everything below it, so all of that is in the list, except what is
+    `apart`: a folder that holds such a path stays in pieces.
+    """
+    split = {above for path in apart for above in parent_folders(path)}
+    ordered = sorted(changes, key=lambda change: change.path)
+    paths = [change.path for change in ordered]
+    gathered: dict[str, Change] = {}
+    inner: set[str] = set()
+    for change in sorted(ordered, key=lambda change: change.path.count("/")):
+        if change.path in split or change.path in inner:
+            continue
+        # Everything below a folder stands together: `0` is the sign after the slash.
+        first, last = bisect_left(paths, f"{change.path}/"), bisect_left(paths, f"{change.path}0")
+        one = _together(change, ordered[first:last], whole) if last > first else None
+        if one:
+            gathered[change.path] = one
+            inner.update(paths[first:last])
+    return [gathered.get(change.path, change) for change in changes if change.path not in inner]
+
+
+def apply_order(change: Change) -> tuple[int, int]:
+    """Removals first and deepest first, then what comes, shallowest first."""
+    depth = change.path.count("/")
+    return (0, -depth) if change.after is None else (1, depth)
+
+
+def _together(own: Change, below: Sequence[Change], whole: int) -> Change | None:
+    coming = own.before is None and all(change.before is None for change in below)
+    going = own.after is None and all(change.after is None for change in below)
+    if not (coming or going):
+        return None
+    nodes = [(change.path, change.after if coming else change.before) for change in below]
+    folder = own.after if coming else own.before
+    if folder is None or folder.kind != "folder":
+        return None
+    folders = [folder, *(node for _, node in nodes if node and node.kind == "folder")]
+    locked = any(node.mode is not None and node.mode & 0o300 != 0o300 for node in folders)
+    refs = [(path, node.held.ref) for path, node in nodes if node and node.held]
+    if not refs or not (len(nodes) > whole or locked):
+        return None
+    start = len(own.path) + 1
+    path, ref = refs[0]
+    leaves = [folder_item(path[start:], node) for path, node in nodes if node]
+    node = folder_node(
+        leaves, mode=0o755 if folder.mode is None else folder.mode, ref=ref.removesuffix(path[start - 1 :])
+    )
+    return Change(own.path, None, node) if coming else Change(own.path, node, None)
+
+
+def folder_item(path: str, node: Node) -> FolderItem:
+    """A node as a part of a tree."""
+    mark = node.data.decode(errors="surrogateescape") if node.kind == "link" else ""
+    if node.kind == "file":
+        mark = node.digest
+    mode = 0 if node.kind == "link" else node.mode or 0
+    return FolderItem(path, node.kind, mode, mark, node.bytes if node.kind == "file" else 0)
+
+
+def _nodes(node: Node | None) -> dict[str, Node]:
+    if node is None or node.held is None or node.kind != "folder":
+        return {}
+    return {leaf.path: _node(leaf, node.held.ref) for leaf in unpack_folder(node.data)}
+
+
+def _node(leaf: FolderItem, ref: str) -> Node:
+    if leaf.kind == "folder":
+        return Node("folder", mode=leaf.mode)
+    ref = f"{ref}/{leaf.path}"
+    if leaf.kind == "link":
+        target = leaf.mark.encode(errors="surrogateescape")
+        return Node("link", target, None, BackupRef(ref, digest(target), 0))
+    return Node("file", b"", leaf.mode, BackupRef(ref, leaf.mark, leaf.bytes))
+
+
+def _own(change: Change) -> Change:
+    """The change of the folder itself, without what is in it."""
+    before, after = (
+        Node("folder", mode=node.mode) if node and is_whole_folder(node) else node
+        for node in (change.before, change.after)
+    )
+    return Change(change.path, before, after)
+
+
+def _equal(one: Node | None, other: Node | None) -> bool:
+    return other is None if one is None else one.same(other)
+
+
+def parent_folders(path: str) -> Iterator[str]:
+    """The folders that a path is in, innermost first."""
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path

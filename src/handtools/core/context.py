@@ -1,4 +1,4 @@
-"""A context: everything a tool may reach, all of it, always."""
+"""The context of a call: every port that a tool may use, and nothing else."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,11 +6,17 @@ from datetime import datetime
 
 from handtools.core.call import Call
 from handtools.core.callbacks import Callbacks
+from handtools.core.commands import Commands
+from handtools.core.files import Files
 from handtools.core.history import History
 from handtools.core.language import Language
-from handtools.core.ports import Commands, Files, Media, Progress, Search, Syntax
+from handtools.core.media import Media
+from handtools.core.search import Search
 from handtools.core.skills import Skills
+from handtools.core.syntax import Syntax
 from handtools.core.web import Web
+
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

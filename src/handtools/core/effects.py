@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from handtools.core.changes import ChangeSet, Node
-from handtools.core.command import Command, Inherited
-from handtools.core.trees import inside
-from handtools.core.visits import Visit
-from handtools.text.shelling import Script, quoted, read_script
-from handtools.text.shelling.inheriting import defined, is_secret, steering, uses
+from handtools.core.changes import ChangeSet, Node, paths_inside
+from handtools.core.commands import Command, InheritedShellState
+from handtools.core.web import Visit
+from handtools.text.shell import Script, quote_words, read_script
+from handtools.text.shell.session_state import defined_names, is_secret_name, steering_variables, uses_any
 
 EffectKind = Literal["read", "change", "run", "visit", "deliver", "delegate"]
-EFFECTS: frozenset[EffectKind] = frozenset(get_args(EffectKind))
+EFFECT_KINDS: frozenset[EffectKind] = frozenset(get_args(EffectKind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Run:
+class CommandRun:
     """Running a command."""
 
     command: Command
@@ -48,19 +47,19 @@ class Run:
         return read_script(self.command.script)
 
     @property
-    def inherited(self) -> Inherited:
+    def inherited(self) -> InheritedShellState:
         """What it begins with."""
-        return self.command.inherited or Inherited()
+        return self.command.inherited or InheritedShellState()
 
     @cached_property
     def defined(self) -> frozenset[str]:
         """The functions and aliases that it begins with."""
-        return defined(self.inherited.functions, self.inherited.aliases)
+        return defined_names(self.inherited.functions, self.inherited.aliases)
 
     @cached_property
     def steering(self) -> list[str]:
         """The variables it begins with that decide which programs run."""
-        return steering({**self.inherited.exports, **self.command.env})
+        return steering_variables({**self.inherited.exports, **self.command.env})
 
     @cached_property
     def facts(self) -> tuple[tuple[str, str], ...]:
@@ -76,7 +75,7 @@ class Run:
             facts.append(("network", reach))
         facts += [("set", _exported(name, value)) for name, value in sorted(command.env.items())]
         facts += [("set before", _exported(name, left.exports[name])) for name in sorted(left.exports)]
-        if uses(self.script, self.defined):
+        if uses_any(self.script, self.defined):
             told = (left.functions.strip(), left.aliases.strip())
             facts += [("defined before", each) for each in told if each]
         return (*facts, ("script", command.script))
@@ -84,7 +83,7 @@ class Run:
     @property
     def parts(self) -> tuple[str, ...]:
         """The plain commands it consists of; the script itself where it is not plain."""
-        return tuple(quoted(words) for words in self.script.parts) or (self.command.script,)
+        return tuple(quote_words(words) for words in self.script.parts) or (self.command.script,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +103,7 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Handover:
+class Delegation:
     """Having another agent work."""
 
     title: str
@@ -116,18 +115,18 @@ class Handover:
         return "delegate"
 
 
-Effect = Read | ChangeSet | Run | Visit | Delivery | Handover
+Effect = Read | ChangeSet | CommandRun | Visit | Delivery | Delegation
 
 
-def targets(effect: Effect) -> tuple[str, ...]:
+def effect_targets(effect: Effect) -> tuple[str, ...]:
     """What rules match against: paths, those inside a moved folder too; parts of a command; a host; a title."""
     if isinstance(effect, ChangeSet):
-        return (*effect.paths, *(path for change in effect for path in inside(change)))
+        return (*effect.paths, *(path for change in effect for path in paths_inside(change)))
     if isinstance(effect, Visit):
         return (effect.place,)
-    if isinstance(effect, Delivery | Handover):
+    if isinstance(effect, Delivery | Delegation):
         return (effect.path if isinstance(effect, Delivery) else effect.title,)
-    return effect.parts if isinstance(effect, Run) else effect.paths
+    return effect.parts if isinstance(effect, CommandRun) else effect.paths
 
 
 def fingerprint(effect: Effect) -> str:
@@ -140,16 +139,16 @@ def fingerprint(effect: Effect) -> str:
 def _identity(effect: Effect) -> list[Any]:
     if isinstance(effect, ChangeSet):
         return [[change.path, *map(_state, (change.before, change.after))] for change in effect]
-    if isinstance(effect, Delivery | Handover):
-        return [*targets(effect), effect.digest if isinstance(effect, Delivery) else effect.prompt]
-    if isinstance(effect, Run):
+    if isinstance(effect, Delivery | Delegation):
+        return [*effect_targets(effect), effect.digest if isinstance(effect, Delivery) else effect.prompt]
+    if isinstance(effect, CommandRun):
         return [
             *effect.facts,
             sorted(effect.inherited.exports.items()),
             effect.command.terminal is not None,
         ]
     # Of a visit the host alone: where it sends us on within itself, a person has said yes to already.
-    return list(targets(effect))
+    return list(effect_targets(effect))
 
 
 def _state(node: Node | None) -> list[Any] | None:
@@ -159,4 +158,4 @@ def _state(node: Node | None) -> list[Any] | None:
 def _exported(name: str, value: str | None) -> str:
     if value is None:
         return f"{name} is unset"
-    return name if is_secret(name) or not steering([name]) else f"{name}={value}"
+    return name if is_secret_name(name) or not steering_variables([name]) else f"{name}={value}"

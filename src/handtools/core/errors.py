@@ -1,4 +1,6 @@
-"""Errors: three audiences. The model (`ToolError`), a person (`HostError`), the calling code (`UsageError`)."""
+"""Errors, for three readers: the model (`ToolError`), a person (`HostError`), the calling code (`UsageError`)."""
+
+from collections.abc import Callable
 
 
 class HandtoolsError(Exception):
@@ -163,3 +165,12 @@ class JournalDamaged(HostError):
 
 class UsageError(HandtoolsError):
     """For the calling code: it was put together wrongly."""
+
+
+def caught_exception(action: Callable[[], object]) -> Exception | None:
+    """Run it; give back what it raised."""
+    try:
+        action()
+    except Exception as failure:  # noqa: BLE001 — one of three, listed in tests/shape: a listener's bug is not the call's
+        return failure
+    return None

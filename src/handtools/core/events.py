@@ -6,10 +6,10 @@ from typing import Any
 
 from handtools.core.approval import Approval, Reply
 from handtools.core.call import Call
-from handtools.core.changes import Changes
-from handtools.core.language import Review
+from handtools.core.changes import RecordedChanges
+from handtools.core.language import DiagnosticReview
 from handtools.core.result import Result
-from handtools.core.visits import Visit
+from handtools.core.web import Visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ApprovalAsked:
     """A person was asked; `reply` is None while the answer is out."""
 
     approval: Approval
@@ -62,7 +62,7 @@ class Changed:
     """Files were written and recorded."""
 
     call_id: str
-    changes: Changes
+    changes: RecordedChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Reviewed:
     """Language servers had more to say about a change, after its call had ended."""
 
     call_id: str
-    review: Review
+    review: DiagnosticReview
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +81,12 @@ class Settled:
     result: Result[Any]
 
 
-Event = Started | Progressed | Visited | Decided | Asked | Changed | Reviewed | Settled
+Event = Started | Progressed | Visited | Decided | ApprovalAsked | Changed | Reviewed | Settled
 Listener = Callable[[Event], None]
 
 
-def call_of(event: Event) -> str:
+def call_id_of(event: Event) -> str:
     """The id of the call that an event is about."""
     if isinstance(event, Started | Settled):
         return event.call.id
-    return event.approval.call_id if isinstance(event, Asked) else event.call_id
+    return event.approval.call_id if isinstance(event, ApprovalAsked) else event.call_id

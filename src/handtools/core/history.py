@@ -7,7 +7,7 @@ UndoScope = Literal["call", "turn", "session", "path"]
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class FileVersion:
     """One recorded version of a path."""
 
     number: int
@@ -19,7 +19,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Replacer:
+class ReplacingCall:
     """The call that replaced a text, and how many calls of the session came after it."""
 
     call_id: str
@@ -28,18 +28,18 @@ class Replacer:
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
+class UndoOutcome:
     """What an undo restored, and what it left alone."""
 
     entry: int | None
     restored: tuple[str, ...]
-    conflicts: tuple["Conflict", ...]
+    conflicts: tuple["UndoConflict", ...]
     changed_at: float | None = None
     """When the change of a path that was taken back had been made, in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class UndoConflict:
     """A path that is no longer as the call left it: kept as it is, with a merge to take or leave."""
 
     path: str
@@ -51,22 +51,22 @@ class Conflict:
 class History(Protocol):
     """The record, as the undo tool sees it."""
 
-    async def undo(self, scope: UndoScope, name: str, *, merge: bool = False) -> Undone:
+    async def undo(self, scope: UndoScope, name: str, *, merge: bool = False) -> UndoOutcome:
         """Take back a call, a turn, a session, or the last change of a path."""
         ...
 
-    async def redo(self, scope: UndoScope, name: str, *, merge: bool = False) -> Undone:
+    async def redo(self, scope: UndoScope, name: str, *, merge: bool = False) -> UndoOutcome:
         """Take back the last undo of the same words."""
         ...
 
-    async def versions(self, path: str) -> list[Version]:
+    async def versions(self, path: str) -> list[FileVersion]:
         """Recorded versions of a path, newest first."""
         ...
 
-    async def restore(self, path: str, number: int) -> Undone:
+    async def restore(self, path: str, number: int) -> UndoOutcome:
         """Bring a path back to a recorded version."""
         ...
 
-    async def replacer(self, path: str, text: str) -> "Replacer | None":
+    async def replacer(self, path: str, text: str) -> "ReplacingCall | None":
         """The recorded call that took a text out of a file, where there is one."""
         ...

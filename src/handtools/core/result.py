@@ -1,12 +1,73 @@
-"""A result: content for the model, details for programs and people."""
+"""The result of a call: content blocks for the model, details for programs, and both as JSON."""
 
+import base64
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Generic, Literal, TypeVar
 
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError, to_json
+
 from handtools.core.approval import Approval
-from handtools.core.changes import Changes
-from handtools.core.content import Block, Text, blocks
+from handtools.core.changes import RecordedChanges, TouchedPath
+from handtools.core.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Plain text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture, in a format that models accept."""
+
+    data: bytes
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file handed over whole, a PDF for example."""
+
+    data: bytes
+    media_type: str
+    name: str
+
+
+ContentBlock = Text | Image | Document
+
+
+def content_blocks(content: str | ContentBlock | Sequence[ContentBlock]) -> tuple[ContentBlock, ...]:
+    """Normalise what a tool returned."""
+    if isinstance(content, str):
+        return (Text(content),)
+    return (content,) if isinstance(content, Text | Image | Document) else tuple(content)
+
+
+def block_to_json(block: ContentBlock) -> dict[str, Any]:
+    """A block as plain JSON values."""
+    if isinstance(block, Text):
+        return {"type": "text", "text": block.text}
+    data = base64.b64encode(block.data).decode()
+    shown: dict[str, Any] = {"type": "image", "media_type": block.media_type, "data": data}
+    return shown if isinstance(block, Image) else shown | {"type": "document", "name": block.name}
+
+
+def block_from_json(value: dict[str, Any]) -> ContentBlock:
+    """The inverse of `block_to_json`."""
+    match value:
+        case {"type": "text", "text": text}:
+            return Text(text)
+        case {"type": "image", "media_type": kind, "data": data}:
+            return Image(base64.b64decode(data), kind)
+        case {"type": "document", "media_type": kind, "data": data, "name": name}:
+            return Document(base64.b64decode(data), kind, name)
+    raise UsageError(f"Not a content block: {value!r}")
+
 
 D = TypeVar("D", covariant=True)
 
@@ -47,29 +108,29 @@ _UNUSED = Usage()
 class Result(Generic[D]):
     """What came of a call. Tools give `content` and `details`; the executor fills in the rest."""
 
-    content: tuple[Block, ...]
+    content: tuple[ContentBlock, ...]
     details: D
     status: Status = "ok"
     fault: Fault | None = None
-    changes: Changes | None = None
+    changes: RecordedChanges | None = None
     spill: Spill | None = None
     usage: Usage = field(default_factory=Usage)
     request: Approval | None = None
 
     def __init__(
         self,
-        content: str | Block | Sequence[Block],
+        content: str | ContentBlock | Sequence[ContentBlock],
         details: D,
         *,
         status: Status = "ok",
         fault: Fault | None = None,
-        changes: Changes | None = None,
+        changes: RecordedChanges | None = None,
         spill: Spill | None = None,
         usage: Usage | None = None,
         request: Approval | None = None,
     ) -> None:
         give = object.__setattr__
-        give(self, "content", blocks(content))
+        give(self, "content", content_blocks(content))
         give(self, "details", details)
         give(self, "status", status)
         give(self, "fault", fault)
@@ -95,3 +156,54 @@ class Result(Generic[D]):
 
 
 _FIELDS = tuple(one.name for one in fields(Result))
+
+
+def result_to_json(result: Result[Any]) -> dict[str, Any]:
+    """A result as JSON values; what is empty is left out."""
+    return _result_head(result) | {name: asdict(fact) for name, fact in _result_facts(result).items()}
+
+
+def result_to_bytes(result: Result[Any]) -> bytes:
+    """The same as one line of JSON, written straight from the values."""
+    try:
+        return to_json(_result_head(result) | _result_facts(result))
+    except PydanticSerializationError:
+        # Details may quote bytes that are no character; only the slower encoder can write those down.
+        return json.dumps(result_to_json(result)).encode()
+
+
+def _result_head(result: Result[Any]) -> dict[str, Any]:
+    details = result.details
+    return {
+        "status": result.status,
+        "content": [block_to_json(block) for block in result.content],
+        "details": details.model_dump(mode="json") if isinstance(details, BaseModel) else details,
+    }
+
+
+def _result_facts(result: Result[Any]) -> dict[str, Any]:
+    every = ("usage", "fault", "changes", "spill", "request")
+    return {name: fact for name in every if (fact := getattr(result, name)) is not None}
+
+
+def result_from_json(value: dict[str, Any], details: type[BaseModel] | None = None) -> Result[Any]:
+    """The inverse of `result_to_json`; without a model the details stay JSON values."""
+    given = value["details"]
+    if details is not None and given is not None:
+        given = details.model_validate(given)
+    changes = value.get("changes")
+    return Result(
+        [block_from_json(block) for block in value["content"]],
+        given,
+        status=value["status"],
+        fault=Fault(**value["fault"]) if "fault" in value else None,
+        changes=_changes_from_json(changes) if changes else None,
+        spill=Spill(**value["spill"]) if "spill" in value else None,
+        usage=Usage(**value["usage"]),
+        request=Approval(**value["request"]) if "request" in value else None,
+    )
+
+
+def _changes_from_json(value: dict[str, Any]) -> RecordedChanges:
+    touched = tuple(TouchedPath(**item) for item in value["touched"])
+    return RecordedChanges(value["entry"], touched, value["coverage"], tuple(value["omitted"]))

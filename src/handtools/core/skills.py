@@ -7,26 +7,26 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal, Protocol
 
-from handtools.core.ports import FileFacts
-from handtools.text.clipping import one_line
-from handtools.text.frontmatter import Frontmatter, Value, split_outside
-from handtools.text.globbing import AnyGlob, BadGlob
-from handtools.text.paths import escaped
-from handtools.text.sharing import Shared, share
+from handtools.core.files import FileFacts
+from handtools.text.frontmatter import Frontmatter, FrontmatterValue, split_at_commas
+from handtools.text.paths import url_escaped
+from handtools.text.search.glob import BadGlob, GlobSet
+from handtools.text.token_budget import BudgetedListing, budgeted_listing
+from handtools.text.truncation import sanitized_line
 
-Origin = Literal["workspace", "user", "package"]
+SkillOrigin = Literal["workspace", "user", "package"]
 
-FILE = "SKILL.md"
-GUIDE = "AGENTS.md"
-SHELVES = (".agents/skills", ".claude/skills")
-SCHEME = "skill:"
+SKILL_FILE = "SKILL.md"
+GUIDE_FILE = "AGENTS.md"
+SKILL_ROOTS = (".agents/skills", ".claude/skills")
+SKILL_SCHEME = "skill:"
 """`skill:NAME/path` names a file of a skill that is not in the workspace: readable, never written."""
-SHARE = 50
+CONTEXT_SHARE = 50
 """The listing takes at most one part in so many of a context."""
-NAME_CHARS = 64
-DESCRIPTION_CHARS = 1_024
-MOST_CHARS = 4_096
-MOST_GLOBS, GLOB_CHARS = 64, 200
+SKILL_NAME_CHARS = 64
+SKILL_DESCRIPTION_CHARS = 1_024
+MAX_DESCRIPTION_CHARS = 4_096
+MAX_GLOBS, GLOB_CHARS = 64, 200
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f/\\:]+")
 _SPECIFIED = {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
@@ -40,7 +40,7 @@ class Skill:
 
     name: str
     description: str
-    origin: Origin
+    origin: SkillOrigin
     folder: str
     """As `read` takes it: a path of the workspace, or `skill:NAME`."""
     location: str
@@ -59,7 +59,7 @@ class Skill:
     @property
     def file(self) -> str:
         """Its SKILL.md, as `read` takes it."""
-        return f"{self.folder}/{FILE}"
+        return f"{self.folder}/{SKILL_FILE}"
 
     def is_hidden(self, hides: Callable[[str], bool]) -> bool:
         """Whether rules hide it, by its own name or by what its SKILL.md leads to."""
@@ -67,7 +67,7 @@ class Skill:
 
     def address(self, path: str) -> str:
         """The `file://` address of one of its files."""
-        return f"{self.location}/{escaped(path)}"
+        return f"{self.location}/{url_escaped(path)}"
 
     def is_about(self, path: str) -> bool:
         """Whether it names a file below its scope; a nested skill that names none is about all of them."""
@@ -78,7 +78,7 @@ class Skill:
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
+class SkillFiles:
     """The files of a skill, by their paths in its folder."""
 
     files: tuple[FileFacts, ...]
@@ -93,7 +93,7 @@ class Skills(Protocol):
         """The skills for a file or folder: nearest first, then the user's, then those of packages."""
         ...
 
-    async def bundle(self, skill: Skill) -> Bundle:
+    async def bundle(self, skill: Skill) -> SkillFiles:
         """The files of a skill, hidden ones included."""
         ...
 
@@ -113,7 +113,7 @@ class HostSkills(Protocol):
         """The AGENTS.md files in the folders above a located path, outermost first, without the root's."""
         ...
 
-    def bundle(self, skill: Skill) -> Bundle:
+    def bundle(self, skill: Skill) -> SkillFiles:
         """The files of a skill."""
         ...
 
@@ -126,11 +126,11 @@ class HostSkills(Protocol):
         ...
 
 
-def described(
+def skill_from_frontmatter(
     head: Frontmatter,
     name: str,
     *,
-    origin: Origin,
+    origin: SkillOrigin,
     folder: str,
     location: str,
     source: str = "",
@@ -143,12 +143,14 @@ def described(
     """
     fields = head.fields
     own = _text(fields.get("name")) or name
-    own = (_ODD.sub("-", own).strip("-. ") or "skill")[:NAME_CHARS]
+    own = (_ODD.sub("-", own).strip("-. ") or "skill")[:SKILL_NAME_CHARS]
     return Skill(
         name=own,
-        description=one_line(_text(fields.get("description")) or _first_words(head.body), MOST_CHARS),
+        description=sanitized_line(
+            _text(fields.get("description")) or _first_words(head.body), MAX_DESCRIPTION_CHARS
+        ),
         origin=origin,
-        folder=folder if origin == "workspace" else f"{SCHEME}{own}",
+        folder=folder if origin == "workspace" else f"{SKILL_SCHEME}{own}",
         location=location,
         source=source,
         scope=scope,
@@ -158,7 +160,7 @@ def described(
     )
 
 
-def visible(skills: Iterable[Skill]) -> list[Skill]:
+def nearest_by_name(skills: Iterable[Skill]) -> list[Skill]:
     """The nearest of each name."""
     nearest: dict[str, Skill] = {}
     for skill in skills:
@@ -166,27 +168,29 @@ def visible(skills: Iterable[Skill]) -> list[Skill]:
     return list(nearest.values())
 
 
-def listing(skills: Iterable[Skill], context_tokens: int) -> Shared:
+def listing(skills: Iterable[Skill], context_tokens: int) -> BudgetedListing:
     """The skills a model is told of and where they are, in at most 2 % of its context."""
-    told = [skill for skill in visible(skills) if skill.listed]
+    told = [skill for skill in nearest_by_name(skills) if skill.listed]
     shelves = dict.fromkeys(skill.location.rpartition("/")[0] for skill in told)
     entries = [(skill.name, skill.description) for skill in told]
-    return share(entries, context_tokens // SHARE, foot=f"(In {', '.join(shelves)}.)" if shelves else "")
+    return budgeted_listing(
+        entries, context_tokens // CONTEXT_SHARE, foot=f"(In {', '.join(shelves)}.)" if shelves else ""
+    )
 
 
-def _problems(fields: dict[str, Value], folder: str) -> Iterator[str]:
+def _problems(fields: dict[str, FrontmatterValue], folder: str) -> Iterator[str]:
     """Where a head differs from the specification."""
     name, description = _text(fields.get("name")), _text(fields.get("description"))
     if not name:
         yield "`name` is missing; the folder's name stands for it."
-    elif not _NAME.match(name) or len(name) > NAME_CHARS:
-        yield f"`name` is {name[:80]!r}: at most {NAME_CHARS} of a-z, 0-9 and single hyphens are meant."
+    elif not _NAME.match(name) or len(name) > SKILL_NAME_CHARS:
+        yield f"`name` is {name[:80]!r}: at most {SKILL_NAME_CHARS} of a-z, 0-9 and single hyphens are meant."
     elif name != folder:
         yield f"`name` is `{name}`, the folder is `{folder}`: they should be the same."
     if not description:
         yield "`description` is missing; the first words of the text stand for it."
-    elif len(description) > DESCRIPTION_CHARS:
-        yield f"`description` has {len(description):,} characters, at most {DESCRIPTION_CHARS:,} are meant."
+    elif len(description) > SKILL_DESCRIPTION_CHARS:
+        yield f"`description` has {len(description):,} characters, at most {SKILL_DESCRIPTION_CHARS:,} are meant."
     if len(_text(fields.get("compatibility"))) > 500:
         yield "`compatibility` has over 500 characters."
     for key in fields:
@@ -199,32 +203,32 @@ def _problems(fields: dict[str, Value], folder: str) -> Iterator[str]:
             yield f"`{pattern[:80]}` is no glob."
 
 
-def _text(value: Value | None) -> str:
+def _text(value: FrontmatterValue | None) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _globs(*values: Value | None) -> Iterator[str]:
+def _globs(*values: FrontmatterValue | None) -> Iterator[str]:
     return (pattern for pattern in _patterns(*values) if _is_glob(pattern))
 
 
-def _patterns(*values: Value | None) -> Iterator[str]:
+def _patterns(*values: FrontmatterValue | None) -> Iterator[str]:
     """Globs of a list, or of a text with commas."""
     for value in values:
-        items = value if isinstance(value, list) else split_outside(_text(value))
-        named = [item.strip() for item in islice(items, MOST_GLOBS) if item.strip()]
+        items = value if isinstance(value, list) else split_at_commas(_text(value))
+        named = [item.strip() for item in islice(items, MAX_GLOBS) if item.strip()]
         yield from (item for item in named if len(item) <= GLOB_CHARS)
 
 
 @lru_cache(maxsize=1024)
-def _any_of(patterns: tuple[str, ...]) -> AnyGlob:
-    return AnyGlob(patterns)
+def _any_of(patterns: tuple[str, ...]) -> GlobSet:
+    return GlobSet(patterns)
 
 
 def _is_glob(pattern: str) -> bool:
     if pattern.count("{") > 3:  # each doubles what must be compiled
         return False
     try:
-        AnyGlob((pattern,)).matches("a")
+        GlobSet((pattern,)).matches("a")
     except BadGlob:
         return False
     return True

@@ -1,9 +1,9 @@
-"""Syntax: what a parser knows about a file, as values."""
+"""Syntax: symbols, outlines and structural matches that a parser finds, and the port for it."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 SymbolKind = Literal[
     "class",
@@ -26,7 +26,7 @@ SymbolKind = Literal[
     "type",
     "variable",
 ]
-Role = Literal["definition", "call", "import", "comment", "string"]
+SyntaxRole = Literal["definition", "call", "import", "comment", "string"]
 """What a piece of text is to the parser; text may be none of these."""
 
 _SEPARATOR = re.compile(r"::|[.#/]")
@@ -58,7 +58,7 @@ class Outline:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Spot:
+class TextPosition:
     """A place in a text: a line from 1, and characters from 0 on that line."""
 
     line: int
@@ -66,42 +66,68 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class StructuralMatch:
     """Where a structural pattern matched: from the first character to just after the last."""
 
-    start: Spot
-    end: Spot
+    start: TextPosition
+    end: TextPosition
     text: str
 
 
-def enclosing(symbols: Iterable[Symbol], line: int) -> tuple[Symbol, ...]:
+def enclosing_symbols(symbols: Iterable[Symbol], line: int) -> tuple[Symbol, ...]:
     """Give the symbols around a line, outermost first."""
     for symbol in symbols:
         if symbol.start_line <= line <= symbol.end_line:
-            return (symbol, *enclosing(symbol.children, line))
+            return (symbol, *enclosing_symbols(symbol.children, line))
     return ()
 
 
-def flattened(symbols: Iterable[Symbol], outer: tuple[Symbol, ...] = ()) -> Iterator[tuple[Symbol, ...]]:
+def symbol_chains(
+    symbols: Iterable[Symbol], outer: tuple[Symbol, ...] = ()
+) -> Iterator[tuple[Symbol, ...]]:
     """Give the way to every symbol, outermost first, in the order they stand."""
     for symbol in symbols:
         way = (*outer, symbol)
         yield way
-        yield from flattened(symbol.children, way)
+        yield from symbol_chains(symbol.children, way)
 
 
-def qualified(way: Sequence[Symbol]) -> str:
+def qualified_name(way: Sequence[Symbol]) -> str:
     """Give the full name of a symbol: the names on the way to it, dotted."""
     return ".".join(symbol.name for symbol in way)
 
 
-def named(symbols: Iterable[Symbol], wanted: str) -> list[tuple[Symbol, ...]]:
+def symbols_named(symbols: Iterable[Symbol], wanted: str) -> list[tuple[Symbol, ...]]:
     """Find what a name such as `Class.method` means: its full name, else the end of one."""
     parts = _parts(wanted)
-    ways = [(way, _parts(qualified(way))) for way in flattened(symbols)]
+    ways = [(way, _parts(qualified_name(way))) for way in symbol_chains(symbols)]
     exact = [way for way, own in ways if own == parts]
     return exact or [way for way, own in ways if own[-len(parts) :] == parts]
 
 
 def _parts(name: str) -> list[str]:
     return [part for part in _SEPARATOR.split(name) if part]
+
+
+class Syntax(Protocol):
+    """What parsers know about bytes that the caller holds already: no effect on the world, so nothing to judge."""
+
+    async def outline(self, path: str, data: bytes) -> Outline | None:
+        """What the file defines; None when no grammar fits its name or first line, or it is too large."""
+        ...
+
+    async def enclosing(
+        self, path: str, data: bytes, lines: Sequence[int]
+    ) -> dict[int, tuple[Symbol, ...]]:
+        """The symbols around each line, outermost first; empty where there are none or no grammar fits."""
+        ...
+
+    async def classify(
+        self, path: str, data: bytes, spots: Sequence[TextPosition]
+    ) -> dict[TextPosition, frozenset[SyntaxRole]] | None:
+        """What the text at each spot is: a definition, a call and so on; None when no grammar fits."""
+        ...
+
+    async def structural(self, path: str, data: bytes, pattern: str) -> list[StructuralMatch] | None:
+        """Where an ast-grep pattern such as `open($FILE, $$$)` matches; None when no grammar fits."""
+        ...

@@ -1,4 +1,4 @@
-"""A tool: a typed function, its prompt, and what it may do."""
+"""A tool: a typed function with its prompt, its effects, and the JSON schemas of its parameters."""
 
 import inspect
 import re
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
-from typing import Any, Generic, TypeVar, get_args, get_type_hints, overload
+from typing import Any, Generic, Literal, TypeVar, get_args, get_type_hints, overload
 
 from pydantic import BaseModel
 
@@ -20,24 +20,24 @@ from handtools.core.result import Result
 P = TypeVar("P", bound=BaseModel)
 D = TypeVar("D", bound=BaseModel)
 
-Run = Callable[[Context, P], Awaitable[Result[D]]]
-Paths = Callable[[P], Iterable[str]]
+ToolFunction = Callable[[Context, P], Awaitable[Result[D]]]
+PathsOfCall = Callable[[P], Iterable[str]]
 
-WITH = re.compile(r"[ \t]*<!--\s*with:\s*(\w+)\s*-->")
+WITH_MARK = re.compile(r"[ \t]*<!--\s*with:\s*(\w+)\s*-->")
 """Marks a line of a prompt that is told only where that tool is offered too."""
-CLAIM = re.compile(r"[ \t]*<!--\s*claim:\s*([\w.]+)\s*-->")
+CLAIM_MARK = re.compile(r"[ \t]*<!--\s*claim:\s*([\w.]+)\s*-->")
 
 
 @dataclass(frozen=True)
 class Tool(Generic[P, D]):
     """What `@tool` makes of a function. Nothing is registered: a toolbox is given a list."""
 
-    run: Run[P, D]
+    run: ToolFunction[P, D]
     name: str
     params: type[P]
     details: type[D]
     effects: frozenset[EffectKind]
-    paths: Paths[P]
+    paths: PathsOfCall[P]
     """The paths a call is about, for locks: known before it runs."""
     needs: Need | None = None
     """The callback, or the search engine, without which it is not offered."""
@@ -60,20 +60,22 @@ class Tool(Generic[P, D]):
     def prompt_beside(self, offered: Collection[str]) -> str:
         """What the model is told: limits filled in, marks taken out, no line about a tool it does not have."""
         rows = (
-            row for row in self._filled.splitlines() if all(name in offered for name in WITH.findall(row))
+            row
+            for row in self._filled.splitlines()
+            if all(name in offered for name in WITH_MARK.findall(row))
         )
-        return WITH.sub("", "\n".join(rows)).strip()
+        return WITH_MARK.sub("", "\n".join(rows)).strip()
 
     @cached_property
     def _filled(self) -> str:
         module = sys.modules[self.run.__module__]
         filled = re.sub(r"\{([A-Z_]+)\}", lambda m: f"{getattr(module, m[1]):,}", self._prose)
-        return CLAIM.sub("", filled)
+        return CLAIM_MARK.sub("", filled)
 
     @cached_property
     def claims(self) -> frozenset[str]:
         """The promises in the prompt, by the ids that tests carry."""
-        return frozenset(CLAIM.findall(self._prose))
+        return frozenset(CLAIM_MARK.findall(self._prose))
 
     @cached_property
     def _prose(self) -> str:
@@ -91,22 +93,22 @@ AnyTool = Tool[Any, Any]
 
 
 @overload
-def tool(run: Run[P, D], /) -> Tool[P, D]: ...
+def tool(run: ToolFunction[P, D], /) -> Tool[P, D]: ...
 @overload
 def tool(
-    *, effects: Iterable[EffectKind] = ..., paths: Paths[Any] | None = ..., needs: Need | None = ...
-) -> Callable[[Run[P, D]], Tool[P, D]]: ...
+    *, effects: Iterable[EffectKind] = ..., paths: PathsOfCall[Any] | None = ..., needs: Need | None = ...
+) -> Callable[[ToolFunction[P, D]], Tool[P, D]]: ...
 def tool(
-    run: Run[P, D] | None = None,
+    run: ToolFunction[P, D] | None = None,
     /,
     *,
     effects: Iterable[EffectKind] = ("read", "change"),
-    paths: Paths[Any] | None = None,
+    paths: PathsOfCall[Any] | None = None,
     needs: Need | None = None,
-) -> Tool[P, D] | Callable[[Run[P, D]], Tool[P, D]]:
+) -> Tool[P, D] | Callable[[ToolFunction[P, D]], Tool[P, D]]:
     """Make a tool of an async function; types come from its annotations, its name is the tool's."""
 
-    def make(run: Run[P, D]) -> Tool[P, D]:
+    def make(run: ToolFunction[P, D]) -> Tool[P, D]:
         params, details = _annotations(run)
         name = run.__name__.removesuffix("_")
         return Tool(run, name, params, details, frozenset(effects), paths or _path_fields, needs)
@@ -114,7 +116,7 @@ def tool(
     return make if run is None else make(run)
 
 
-def _annotations(run: Run[P, D]) -> tuple[type[P], type[D]]:
+def _annotations(run: ToolFunction[P, D]) -> tuple[type[P], type[D]]:
     hints = get_type_hints(run)
     result = hints.pop("return", None)
     hints.pop("ctx", None)
@@ -129,3 +131,89 @@ def _annotations(run: Run[P, D]) -> tuple[type[P], type[D]]:
 def _path_fields(params: BaseModel) -> Iterable[str]:
     path = getattr(params, "path", None)
     return [path] if isinstance(path, str) else []
+
+
+Dialect = Literal["plain", "strict", "gemini"]
+"""plain: Anthropic, MCP and most others. strict: OpenAI's strict mode. gemini: no keywords beyond its subset."""
+
+GEMINI_KEYS = {
+    "type",
+    "format",
+    "description",
+    "nullable",
+    "enum",
+    "items",
+    "properties",
+    "required",
+    "anyOf",
+}
+STRICT_DROPS = {"default", "minLength", "maxLength", "format", "examples"}
+
+
+def json_schema(model: type[BaseModel], dialect: Dialect = "plain") -> dict[str, Any]:
+    """The model's schema: references put in place, titles left out, then narrowed to the dialect."""
+    full = model.model_json_schema()
+    plain = _inline(full, full.get("$defs", {}))
+    plain.pop("$defs", None)
+    plain.pop("description", None)
+    plain.setdefault("properties", {})
+    if dialect == "strict":
+        narrowed: dict[str, Any] = _strict(plain)
+        return narrowed
+    return _gemini(plain) if dialect == "gemini" else plain
+
+
+def _inline(node: Any, definitions: dict[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_inline(item, definitions) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if reference := node.get("$ref"):
+        beside = {key: value for key, value in node.items() if key != "$ref"}
+        return _inline(definitions[reference.rpartition("/")[2]] | beside, definitions)
+    # A property may be called "title": only the keyword is dropped, and that is never a schema.
+    kept = {k: v for k, v in node.items() if not (k == "title" and isinstance(v, str))}
+    return _optional({key: _inline(value, definitions) for key, value in kept.items()})
+
+
+def _optional(node: dict[str, Any]) -> dict[str, Any]:
+    """`X | None` with a default of None is simply an optional X: leaving it out says the same."""
+    kinds = node.get("anyOf")
+    if not kinds or {"type": "null"} not in kinds or node.get("default", 0) is not None or len(kinds) != 2:
+        return node
+    only: dict[str, Any] = next(kind for kind in kinds if kind != {"type": "null"})
+    return only | {key: value for key, value in node.items() if key not in {"anyOf", "default"}}
+
+
+def _strict(node: Any) -> Any:
+    """Every property required, optional ones nullable, nothing additional."""
+    if isinstance(node, list):
+        return [_strict(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    result = {key: _strict(value) for key, value in node.items() if key not in STRICT_DROPS}
+    if node.get("type") == "object":
+        required = set(node.get("required", ()))
+        # One by one: a property may be called "format" or "default".
+        fields = {name: _strict(value) for name, value in node.get("properties", {}).items()}
+        result["properties"] = {k: v if k in required else _nullable(v) for k, v in fields.items()}
+        result["required"] = list(fields)
+        result["additionalProperties"] = False
+    return result
+
+
+def _nullable(node: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [node, {"type": "null"}]}
+
+
+def _gemini(node: dict[str, Any]) -> dict[str, Any]:
+    if "const" in node:
+        node = {**node, "enum": [node["const"]]}
+    kept = {key: value for key, value in node.items() if key in GEMINI_KEYS}
+    if "properties" in kept:
+        kept["properties"] = {key: _gemini(value) for key, value in kept["properties"].items()}
+    if "items" in kept:
+        kept["items"] = _gemini(kept["items"])
+    if "anyOf" in kept:
+        kept["anyOf"] = [_gemini(kind) for kind in kept["anyOf"]]
+    return kept

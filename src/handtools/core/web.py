@@ -1,32 +1,66 @@
-"""The web: what is asked for, what came back, and the two ports it goes through."""
+"""The web: requests, responses, pages and search results, and the ports for them.
+
+`Visit` is one connection to a host, by a web tool or by a command.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from handtools.text.urls import Url
+from handtools.text.web.host_access import WEB_PORTS
+from handtools.text.web.url import Url
 
-Form = Literal["markdown", "text", "html"]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """A connection that a command or a tool wants to make."""
+
+    host: str
+    port: int
+    url: str = ""
+    """What is asked for there, where that is known: a command's connections show only where they go."""
+    purpose: str = ""
+    """Why, where the address does not say it: the words of a search."""
+    addresses: tuple[str, ...] = ()
+    """Where the host is, as far as it may be gone to."""
+    refused: str = ""
+    """Why it came to nothing, in a sentence."""
+    sent_bytes: int = 0
+    received_bytes: int = 0
+
+    @property
+    def kind(self) -> Literal["visit"]:
+        """As rules name it."""
+        return "visit"
+
+    @property
+    def place(self) -> str:
+        """The host as lists name it; without a usual port, so `https` after `http` is no other place."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port in WEB_PORTS else f"{host}:{self.port}"
+
+
+PageForm = Literal["markdown", "text", "html"]
 PAGE_BYTES = 5_000_000
 """No larger page is taken."""
-NO_ENGINE = "A person can set one up; see the docs."
-Opens = Callable[[str, int], bool]
+NO_ENGINE_HINT = "A person can set one up; see the docs."
+HostIsListed = Callable[[str, int], bool]
 """Whether a person has listed this host or address, with this port: then it may be local."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class WebRequest:
     """One question to one server; where it sends us on is another."""
 
     url: Url
-    form: Form = "markdown"
+    form: PageForm = "markdown"
     """Which form of the page we would like best; the server is told."""
     kept: bool = False
     """Whether a page that was kept a little while ago will do: to go on reading it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class WebResponse:
     """What a server answered: unpacked, and no larger than we take."""
 
     url: Url
@@ -46,7 +80,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rendered:
+class RenderedPage:
     """A page as text; None when it is of a kind that has none."""
 
     text: str | None
@@ -55,13 +89,13 @@ class Rendered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class WebPage:
     """A page as a tool gets it. Whoever wrote it is a stranger: what it says is data, never an order."""
 
     url: str
     """Where it was found in the end."""
     media_type: str
-    rendered: Rendered
+    rendered: RenderedPage
     data: bytes
     hops: tuple[str, ...] = ()
     """The addresses that sent us on."""
@@ -69,7 +103,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class WebQuery:
     """What is looked for on the web."""
 
     text: str
@@ -77,7 +111,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class WebSearchHit:
     """One result of a search."""
 
     title: str
@@ -88,15 +122,15 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class WebSearchHits:
     """What an engine found, best first; none means that it looked and there is nothing."""
 
     engine: str
-    findings: tuple[Finding, ...]
+    findings: tuple[WebSearchHit, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class SearchEngine:
     """A search engine that a person has set up."""
 
     name: str
@@ -106,11 +140,11 @@ class Engine:
 class Web(Protocol):
     """The web as a tool sees it: every host is judged, every address vetted, every visit announced."""
 
-    async def fetch(self, url: str, form: Form, *, kept: bool = False) -> Page:
+    async def fetch(self, url: str, form: PageForm, *, kept: bool = False) -> WebPage:
         """A page, wherever its address leads in the end."""
         ...
 
-    async def search(self, query: Query) -> Findings:
+    async def search(self, query: WebQuery) -> WebSearchHits:
         """What the engine of this machine finds."""
         ...
 
@@ -124,18 +158,18 @@ class HostWeb(Protocol):
         ...
 
     @property
-    def engine(self) -> Engine | None:
+    def engine(self) -> SearchEngine | None:
         """Where searches go."""
         ...
 
-    async def visit(self, request: Request, *, opens: Opens) -> Answer:
+    async def visit(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:
         """Ask one server; raises `Denied` when its name leads where nobody may go."""
         ...
 
-    async def render(self, answer: Answer, form: Form) -> Rendered:
+    async def render(self, answer: WebResponse, form: PageForm) -> RenderedPage:
         """A page as text of the form."""
         ...
 
-    async def search(self, query: Query, *, opens: Opens) -> Findings:
+    async def search(self, query: WebQuery, *, opens: HostIsListed) -> WebSearchHits:
         """Ask the engine; raises `Throttled` when it will not answer now, which is not the same as nothing."""
         ...

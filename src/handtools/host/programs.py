@@ -1,8 +1,11 @@
-"""Programs: the one module of `host` that starts processes on this machine.
+"""Programs: find and start programs outside the workspace; the one module of `host` that starts processes.
 
 What is started here runs with our rights, outside every boundary. So its file really lies outside the workspace,
 its environment is made of a few names, its input is empty unless we give it bytes, and it is ended in time. What a
 call asks for runs inside a boundary instead: as a `Launch`, which a supervisor executes.
+
+Our own program may run from the folder it works on, and loads its code from there. No check of ours could tell such
+a file from one that was put in its place: `installation_folders` names them, and the toolbox adds a rule about them.
 """
 
 import contextlib
@@ -20,11 +23,11 @@ from handtools.core.errors import HostError
 
 PIPE = subprocess.PIPE
 Process = subprocess.Popen[bytes]
-_KEPT = ("SYSTEMROOT", "TEMP", "TMP")
+_KEPT_VARIABLES = ("SYSTEMROOT", "TEMP", "TMP")
 """Of our environment: Windows starts nothing without the first. Any other name may change what a program does."""
-_PATH = "/usr/local/bin:/usr/bin:/bin"
-_SOURCE = Path(__file__).parents[2]
-_BOOT = "import sys; sys.path.append({!r}); from {} import {} as run; run(*sys.argv[1:])"
+_PROGRAM_PATH = "/usr/local/bin:/usr/bin:/bin"
+_SOURCE_FOLDER = Path(__file__).parents[2]
+_PYTHON_BOOT = "import sys; sys.path.append({!r}); from {} import {} as run; run(*sys.argv[1:])"
 _KILLED_SECONDS = 10.0
 
 
@@ -39,7 +42,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProgramResult:
     """How a program ended, and what it printed."""
 
     code: int
@@ -48,7 +51,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class ProgramLimits:
     """What a program may use up. Where the system can't set them from outside, only time is."""
 
     seconds: float
@@ -56,11 +59,11 @@ class Bounds:
     output_bytes: int = 16 << 20
 
 
-class TookTooLong(Exception):
+class ProgramTimeout(Exception):
     """It was ended because its time was up."""
 
 
-def outside(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
+def is_outside(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
     """Whether a path really lies outside the workspace; everything does where there is none."""
     return not os.fspath(root) or not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
 
@@ -68,23 +71,23 @@ def outside(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
 def search_path(root: str | os.PathLike[str]) -> Iterator[str]:
     """The folders of PATH, without those in the workspace and those that depend on where we are."""
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        if os.path.isabs(folder) and outside(folder, root):
+        if os.path.isabs(folder) and is_outside(folder, root):
             yield folder
 
 
-def find(
+def find_program(
     name: str, root: str | os.PathLike[str], *, folders: Sequence[str | os.PathLike[str]] = ()
 ) -> Program | None:
     """A program in the given folders, else on PATH; never one that really lies in the workspace."""
     for folder in (*folders, *search_path(root)):
         found = os.path.join(folder, name)
         file = os.path.realpath(found)
-        if os.path.isfile(file) and os.access(file, os.X_OK) and outside(file, root):
+        if os.path.isfile(file) and os.access(file, os.X_OK) and is_outside(file, root):
             return Program(file, found)
     return None
 
 
-def python() -> Program:
+def python_interpreter() -> Program:
     """The interpreter that runs us, without the environment that it may have been started from.
 
     Called by its real path: beside another one there may be settings that say where its library is.
@@ -96,14 +99,14 @@ def python() -> Program:
     return Program(file, file)
 
 
-def environment() -> dict[str, str]:
+def minimal_environment() -> dict[str, str]:
     """What a program needs to start, and nothing that changes what it does."""
-    return {"PATH": _PATH, "LC_ALL": "C.UTF-8"} | {
-        name: os.environ[name] for name in _KEPT if name in os.environ
+    return {"PATH": _PROGRAM_PATH, "LC_ALL": "C.UTF-8"} | {
+        name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ
     }
 
 
-def start(
+def start_program(
     program: Program,
     arguments: Sequence[str],
     *,
@@ -121,7 +124,7 @@ def start(
         [program.name, *arguments],
         executable=program.file,
         cwd=cwd,
-        env=environment() if env is None else env,
+        env=minimal_environment() if env is None else env,
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,
@@ -139,27 +142,27 @@ def start_python(
 ) -> Process:
     """Start the `main` of a module of ours in a session of its own, with the standard library alone."""
     line = python_arguments(module, "main", arguments)
-    return start(python(), line, env={}, pass_fds=pass_fds, own_session=True)
+    return start_program(python_interpreter(), line, env={}, pass_fds=pass_fds, own_session=True)
 
 
 def python_arguments(module: str, function: str, arguments: Sequence[str]) -> list[str]:
     """What Python is told to call a function of ours, and to look at no settings and no other packages."""
-    return ["-I", "-S", "-c", _BOOT.format(str(_SOURCE), module, function), *arguments]
+    return ["-I", "-S", "-c", _PYTHON_BOOT.format(str(_SOURCE_FOLDER), module, function), *arguments]
 
 
-def run(
+def run_program(
     program: Program,
     arguments: Sequence[str],
-    bounds: Bounds,
+    bounds: ProgramLimits,
     *,
     cwd: str | os.PathLike[str] = os.sep,
     env: Mapping[str, str] | None = None,
     stdin: int | IO[bytes] = subprocess.DEVNULL,
     pass_fds: Sequence[int] = (),
-) -> Ended:
-    """Run a program to its end; raises `TookTooLong` when that does not come in time."""
-    with nameless_file() as output, nameless_file() as errors:
-        process = start(
+) -> ProgramResult:
+    """Run a program to its end; raises `ProgramTimeout` when that does not come in time."""
+    with anonymous_file() as output, anonymous_file() as errors:
+        process = start_program(
             program,
             arguments,
             cwd=cwd,
@@ -171,18 +174,18 @@ def run(
             own_session=True,
         )
         try:
-            _bound(process.pid, bounds)
+            _set_limits(process.pid, bounds)
             code = process.wait(bounds.seconds)
         except subprocess.TimeoutExpired:
-            raise TookTooLong(
+            raise ProgramTimeout(
                 f"{os.path.basename(program.name)} took longer than {bounds.seconds:g} s"
             ) from None
         finally:
-            _end(process)
-        return Ended(code, *(_head(file, bounds.output_bytes) for file in (output, errors)))
+            _kill_group(process)
+        return ProgramResult(code, *(_read_head(file, bounds.output_bytes) for file in (output, errors)))
 
 
-def let_end(process: Process, seconds: float) -> int:
+def wait_or_kill(process: Process, seconds: float) -> int:
     """Wait for a program that is about to end, and kill it if it does not; gives back its status."""
     try:
         return process.wait(seconds)
@@ -191,14 +194,14 @@ def let_end(process: Process, seconds: float) -> int:
         return process.wait()
 
 
-def nameless_file() -> IO[bytes]:
+def anonymous_file() -> IO[bytes]:
     """A file without a name, in memory where that can be had."""
     if not hasattr(os, "memfd_create"):
         return TemporaryFile()
     return open(os.memfd_create("handtools", os.MFD_CLOEXEC), "w+b")
 
 
-def _bound(pid: int, bounds: Bounds) -> None:
+def _set_limits(pid: int, bounds: ProgramLimits) -> None:
     if not sys.platform.startswith("linux"):
         return
     import resource
@@ -214,7 +217,7 @@ def _bound(pid: int, bounds: Bounds) -> None:
             resource.prlimit(pid, number, (least, least))
 
 
-def _end(process: Process) -> None:
+def _kill_group(process: Process) -> None:
     """Nothing that it started outlives it, unless it left the session on purpose."""
     if process.poll() is None:
         if hasattr(os, "killpg"):
@@ -224,6 +227,44 @@ def _end(process: Process) -> None:
         process.wait(_KILLED_SECONDS)
 
 
-def _head(file: IO[bytes], most: int) -> bytes:
+def _read_head(file: IO[bytes], most: int) -> bytes:
     file.seek(0)
     return file.read(most)
+
+
+_OWN_PACKAGE = Path(__file__).parents[1]
+
+
+def installation_folders(root: str | os.PathLike[str]) -> tuple[str, ...]:
+    """The folders of a workspace that we run from, relative to it; usually none. `.` is the workspace itself."""
+    if not os.fspath(root):
+        return ()
+    real = os.path.realpath(root)
+    ours = {os.path.realpath(each): None for each in (sys.prefix, sys.base_prefix, _OWN_PACKAGE)}
+    inside = [Path(each).relative_to(real).as_posix() for each in ours if Path(each).is_relative_to(real)]
+    return tuple(each for each in inside if not any(_is_below(each, other) for other in inside))
+
+
+def is_own_installation(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
+    """Whether a path really lies in the part of a workspace that we run from."""
+    folders = [os.path.join(os.path.realpath(root), each) for each in installation_folders(root)]
+    return any(Path(os.path.realpath(path)).is_relative_to(folder) for folder in folders)
+
+
+def trusted_import_path(root: str | os.PathLike[str]) -> list[str]:
+    """Where modules may come from: not from the workspace, unless we do, and not from wherever we happen to be."""
+    return [
+        folder
+        for folder in sys.path
+        if os.path.isabs(folder)
+        and (is_outside(folder, root) or _holds_own_package(folder) or is_own_installation(folder, root))
+    ]
+
+
+def _holds_own_package(folder: str) -> bool:
+    """Whether our own package comes from there."""
+    return os.path.realpath(folder) == os.path.realpath(_OWN_PACKAGE.parent)
+
+
+def _is_below(path: str, other: str) -> bool:
+    return path != other and (other == "." or path.startswith(f"{other}/"))

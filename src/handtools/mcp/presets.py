@@ -7,15 +7,15 @@ from typing import Literal, cast, get_args
 
 from handtools.core.callbacks import Callbacks
 from handtools.core.errors import UsageError
-from handtools.mcp.sampling import sampled
-from handtools.runtime.deciding import Verdict
-from handtools.toolbox import Toolbox, coding, everything, reading, written_policy
+from handtools.mcp.elicitation_and_sampling import sample_model
+from handtools.runtime.policy.rules import Verdict
+from handtools.toolbox import Toolbox, coding, everything, load_policy, reading
 
 Preset = Literal["reading", "coding", "everything"]
-MAKERS = {"reading": reading, "coding": coding, "everything": everything}
+PRESET_MAKERS = {"reading": reading, "coding": coding, "everything": everything}
 
 
-def opened(
+def open_preset(
     root: Path,
     *,
     preset: str = "coding",
@@ -27,7 +27,7 @@ def opened(
     sampling: bool = False,
 ) -> Toolbox:
     """The tools of a folder under the person's policy, narrowed by words."""
-    if preset not in MAKERS:
+    if preset not in PRESET_MAKERS:
         raise UsageError(f"No preset {preset!r}: there are {', '.join(get_args(Preset))}.")
     if unattended is not None and unattended not in get_args(Verdict):
         raise UsageError(f"{unattended!r} is no answer: say {', '.join(get_args(Verdict))}.")
@@ -35,7 +35,7 @@ def opened(
         raise UsageError("Only the preset `everything` has a tool for a model that the client lends.")
     if not root.is_dir():
         raise UsageError(f"{root} is no folder.")
-    written = written_policy(root, policy)
+    written = load_policy(root, policy)
     answer = cast("Verdict", unattended or written.unattended)
     narrowed = replace(
         written,
@@ -45,5 +45,5 @@ def opened(
     )
     if preset == "reading":  # which runs nothing
         return reading(root, policy=narrowed)
-    callbacks = Callbacks(model=sampled if sampling else None)
-    return MAKERS[preset](root, policy=narrowed, runner=runner, callbacks=callbacks)
+    callbacks = Callbacks(model=sample_model if sampling else None)
+    return PRESET_MAKERS[preset](root, policy=narrowed, runner=runner, callbacks=callbacks)

@@ -1,38 +1,209 @@
-"""A toolbox on another machine: the interface of `Toolbox`, over MCP's HTTP."""
+"""A toolbox on another machine: `RemoteToolbox`, with the interface of `Toolbox` over MCP's HTTP, and the methods that answer it.
+
+A policy that comes with a call may narrow the policy of its token, and never widen it.
+"""
 
 import json
 import threading
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 import anyio
 import anyio.from_thread
 import anyio.lowlevel
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from handtools.core.approval import Approval, Approver, Reply
-from handtools.core.call import Call
-from handtools.core.cancel import CancelToken
+from handtools.core.approval import Approval, Approver, Reply, approval_to_json
+from handtools.core.call import Call, CancelToken, call_to_json
 from handtools.core.errors import HandtoolsError, HostError, UsageError
-from handtools.core.events import Asked, Changed, Listener, Settled, Started
-from handtools.core.result import Result
-from handtools.core.schema import Dialect
-from handtools.core.wire import call_to_json, result_from_json
-from handtools.mcp.extension import PREFIX
-from handtools.mcp.tightening import policy_to_json
-from handtools.runtime.announcing import Announcer
-from handtools.runtime.deciding import Decision
+from handtools.core.events import ApprovalAsked, Changed, Listener, Settled, Started
+from handtools.core.result import Result, result_from_json, result_to_json
+from handtools.core.tool import AnyTool, Dialect
+from handtools.mcp.idempotency import SAFE_CALL_ID, digest_of_parts
+from handtools.mcp.protocol_json import Json, plain_json
+from handtools.mcp.tool_calls import ConnectionTools
+from handtools.runtime.observability import EventAnnouncer
 from handtools.runtime.policy import Policy
-from handtools.toolbox import Definition
+from handtools.runtime.policy.rules import VERDICT_STRENGTH, Decision
+from handtools.toolbox import Toolbox, ToolDefinition
+
+
+def policy_to_json(policy: Policy) -> dict[str, Any]:
+    """A policy as it travels."""
+    written: dict[str, Any] = TypeAdapter(Policy).dump_python(policy, mode="json")
+    return written
+
+
+def policy_from_json(value: Any) -> Policy:
+    """A policy as it came: the client's word."""
+    try:
+        return TypeAdapter(Policy).validate_python(value)
+    except ValidationError as problem:
+        raise UsageError(f"This is no policy: {problem.errors()[0]['msg']}.") from problem
+
+
+def narrowed_policy(policy: Policy, more: Policy, tools: Iterable[AnyTool]) -> Policy:
+    """What both allow. Where one allows by a rule what the other asks about by default, it is asked about."""
+    rules = [rule for rule in (*policy.rules, *more.rules) if rule.verdict != "allow"]
+    defaults = {
+        kind: max(verdict, more.defaults[kind], key=VERDICT_STRENGTH.__getitem__)
+        for kind, verdict in policy.defaults.items()
+    }
+    return replace(
+        policy,
+        rules=tuple(dict.fromkeys(rules)),
+        defaults=defaults,
+        block=(*policy.block, *(tool.name for tool in tools if not more.offers(tool))),
+        excluded=(*policy.excluded, *more.excluded),
+        hosts=tuple(host for host in policy.hosts if host in more.hosts),
+        unattended=max(policy.unattended, more.unattended, key=VERDICT_STRENGTH.__getitem__),
+    )
+
+
+METHOD_PREFIX = "handtools/"
+REFUSED_CODE = -32600
+MOST_NARROWED = 64
+"""Policies whose toolboxes are kept."""
+
+
+class RemoteParams(BaseModel):
+    """Parameters of our methods: each reads what it needs."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    tool: str = ""
+    args: dict[str, Any] = Field(default_factory=dict)
+    id: str = ""
+    session: str = ""
+    turn: str = ""
+    parent: str = ""
+    deadline: float | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    env: dict[str, str] = Field(default_factory=dict)
+    allow: bool = False
+    remember: str = "once"
+    message: str = ""
+    fingerprint: str = ""
+    """Of the question that is answered; empty answers any."""
+    policy: dict[str, Any] | None = None
+    """A policy that narrows the token's own, for this call."""
+
+
+RemoteMethod = Callable[[Any, RemoteParams], Awaitable[Json]]
+
+
+class RemoteMethods:
+    """The methods, over one desk."""
+
+    def __init__(self, desk: ConnectionTools) -> None:
+        self._desk = desk
+        self._narrowed: dict[str, Toolbox] = {}
+
+    def methods(self) -> dict[str, RemoteMethod]:
+        """By the names they travel under."""
+        named: tuple[RemoteMethod, ...] = (
+            self.call, self.resume, self.cancel, self.waiting, self.why, self.definitions,
+        )  # fmt: skip
+        return {f"{METHOD_PREFIX}{method.__name__}": method for method in named}
+
+    async def call(self, _ctx: object, asked: RemoteParams) -> Json:
+        """Run a call; a connection that is lost does not end it, and the same id asks for it again."""
+        return _result_json(await _refusing_errors(self._run(asked)))
+
+    async def _run(self, asked: RemoteParams) -> Result[Any]:
+        call = Call(
+            tool=asked.tool,
+            args=asked.args,
+            id=self._id(asked),
+            session=asked.session or self._desk.session,
+            turn=asked.turn,
+            agent=self._desk.agent,
+            parent=asked.parent,
+            deadline=asked.deadline,
+            metadata=asked.metadata,
+            env=asked.env,
+        )
+        return await self._desk.run(call, self._box(asked))
+
+    async def resume(self, _ctx: object, asked: RemoteParams) -> Json:
+        """Answer a pending call, where the token may do that."""
+        if self._desk.asks != "client":
+            raise _refused_error("This token may not answer: a person does, with `handtools approve`.")
+        remember: Any = asked.remember if asked.remember in {"once", "session", "project"} else "once"
+        reply = Reply(asked.allow, remember, asked.message, asked.fingerprint)
+        return _result_json(
+            await _refusing_errors(self._desk.resume(self._id(asked), reply, self._box(asked)))
+        )
+
+    async def cancel(self, _ctx: object, asked: RemoteParams) -> Json:
+        """Take a running call back."""
+        boxes = (self._desk.attended, *self._narrowed.values())
+        return {"cancelled": any(box.cancel(self._id(asked)) for box in boxes)}
+
+    async def waiting(self, _ctx: object, _asked: RemoteParams) -> Json:
+        """The questions of this token's calls whose answers are out."""
+        found = await self._desk.attended.waiting()
+        return {"waiting": [plain_json(approval_to_json(approval)) for approval in found]}
+
+    async def why(self, _ctx: object, asked: RemoteParams) -> Json:
+        """The deciding rule for a hypothetical call."""
+        box = self._box(asked) or self._desk.toolbox
+        return plain_json(asdict(await box.why(asked.tool, asked.args)))  # type: ignore[no-any-return]
+
+    async def definitions(self, _ctx: object, _asked: RemoteParams) -> Json:
+        """What is offered, in every provider's dialect."""
+        offered = self._desk.toolbox.definitions
+        return {"definitions": {name: [asdict(one) for one in offered(name)] for name in get_args(Dialect)}}
+
+    def _box(self, asked: RemoteParams) -> Toolbox | None:
+        """The tools under the policy that came along; None without one."""
+        if asked.policy is None:
+            return None
+        name = digest_of_parts("policy", asked.policy)
+        if name not in self._narrowed:
+            while len(self._narrowed) >= MOST_NARROWED:
+                del self._narrowed[next(iter(self._narrowed))]
+            box = self._desk.attended
+            try:
+                more = policy_from_json(asked.policy)
+                self._narrowed[name] = box.under(narrowed_policy(box.policy, more, box.tools.values()))
+            except HandtoolsError as problem:
+                raise _refused_error(str(problem)) from problem
+        return self._narrowed[name]
+
+    def _id(self, asked: RemoteParams) -> str:
+        return self._desk.own(
+            asked.id if SAFE_CALL_ID.fullmatch(asked.id) else digest_of_parts("named", asked.id)
+        )
+
+
+def _result_json(result: Result[Any]) -> Json:
+    value: Json = plain_json(result_to_json(result))
+    return {"result": value}
+
+
+async def _refusing_errors(working: Awaitable[Result[Any]]) -> Result[Any]:
+    try:
+        return await working
+    except HandtoolsError as problem:
+        raise _refused_error(str(problem)) from problem
+
+
+def _refused_error(message: str) -> Exception:
+    from mcp.shared.exceptions import MCPError
+
+    return MCPError(code=REFUSED_CODE, message=message)
+
 
 if TYPE_CHECKING:
     import httpx2
 
-ATTEMPTS = 6
-FIRST_PAUSE = 0.1
+MOST_ATTEMPTS = 6
+FIRST_PAUSE_SECONDS = 0.1
 CANCEL_SECONDS = 5.0
-VERSION = "2026-07-28"
-KEYS = "io.modelcontextprotocol/"
+REMOTE_VERSION = "2026-07-28"
+REMOTE_META_PREFIX = "io.modelcontextprotocol/"
 
 
 class RemoteToolbox:
@@ -49,10 +220,10 @@ class RemoteToolbox:
         self._timeout = timeout
         self._client: httpx2.AsyncClient | None = None
         self._cancels: dict[str, CancelToken] = {}
-        self._announcer = Announcer()
+        self._announcer = EventAnnouncer()
         self._approver: Approver | None = None
         self._narrowing: dict[str, Any] = {}
-        self._offered: dict[str, list[Definition]] = {}
+        self._offered: dict[str, list[ToolDefinition]] = {}
 
     async def call(
         self,
@@ -79,7 +250,7 @@ class RemoteToolbox:
         finally:
             self._cancels.pop(call.id, None)
         if result.request is not None:
-            self._announcer.announce(Asked(result.request, None))
+            self._announcer.announce(ApprovalAsked(result.request, None))
         elif result.changes is not None:
             self._announcer.announce(Changed(call.id, result.changes))
         self._announcer.announce(Settled(call, result))
@@ -112,7 +283,7 @@ class RemoteToolbox:
         answer = await self._ask("why", {"tool": tool, "args": dict(args), **self._narrowing})
         return Decision(answer["verdict"], answer["rule"], answer["reason"], answer["target"])
 
-    def definitions(self, dialect: Dialect = "plain") -> list[Definition]:
+    def definitions(self, dialect: Dialect = "plain") -> list[ToolDefinition]:
         """What is offered, as a model is told about it."""
         if not self._offered:
             raise UsageError("Open the toolbox first: `async with RemoteToolbox(...) as toolbox`.")
@@ -126,7 +297,7 @@ class RemoteToolbox:
         """The same tools for another agent, under what this policy and the token's both allow."""
         other = RemoteToolbox(self.url, self._token, timeout=self._timeout)
         other._offered = {
-            dialect: [one for one in listed if _offers(policy, one)]
+            dialect: [one for one in listed if _is_offered(policy, one)]
             for dialect, listed in self._offered.items()
         }
         other._approver = approver
@@ -139,7 +310,7 @@ class RemoteToolbox:
             reply = await self._approver(approval)
             if reply is None:
                 break
-            self._announcer.announce(Asked(approval, reply))
+            self._announcer.announce(ApprovalAsked(approval, reply))
             result = await self.resume(approval.call_id, replace(reply, fingerprint=approval.fingerprint))
         return result
 
@@ -151,7 +322,9 @@ class RemoteToolbox:
 
     async def __aenter__(self) -> Self:
         offered = (await self._ask("definitions", {}))["definitions"]
-        self._offered = {name: [Definition(**one) for one in listed] for name, listed in offered.items()}
+        self._offered = {
+            name: [ToolDefinition(**one) for one in listed] for name, listed in offered.items()
+        }
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -161,14 +334,14 @@ class RemoteToolbox:
         """Ask until there is an answer: every method of ours can be asked for again."""
         import httpx2
 
-        pause, lost = FIRST_PAUSE, ""
-        for _ in range(ATTEMPTS):
+        pause, lost = FIRST_PAUSE_SECONDS, ""
+        for _ in range(MOST_ATTEMPTS):
             try:
                 answered = await self._http().post(
-                    self.url, json=_request(method, params), headers=_headers(method)
+                    self.url, json=_request_json(method, params), headers=_request_headers(method)
                 )
                 if answered.status_code != httpx2.codes.SERVICE_UNAVAILABLE:
-                    return _result(answered.status_code, answered.text)
+                    return _result_from_response(answered.status_code, answered.text)
                 lost = "it is shutting down"
             except httpx2.TransportError as failure:
                 lost = str(failure) or type(failure).__name__
@@ -188,7 +361,7 @@ class RemoteToolbox:
         """Make a call, and pass on its cancellation: by its token, or of whoever waits here."""
         answer: list[dict[str, Any]] = []
         problem: list[HandtoolsError] = []
-        taken_back = _event(token)
+        taken_back = _cancel_event(token)
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._cancel_when, taken_back, call.id)
@@ -210,7 +383,7 @@ class RemoteToolbox:
         await self._ask("cancel", {"id": call_id})
 
 
-def _offers(policy: Policy, definition: Definition) -> bool:
+def _is_offered(policy: Policy, definition: ToolDefinition) -> bool:
     """As far as a definition tells; the server knows the rest."""
     if definition.name in policy.block or (
         policy.allow is not None and definition.name not in policy.allow
@@ -219,7 +392,7 @@ def _offers(policy: Policy, definition: Definition) -> bool:
     return {"none": False, "read_only": definition.reads_only}.get(policy.tools, True)
 
 
-def _event(token: CancelToken) -> anyio.Event:
+def _cancel_event(token: CancelToken) -> anyio.Event:
     """An event of this loop that is set when the token is cancelled, on whichever thread."""
     event, home, loop = anyio.Event(), threading.get_ident(), anyio.lowlevel.current_token()
 
@@ -233,25 +406,28 @@ def _event(token: CancelToken) -> anyio.Event:
     return event
 
 
-def _request(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    envelope = {f"{KEYS}protocolVersion": VERSION, f"{KEYS}clientCapabilities": {}}
+def _request_json(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    envelope = {
+        f"{REMOTE_META_PREFIX}protocolVersion": REMOTE_VERSION,
+        f"{REMOTE_META_PREFIX}clientCapabilities": {},
+    }
     return {
         "jsonrpc": "2.0",
         "id": 1,
-        "method": f"{PREFIX}{method}",
+        "method": f"{METHOD_PREFIX}{method}",
         "params": {**params, "_meta": envelope},
     }
 
 
-def _headers(method: str) -> dict[str, str]:
+def _request_headers(method: str) -> dict[str, str]:
     return {
         "accept": "application/json, text/event-stream",
-        "mcp-protocol-version": VERSION,
-        "mcp-method": f"{PREFIX}{method}",
+        "mcp-protocol-version": REMOTE_VERSION,
+        "mcp-method": f"{METHOD_PREFIX}{method}",
     }
 
 
-def _result(status: int, text: str) -> dict[str, Any]:
+def _result_from_response(status: int, text: str) -> dict[str, Any]:
     # A long answer comes as a stream of events, with pings before it: the last line that is data is the answer.
     lines = [line.removeprefix("data:") for line in text.splitlines() if line.startswith("data:")]
     try:

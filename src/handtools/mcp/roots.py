@@ -7,30 +7,30 @@ from urllib.parse import unquote, urlsplit
 
 import anyio
 
-from handtools.mcp.desk import Desk
-from handtools.mcp.translate import Json
-from handtools.runtime.rules import Rule
+from handtools.mcp.protocol_json import Json
+from handtools.mcp.tool_calls import ConnectionTools
+from handtools.runtime.policy.rules import Rule
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp_types import CallToolRequestParams
 
-ANSWER_SECONDS = 5.0
-KEY = "roots"
+ROOTS_SECONDS = 5.0
+ROOTS_KEY = "roots"
 """The name of our question among the input requests of a result."""
-QUESTION: Json = {
+ROOTS_REQUEST: Json = {
     "resultType": "input_required",
-    "inputRequests": {KEY: {"method": "roots/list"}},
-    "requestState": KEY,
+    "inputRequests": {ROOTS_KEY: {"method": "roots/list"}},
+    "requestState": ROOTS_KEY,
 }
 """In the current protocol the client is asked by a result, and calls again with the answer."""
-SPECIAL = re.compile(r"([*?\[\]{}!\\])")
+GLOB_SPECIALS = re.compile(r"([*?\[\]{}!\\])")
 
 
 class Roots:
     """Asks for the roots before the first call, and again after they changed."""
 
-    def __init__(self, desk: Desk, root: Path) -> None:
+    def __init__(self, desk: ConnectionTools, root: Path) -> None:
         self._desk = desk
         self._root = root.resolve()
         self._wide = desk.toolbox
@@ -41,10 +41,10 @@ class Roots:
         self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams"
     ) -> Json:
         """Answer `tools/call` within the roots."""
-        if not self._asked and _current(ctx):
-            told = (params.input_responses or {}).get(KEY)
+        if not self._asked and _asks_by_result(ctx):
+            told = (params.input_responses or {}).get(ROOTS_KEY)
             if told is None:
-                return QUESTION
+                return ROOTS_REQUEST
             self._learn([str(root.uri) for root in getattr(told, "roots", ())])
             params = params.model_copy(update={"request_state": None, "input_responses": None})
         elif not self._asked:
@@ -61,7 +61,7 @@ class Roots:
             capabilities = ctx.session.client_capabilities
             able = getattr(capabilities, "roots", None) is not None and ctx.session.can_send_request
             if not self._asked:
-                self._learn(await _listed(ctx) if able else [])
+                self._learn(await _list_roots(ctx) if able else [])
 
     def _learn(self, uris: list[str]) -> None:
         self._desk.narrow(self._wide, self._rules(uris))
@@ -73,13 +73,13 @@ class Roots:
         if any(self._root.is_relative_to(folder) for folder in folders):
             return []
         inside = [folder.relative_to(self._root) for folder in folders if folder.is_relative_to(self._root)]
-        return [within(inside)] if inside else []
+        return [rule_within(inside)] if inside else []
 
 
-def within(folders: list[Path]) -> Rule:
+def rule_within(folders: list[Path]) -> Rule:
     """Deny everything outside of these folders of the workspace."""
-    names = [SPECIAL.sub(r"\\\1", folder.as_posix()) for folder in folders]
-    above = [SPECIAL.sub(r"\\\1", part.as_posix()) for folder in folders for part in folder.parents]
+    names = [GLOB_SPECIALS.sub(r"\\\1", folder.as_posix()) for folder in folders]
+    above = [GLOB_SPECIALS.sub(r"\\\1", part.as_posix()) for folder in folders for part in folder.parents]
     kept = [f"/{name}" for name in names] + [f"/{name}/**" for name in names]
     return Rule(
         "roots",
@@ -90,7 +90,7 @@ def within(folders: list[Path]) -> Rule:
     )
 
 
-def _current(ctx: "ServerRequestContext[Any, Any]") -> bool:
+def _asks_by_result(ctx: "ServerRequestContext[Any, Any]") -> bool:
     """Whether roots are asked for as the current protocol does it."""
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -98,13 +98,13 @@ def _current(ctx: "ServerRequestContext[Any, Any]") -> bool:
     return able and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
-async def _listed(ctx: "ServerRequestContext[Any, Any]") -> list[str]:
+async def _list_roots(ctx: "ServerRequestContext[Any, Any]") -> list[str]:
     from mcp.shared.exceptions import MCPError
     from mcp_types import ListRootsRequest, ListRootsResult
 
     try:
         found = await ctx.session.send_request(
-            ListRootsRequest(), ListRootsResult, request_read_timeout_seconds=ANSWER_SECONDS
+            ListRootsRequest(), ListRootsResult, request_read_timeout_seconds=ROOTS_SECONDS
         )
     except MCPError:
         return []

@@ -1,1 +1,1 @@
-"""Decides, runs and remembers."""
+"""Runs calls: policy, approval, guards between tools and machine, journal, undo. Start with `executor`."""

@@ -1,9 +1,10 @@
-"""The executor: the life of one call, from its id to its recorded result."""
+"""The executor: the life of one call, from its id to its recorded result; and dry runs of a call."""
 
 import json
 import logging
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,42 +18,85 @@ from anyio import to_thread
 from pydantic import BaseModel
 
 from handtools.core.approval import Approval, Approver, Reply
-from handtools.core.call import Call
+from handtools.core.call import Call, CancelToken, cancelled_by_caller
 from handtools.core.callbacks import Callbacks
-from handtools.core.cancel import CancelToken, taken_back
-from handtools.core.changes import together
-from handtools.core.content import Text
+from handtools.core.changes import merged_changes
 from handtools.core.context import Context
-from handtools.core.errors import Denied, HostError, TimedOut, ToolError, UnknownTool, UsageError
+from handtools.core.effects import Effect
+from handtools.core.errors import (
+    Denied,
+    HandtoolsError,
+    HostError,
+    Repeated,
+    TimedOut,
+    ToolError,
+    UnknownTool,
+    UsageError,
+)
 from handtools.core.events import Progressed, Settled, Started
-from handtools.core.result import Fault, Result, Usage
+from handtools.core.result import Fault, Result, Text, Usage, result_from_json
 from handtools.core.tool import AnyTool
-from handtools.core.wire import result_from_json
-from handtools.runtime.after_change import after_change
-from handtools.runtime.announcing import Announcer
-from handtools.runtime.approval import Gate, Suspended, settle
-from handtools.runtime.cancelling import only_the_callers
-from handtools.runtime.deciding import Decision
-from handtools.runtime.guard import LOCK_SECONDS, GuardedFiles
-from handtools.runtime.guard_callbacks import guarded
-from handtools.runtime.guard_commands import GuardedCommands, let_go
-from handtools.runtime.guard_language import GuardedLanguage
-from handtools.runtime.guard_search import GuardedSearch
-from handtools.runtime.guard_skills import GuardedSkills
-from handtools.runtime.guard_web import GuardedWeb
-from handtools.runtime.guidance import guided
-from handtools.runtime.journal import Note, Occupied
-from handtools.runtime.landing import recover
-from handtools.runtime.overflow import OUTPUT_BYTES, bound
+from handtools.runtime.after_call import OUTPUT_BYTES, after_change, bound_output, with_guidance
+from handtools.runtime.approval.gate import ApprovalGate, ApprovalPending, settle_reply
+from handtools.runtime.arguments import validate
+from handtools.runtime.guards.callbacks import guarded_callbacks, only_own_cancellation
+from handtools.runtime.guards.commands import GuardedCommands, drop_held_command
+from handtools.runtime.guards.files import LOCK_SECONDS, GuardedFiles, GuardedSkills
+from handtools.runtime.guards.language import GuardedLanguage
+from handtools.runtime.guards.search import GuardedSearch
+from handtools.runtime.guards.web import GuardedWeb
+from handtools.runtime.journal import CallRecord, DatabaseBusy
+from handtools.runtime.observability import EventAnnouncer, traced_call
 from handtools.runtime.policy import Policy
-from handtools.runtime.repeating import RepeatGuard
+from handtools.runtime.policy.rules import Decision
 from handtools.runtime.scheduler import Scheduler
-from handtools.runtime.tracing import traced
-from handtools.runtime.undoing import GuardedHistory
-from handtools.runtime.validating import validate
+from handtools.runtime.transaction import recover
+from handtools.runtime.undo import GuardedHistory
 from handtools.runtime.workspace import Workspace
-from handtools.text.paths import near
-from handtools.text.tokens import estimate
+from handtools.text.paths import similar_names
+from handtools.text.token_budget import estimate_tokens
+
+NOTE_AFTER = 3
+STOP_AFTER = 6
+MAX_COUNTED_CALLS = 512
+
+
+class RepeatGuard:
+    """Counts failures in a row of the same words, by session and agent."""
+
+    def __init__(self) -> None:
+        self._failures: OrderedDict[str, int] = OrderedDict()
+
+    def check(self, call: Call) -> None:
+        """Raise once the same call has failed too often."""
+        if not self._failures:
+            return
+        failed = self._failures.get(_repeat_key(call), 0)
+        if failed >= STOP_AFTER:
+            raise Repeated(
+                f"This same call has failed {failed} times; it was not run again.",
+                hint="Change the arguments, or find out first what is there now.",
+            )
+
+    def settle(self, call: Call, *, ok: bool) -> str:
+        """Count; gives back a note for the model when it is going round in circles."""
+        if ok and not self._failures:
+            return ""
+        key = _repeat_key(call)
+        if ok:
+            self._failures.pop(key, None)
+            return ""
+        failed = self._failures.pop(key, 0) + 1
+        self._failures[key] = failed
+        while len(self._failures) > MAX_COUNTED_CALLS:
+            self._failures.popitem(last=False)
+        return f"\n(The same call has now failed {failed} times in a row.)" if failed >= NOTE_AFTER else ""
+
+
+def _repeat_key(call: Call) -> str:
+    args = json.dumps(dict(call.args), sort_keys=True, default=str)
+    return f"{call.session_key}\0{call.agent}\0{call.tool}\0{hash(args)}"
+
 
 log = logging.getLogger("handtools")
 
@@ -82,7 +126,7 @@ class Executor:
     policy: Policy
     approver: Approver | None
     callbacks: Callbacks
-    announcer: Announcer
+    announcer: EventAnnouncer
     clock: Callable[[], datetime]
     timeout: float
     """Seconds a call may take when it brings no deadline of its own."""
@@ -113,12 +157,14 @@ class Executor:
         asked = kept.approval
         if reply.fingerprint != asked.fingerprint and (reply.fingerprint or asked.again):
             # The answer is to a question that is no longer the one: what is asked now is still to be seen.
-            return Result(_waiting(kept.approval), None, status="pending", request=kept.approval)
+            return Result(
+                _approval_pending_text(kept.approval), None, status="pending", request=kept.approval
+            )
         try:
-            settle(self.workspace.journal, kept.call, kept.approval, reply)
+            settle_reply(self.workspace.journal, kept.call, kept.approval, reply)
         except Denied as no:
-            await to_thread.run_sync(let_go, self.workspace, kept.call.id)
-            return await self._settle(kept.call, _failed(no), None, time.time(), 0.0)
+            await to_thread.run_sync(drop_held_command, self.workspace, kept.call.id)
+            return await self._settle(kept.call, _result_of_error(no), None, time.time(), 0.0)
         granted = kept.granted | {kept.approval.fingerprint}
         return await self._first(kept.call, cancel or CancelToken(), granted)
 
@@ -136,7 +182,7 @@ class Executor:
         try:
             recorded = None if fresh else await self._recorded(call.id)
             if recorded is not None and self._is_reused(call):
-                return _fault(
+                return _fault_result(
                     "invalid_input", f"The id {call.id!r} is of another call.", "Give this one its own id."
                 )
             if recorded is not None and not (recorded.status == "pending" and granted):
@@ -145,7 +191,7 @@ class Executor:
                 running.result = await self._run(call, cancel, granted)
             return running.result
         except HostError as failure:
-            return _host_fault(failure)
+            return _host_fault_result(failure)
         finally:
             if running.done is not None:
                 running.done.set()
@@ -170,16 +216,16 @@ class Executor:
     async def _run(self, call: Call, cancel: CancelToken, granted: frozenset[str]) -> Result[Any]:
         started, clock = time.time(), time.perf_counter()
         self.announcer.announce(Started(call))
-        gate = Gate(
+        gate = ApprovalGate(
             call, self.policy, self.approver, self.workspace.journal, self.announcer.announce, granted
         )
         files = GuardedFiles(call, self.workspace, gate, self.announcer.announce)
-        with traced(call) as span:
+        with traced_call(call) as span:
             try:
                 result = await self._guarded(call, files, cancel)
             except anyio.get_cancelled_exc_class():
                 with anyio.CancelScope(shield=True):
-                    result = _failed(taken_back())
+                    result = _result_of_error(cancelled_by_caller())
                     await self._settle(call, result, files, started, clock)
                 raise
             settled = await self._settle(call, result, files, started, clock)
@@ -198,32 +244,34 @@ class Executor:
             seconds = self.timeout if call.deadline is None else call.deadline
             end = time.monotonic() + seconds
             with anyio.move_on_after(seconds) as scope:
-                unlink = _link(cancel, scope)
+                unlink = _cancel_scope_on(cancel, scope)
                 try:
-                    with only_the_callers():
+                    with only_own_cancellation():
                         return await self._in_turn(tool, params, files, end)
                 finally:
                     unlink()
             cancel.check()
             said = f"The call took longer than {seconds:g} s and was stopped."
             raise TimedOut(said, hint="Do less in one call.")
-        except Suspended as out:
+        except ApprovalPending as out:
             await to_thread.run_sync(
                 self.workspace.journal.calls.suspend, call, out.approval, files.gate.used
             )
-            return Result(_waiting(out.approval), None, status="pending", request=out.approval)
+            return Result(
+                _approval_pending_text(out.approval), None, status="pending", request=out.approval
+            )
         except ToolError as failure:
-            return _failed(failure)
+            return _result_of_error(failure)
         except HostError as failure:
             log.warning("%s", failure)
-            return _fault(
+            return _fault_result(
                 "host", str(failure), "Tell the person: this machine needs a look (`handtools doctor`)."
             )
         except (
             Exception
         ) as bug:  # one of three, listed in tests/shape: one bad call must not take the process down
             log.exception("The tool %s failed on call %s", call.tool, call.id)
-            return _fault(
+            return _fault_result(
                 "internal", f"`{call.tool}` failed: {type(bug).__name__}: {bug}", "Try another way."
             )
 
@@ -246,7 +294,7 @@ class Executor:
         if tool is not None and self._offers(tool):
             return tool
         offered = [tool.name for tool in self.offered()]
-        close = near(name, offered, most=3)
+        close = similar_names(name, offered, most=3)
         hint = f"Did you mean {', '.join(close)}?" if close else f"Offered: {', '.join(offered) or 'none'}."
         raise UnknownTool(f"No tool `{name}` is offered.", hint=hint)
 
@@ -268,7 +316,7 @@ class Executor:
 
     async def _work(self, tool: AnyTool, params: BaseModel, files: GuardedFiles, end: float) -> Result[Any]:
         result = await tool.run(self._context(files.call, files), params)
-        return await guided(await after_change(result, files, end), files)
+        return await with_guidance(await after_change(result, files, end), files)
 
     async def _located(self, paths: list[str]) -> set[str]:
         locate = self.workspace.files.locate
@@ -292,7 +340,7 @@ class Executor:
             language=GuardedLanguage(self.workspace, files.gate),
             skills=GuardedSkills(self.workspace, files.gate),
             web=GuardedWeb(call, self.workspace.web, files.gate, self.announcer.announce),
-            callbacks=guarded(self.callbacks, files),
+            callbacks=guarded_callbacks(self.callbacks, files),
             progress=progress,
             clock=self.clock,
         )
@@ -305,13 +353,13 @@ class Executor:
             if note:
                 result = result.settled(content=(*result.content, Text(note)))
         if files and files.landed:
-            result = result.settled(changes=together(files.landed))
+            result = result.settled(changes=merged_changes(files.landed))
         seconds = time.perf_counter() - clock if clock else 0.0
         record = partial(self._record, call, result, files, started, seconds)
         try:
             at_once = self.workspace.files.quick and len(result.text) <= OUTPUT_BYTES
             settled = record(wait=False) if at_once else await to_thread.run_sync(record)
-        except Occupied:
+        except DatabaseBusy:
             settled = await to_thread.run_sync(record)
         self.announcer.announce(Settled(call, settled))
         return settled
@@ -327,19 +375,19 @@ class Executor:
         wait: bool = True,
     ) -> Result[Any]:
         """Bound the result and write it down; without `wait` only if nobody is in the way."""
-        bounded = bound(result, call, self.workspace.outputs)
+        bounded = bound_output(result, call, self.workspace.outputs)
         text = bounded.text
-        settled = bounded.settled(usage=Usage(seconds, estimate(text), len(text)))
+        settled = bounded.settled(usage=Usage(seconds, estimate_tokens(text), len(text)))
         journal = self.workspace.journal
         if files and self._may_wait(call, settled, files):
-            journal.later(Note(call, settled, started, time.time(), files.sights))
+            journal.later(CallRecord(call, settled, started, time.time(), files.sights))
             return settled
         try:
             with journal.together(wait=wait):
                 journal.calls.record(call, settled, started)
                 if files:
                     files.remember()
-        except Occupied:
+        except DatabaseBusy:
             raise
         except HostError as failure:
             log.warning("Call %s is not in the log: %s", call.id, failure)
@@ -355,26 +403,28 @@ class Executor:
         return looked and result.status != "pending" and not files.gate.granted
 
 
-def _failed(failure: ToolError) -> Result[Any]:
+def _result_of_error(failure: ToolError) -> Result[Any]:
     status: Any = failure.status
     fault = Fault(failure.code, failure.message, failure.hint)
     return Result(str(failure), None, status=status, fault=fault)
 
 
-def _waiting(approval: Approval) -> str:
+def _approval_pending_text(approval: Approval) -> str:
     return f"Waiting for approval: {approval.title}. A person must answer; go on with something else."
 
 
-def _fault(code: str, message: str, hint: str) -> Result[Any]:
+def _fault_result(code: str, message: str, hint: str) -> Result[Any]:
     return Result(f"{message} {hint}", None, status="error", fault=Fault(code, message, hint))
 
 
-def _host_fault(failure: HostError) -> Result[Any]:
+def _host_fault_result(failure: HostError) -> Result[Any]:
     log.warning("%s", failure)
-    return _fault("host", str(failure), "Tell the person: this machine needs a look (`handtools doctor`).")
+    return _fault_result(
+        "host", str(failure), "Tell the person: this machine needs a look (`handtools doctor`)."
+    )
 
 
-def _link(cancel: CancelToken, scope: anyio.CancelScope) -> Callable[[], None]:
+def _cancel_scope_on(cancel: CancelToken, scope: anyio.CancelScope) -> Callable[[], None]:
     """Cancel the scope when the token is cancelled, from whichever thread that is; returns what unlinks them."""
     home, loop = threading.get_ident(), anyio.lowlevel.current_token()
 
@@ -385,3 +435,41 @@ def _link(cancel: CancelToken, scope: anyio.CancelScope) -> Callable[[], None]:
             anyio.from_thread.run_sync(scope.cancel, token=loop)
 
     return cancel.on_cancel(stop)
+
+
+class DryRunStopped(HandtoolsError):
+    """Carries the decision out of the tool."""
+
+    def __init__(self, decision: Decision) -> None:
+        super().__init__(str(decision))
+        self.decision = decision
+
+
+@dataclass(slots=True)
+class DryRunGate(ApprovalGate):
+    """Lets allowed reads through, and stops at the first thing that would change or ask."""
+
+    def judge(self, effect: Effect) -> Decision:
+        """Decide as the real gate does; stop unless it is an allowed read."""
+        decision = self.policy.decide(effect, self.call.tool)
+        if decision.verdict == "ask" and self.remembers(self.question(effect, decision)):
+            reason = f"A person said yes to it, and to remember that. Before: {decision.reason}"
+            decision = Decision("allow", "remembered", reason, decision.target)
+        if effect.kind != "read" or decision.verdict != "allow":
+            raise DryRunStopped(decision)
+        return decision
+
+
+async def dry_run(executor: Executor, call: Call) -> Decision:
+    """The decision on a hypothetical call. Nothing is changed, asked or recorded, and nothing is raised."""
+    call = executor.workspace.journal.owned(call)
+    gate = DryRunGate(call, executor.policy, None, executor.workspace.journal, lambda _: None)
+    files = GuardedFiles(call, executor.workspace, gate, lambda _: None)
+    try:
+        return await executor.rehearse(call, files)
+    except DryRunStopped as found:
+        return found.decision
+    except Denied as no:
+        return Decision("deny", no.code, str(no))
+    except HandtoolsError as failure:
+        return Decision("deny", "not a valid call", str(failure))

@@ -9,7 +9,7 @@ import anyio
 
 
 @dataclass(slots=True, eq=False)
-class _Waiter:
+class _Turn:
     """One turn, from asking for it to its end."""
 
     scheduler: "Scheduler"
@@ -30,13 +30,13 @@ class Scheduler:
     def __init__(self) -> None:
         self._readers: dict[str, int] = {}
         self._writers: set[str] = set()
-        self._waiting: deque[_Waiter] = deque()
+        self._waiting: deque[_Turn] = deque()
 
     def turn(self, keys: Iterable[str], *, exclusive: bool) -> AbstractAsyncContextManager[None]:
         """Hold the keys for the length of the block."""
-        return _Waiter(self, frozenset(keys), exclusive)
+        return _Turn(self, frozenset(keys), exclusive)
 
-    async def enter(self, waiter: _Waiter) -> None:
+    async def enter(self, waiter: _Turn) -> None:
         """Wait until nobody is in the way, and take the keys."""
         if not self._blocked(waiter, self._waiting):
             self._take(waiter)
@@ -49,7 +49,7 @@ class Scheduler:
             self._give_up(waiter, waiter.ready)
             raise
 
-    def _blocked(self, waiter: _Waiter, ahead: Iterable[_Waiter]) -> bool:
+    def _blocked(self, waiter: _Turn, ahead: Iterable[_Turn]) -> bool:
         """Whether a holder or someone who came earlier is in the way."""
         for key in waiter.keys:
             if key in self._writers or (waiter.exclusive and self._readers.get(key)):
@@ -59,14 +59,14 @@ class Scheduler:
             for earlier in ahead
         )
 
-    def _take(self, waiter: _Waiter) -> None:
+    def _take(self, waiter: _Turn) -> None:
         if waiter.exclusive:
             self._writers |= waiter.keys
         else:
             for key in waiter.keys:
                 self._readers[key] = self._readers.get(key, 0) + 1
 
-    def leave(self, waiter: _Waiter) -> None:
+    def leave(self, waiter: _Turn) -> None:
         """Give the keys back, and wake who waited for them."""
         if waiter.exclusive:
             self._writers -= waiter.keys
@@ -78,7 +78,7 @@ class Scheduler:
         if self._waiting:
             self._wake()
 
-    def _give_up(self, waiter: _Waiter, ready: anyio.Event) -> None:
+    def _give_up(self, waiter: _Turn, ready: anyio.Event) -> None:
         if ready.is_set():
             self.leave(waiter)
         else:
@@ -86,7 +86,7 @@ class Scheduler:
             self._wake()
 
     def _wake(self) -> None:
-        still: deque[_Waiter] = deque()
+        still: deque[_Turn] = deque()
         for waiter in self._waiting:
             if self._blocked(waiter, still):
                 still.append(waiter)

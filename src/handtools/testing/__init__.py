@@ -1,1 +1,1 @@
-"""For authors of tools and hosts: fakes and contract suites."""
+"""For authors of tools and hosts: contract suites, and a toolbox in memory with stubs. Start with `contract`."""

@@ -6,24 +6,21 @@ from typing import Any, ClassVar
 
 import anyio
 
-from handtools.core.call import Call
+from handtools.core.call import Call, CancelToken
 from handtools.core.callbacks import Callbacks
-from handtools.core.cancel import CancelToken
+from handtools.core.commands import HostCommands
 from handtools.core.language import HostLanguage
-from handtools.core.ports import HostCommands
-from handtools.core.result import Result
-from handtools.core.schema import schema
-from handtools.core.tool import AnyTool
+from handtools.core.result import Result, result_from_json, result_to_json
+from handtools.core.tool import AnyTool, json_schema
 from handtools.core.web import HostWeb
-from handtools.core.wire import result_from_json, result_to_json
-from handtools.host.commands.no_commands import NoCommands
-from handtools.host.language.no_language import NoLanguage
+from handtools.host.commands.local_commands import NoCommands
+from handtools.host.language.language_selection import NoLanguage
 from handtools.host.web.local_web import NoWeb
-from handtools.runtime.overflow import OUTPUT_BYTES
+from handtools.runtime.after_call import OUTPUT_BYTES
 from handtools.runtime.policy import Policy
-from handtools.runtime.rules import Rule
-from handtools.testing.fakes import memory_toolbox
-from handtools.text.tokens import estimate
+from handtools.runtime.policy.rules import Rule
+from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.text.token_budget import estimate_tokens
 from handtools.toolbox import Toolbox
 from handtools.tools.undo import undo
 
@@ -114,13 +111,13 @@ class ToolContract:
         assert self._contents(box) == dict(self.files)
 
     def test_the_prompt_is_there_and_short(self) -> None:
-        assert 0 < estimate(self.tool.prompt) <= PROMPT_TOKENS
+        assert 0 < estimate_tokens(self.tool.prompt) <= PROMPT_TOKENS
 
     def test_the_schema_is_an_object_in_every_dialect(self) -> None:
-        plain = schema(self.tool.params)
+        plain = json_schema(self.tool.params)
         assert plain["type"] == "object"
-        assert set(schema(self.tool.params, "strict")["required"]) == set(plain["properties"])
-        assert set(schema(self.tool.params, "gemini")["properties"]) == set(plain["properties"])
+        assert set(json_schema(self.tool.params, "strict")["required"]) == set(plain["properties"])
+        assert set(json_schema(self.tool.params, "gemini")["properties"]) == set(plain["properties"])
         assert all(field.get("description") for field in plain["properties"].values())
 
     def _box(self, **options: Any) -> Toolbox:

@@ -57,7 +57,7 @@ class Unencodable(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DecodedText:
     """A file's text together with what is needed to write it back."""
 
     body: str
@@ -78,10 +78,10 @@ class Source:
         """Give `text` with this file's line ends; unchanged when the file has none."""
         if "\n" not in self.body and "\r" not in self.body:
             return text
-        return lines.adopt(text, lines.dominant_ending(self.body))
+        return lines.convert_line_ends(text, lines.dominant_ending(self.body))
 
 
-def decode(data: bytes) -> Source:
+def decode(data: bytes) -> DecodedText:
     """Decode any bytes so that encoding the body gives the same bytes again."""
     return (
         _marked(data)
@@ -103,7 +103,7 @@ def is_binary(data: bytes) -> bool:
     return len(sample.translate(None, _PRINTABLE)) > len(sample) * _UNPRINTABLE_SHARE
 
 
-def _attempt(data: bytes, encoding: str, confidence: float, bom: bytes = b"") -> Source | None:
+def _attempt(data: bytes, encoding: str, confidence: float, bom: bytes = b"") -> DecodedText | None:
     """Decode strictly, and only if every byte comes back."""
     try:
         body = data.decode(encoding)
@@ -111,26 +111,26 @@ def _attempt(data: bytes, encoding: str, confidence: float, bom: bytes = b"") ->
             return None
     except (UnicodeError, LookupError):
         return None
-    return Source(body, encoding, bom, confidence)
+    return DecodedText(body, encoding, bom, confidence)
 
 
-def _escaped(data: bytes, confidence: float, bom: bytes = b"") -> Source:
+def _escaped(data: bytes, confidence: float, bom: bytes = b"") -> DecodedText:
     """Decode as UTF-8 with each undecodable byte kept as a lone surrogate."""
     body = data.decode("utf-8", "surrogateescape")
-    return Source(body, "utf-8", bom, confidence, "surrogateescape")
+    return DecodedText(body, "utf-8", bom, confidence, "surrogateescape")
 
 
-def _utf8(data: bytes) -> Source | None:
+def _utf8(data: bytes) -> DecodedText | None:
     try:
         body = data.decode()
     except UnicodeDecodeError:
         return None
     # Plain ASCII under a declaration: what is added later must follow the declaration.
     declared = _declared(data) if len(body) == len(data) else None
-    return declared or Source(body, "utf-8")
+    return declared or DecodedText(body, "utf-8")
 
 
-def _marked(data: bytes) -> Source | None:
+def _marked(data: bytes) -> DecodedText | None:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             rest = data[len(mark) :]
@@ -141,7 +141,7 @@ def _marked(data: bytes) -> Source | None:
     return None
 
 
-def _wide(data: bytes) -> Source | None:
+def _wide(data: bytes) -> DecodedText | None:
     """UTF-16 or UTF-32 without a mark, told by where its NULs are."""
     if 0 not in data[:_SNIFFED_BYTES]:
         return None
@@ -179,7 +179,7 @@ def _is_wide_text(sample: bytes) -> bool:
     return _wide_encoding(sample) is not None
 
 
-def _declared(data: bytes) -> Source | None:
+def _declared(data: bytes) -> DecodedText | None:
     """Decode by the encoding that the text itself declares, if it keeps every byte."""
     head = data[:_DECLARATION_BYTES]
     if b"coding" not in head and b"charset" not in head:
@@ -200,7 +200,7 @@ def _declared(data: bytes) -> Source | None:
     return (western and _attempt(data, "cp1252", 0.95)) or _attempt(data, encoding, 0.95)
 
 
-def _damaged(data: bytes) -> Source | None:
+def _damaged(data: bytes) -> DecodedText | None:
     """UTF-8 with a few bad bytes: more intact characters beyond ASCII than broken bytes."""
     source = _escaped(data, 0.8)
     broken = sum(map(len, _ESCAPED.findall(source.body)))
@@ -208,7 +208,7 @@ def _damaged(data: bytes) -> Source | None:
     return source if intact > broken else None
 
 
-def _detected(data: bytes) -> Source | None:
+def _detected(data: bytes) -> DecodedText | None:
     """Decode by statistics over a bounded part of the bytes that are not ASCII."""
     from charset_normalizer import from_bytes
 
@@ -249,6 +249,6 @@ def _evidence(data: bytes) -> Iterator[bytes]:
         room -= len(line)
 
 
-def displayed(text: str) -> str:
+def without_surrogates(text: str) -> str:
     """Give text that any JSON can carry: bytes that stood for no character are shown as U+FFFD."""
     return text if text.isascii() else _UNPAIRED.sub("\ufffd", text)

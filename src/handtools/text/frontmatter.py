@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-Flat = str | list[str]
-Value = Flat | dict[str, Flat]
+FlatValue = str | list[str]
+FrontmatterValue = FlatValue | dict[str, FlatValue]
 
-MOST_HEAD_CHARS = 64_000
+MOST_FRONTMATTER_CHARS = 64_000
 _FENCE = re.compile(r"---[ \t]*\Z")
 _END = re.compile(r"(?:---|\.\.\.)[ \t]*\Z")
 _KEY = re.compile(
@@ -35,7 +35,7 @@ _RESERVED = frozenset("&*!|>%@`")
 class Frontmatter:
     """The head of a file, and what follows it."""
 
-    fields: dict[str, Value] = field(default_factory=dict)
+    fields: dict[str, FrontmatterValue] = field(default_factory=dict)
     body: str = ""
     problems: tuple[str, ...] = ()
     """What a strict reader would refuse, with the line."""
@@ -52,15 +52,17 @@ def read_frontmatter(text: str) -> Frontmatter:
         return Frontmatter(body=text, problems=("The head that begins with `---` has no end.",))
     problems = ["Line 1: the head does not begin on the first line."] if start else []
     rows = lines[start + 1 : end]
-    if sum(map(len, rows)) > MOST_HEAD_CHARS:
-        return Frontmatter(body=text, problems=(f"The head is over {MOST_HEAD_CHARS:,} characters.",))
-    reader = _Reader(rows, start + 2, problems)
+    if sum(map(len, rows)) > MOST_FRONTMATTER_CHARS:
+        return Frontmatter(
+            body=text, problems=(f"The head is over {MOST_FRONTMATTER_CHARS:,} characters.",)
+        )
+    reader = _FrontmatterReader(rows, start + 2, problems)
     fields = reader.map(0, deep=False)
     return Frontmatter(fields, "\n".join(lines[end + 1 :]).strip("\n"), tuple(reader.problems))
 
 
 @dataclass(slots=True)
-class _Reader:
+class _FrontmatterReader:
     """Goes through the rows of a head, once."""
 
     rows: list[str]
@@ -69,9 +71,9 @@ class _Reader:
     problems: list[str]
     at: int = 0
 
-    def map(self, indent: int, *, deep: bool) -> dict[str, Value]:
+    def map(self, indent: int, *, deep: bool) -> dict[str, FrontmatterValue]:
         """The entries at one indentation."""
-        found: dict[str, Value] = {}
+        found: dict[str, FrontmatterValue] = {}
         while (row := self._row()) is not None and _indent(row) >= indent:
             entry = _KEY.match(row.strip()) if _indent(row) == indent else None
             self.at += 1
@@ -84,7 +86,7 @@ class _Reader:
             found[key] = self._value((entry["rest"] or "").strip(), indent, deep=deep)
         return found
 
-    def _value(self, rest: str, indent: int, *, deep: bool) -> Value:
+    def _value(self, rest: str, indent: int, *, deep: bool) -> FrontmatterValue:
         if not rest or rest.startswith("#"):
             return self._below(indent, deep=deep)
         if rest.startswith("["):
@@ -93,7 +95,7 @@ class _Reader:
             return self._flow_map(rest, indent)
         return self._scalar(rest, indent)
 
-    def _below(self, indent: int, *, deep: bool) -> Value:
+    def _below(self, indent: int, *, deep: bool) -> FrontmatterValue:
         """What stands on the rows after a key: a list, a map, a text, or nothing."""
         row = self._row()
         if row is None or _indent(row) < indent:
@@ -187,18 +189,18 @@ class _Reader:
         if not text.endswith("]"):
             self._problem("begins with `[`, which means a list in YAML: quote it", row=row)
             return text
-        items = [item.strip() for item in split_outside(text[1:-1])]
+        items = [item.strip() for item in split_at_commas(text[1:-1])]
         if any(set("[]{}") & set(item) for item in items if item[:1] not in "'\""):
             self._problem("has brackets or braces in a list without quotes", row=row)
         return [self._inline(item, row) for item in items if item]
 
-    def _flow_map(self, rest: str, indent: int) -> Value:
+    def _flow_map(self, rest: str, indent: int) -> FrontmatterValue:
         row = self.at - 1
         text = _flowing([rest, *self._deeper(indent)])
         if not text.endswith("}"):
             self._problem("begins with `{`, which means a map in YAML: quote it", row=row)
             return text
-        pairs = (item.partition(":") for item in split_outside(text[1:-1]) if item.strip())
+        pairs = (item.partition(":") for item in split_at_commas(text[1:-1]) if item.strip())
         return {key.strip().strip("\"'"): self._inline(value.strip(), row) for key, _, value in pairs}
 
     def _inline(self, item: str, row: int) -> str:
@@ -234,7 +236,7 @@ class _Reader:
         self.problems.append(f"Line {self.first + at} {words}.")
 
 
-def split_outside(text: str) -> Iterator[str]:
+def split_at_commas(text: str) -> Iterator[str]:
     """Split at the commas that stand in no quotes, brackets or braces."""
     depth, start = 0, 0
     for at, sign in _outside_quotes(text):

@@ -1,8 +1,9 @@
-"""Lines: text as an editor counts it; only ``\\n``, ``\\r\\n`` and ``\\r`` end a line."""
+r"""Lines of a text as an editor counts them (only ``\n``, ``\r\n`` and ``\r`` end a line), ranges of lines, and UTF-16 columns."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from io import StringIO
+from typing import NamedTuple
 
 _ENDING = re.compile(r"\r\n|\n|\r")
 
@@ -49,7 +50,7 @@ def dominant_ending(text: str) -> str:
     return "\r\n" if pairs >= returns else "\r"
 
 
-def adopt(text: str, end: str) -> str:
+def convert_line_ends(text: str, end: str) -> str:
     """Give `text` with every line end turned into `end`."""
     if "\r" not in text:
         return text if end == "\n" else text.replace("\n", end)
@@ -86,7 +87,7 @@ def offset_of(text: str, line: int) -> int:
     return offset
 
 
-def number(lines: Sequence[str], start: int) -> str:
+def number_lines(lines: Sequence[str], start: int) -> str:
     """Render rows of line number, tab and text; the lines may carry their ends."""
     fed = bool(lines) and lines[0].endswith("\n")
     text = _rendered(lines, start, "" if fed else "\n")
@@ -102,3 +103,35 @@ def _rendered(lines: Sequence[str], start: int, end: str) -> str:
     fields[0::2] = range(start, start + len(lines))
     fields[1::2] = lines
     return f"%6d\t%s{end}" * len(lines) % tuple(fields)
+
+
+class LineRange(NamedTuple):
+    """Consecutive lines, by their numbers, both included."""
+
+    first: int
+    last: int
+
+
+def merged_ranges(ranges: Iterable[LineRange]) -> tuple[LineRange, ...]:
+    """The same lines, those that touch as one, in the order they stand."""
+    joined: list[LineRange] = []
+    for lines in sorted(ranges):
+        if joined and lines.first <= joined[-1].last + 1:
+            joined[-1] = LineRange(joined[-1].first, max(lines.last, joined[-1].last))
+        else:
+            joined.append(lines)
+    return tuple(joined)
+
+
+def utf16_units(line: str, column: int) -> int:
+    """How many units stand before a character."""
+    head = line[:column]
+    return len(head) if head.isascii() else len(head.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def column_of_utf16(line: str, units: int) -> int:
+    """The character at a number of units; the end of the line beyond it, the character itself inside of one."""
+    if line.isascii():
+        return min(units, len(line))
+    data = line.encode("utf-16-le", "surrogatepass")[: 2 * units]
+    return len(data.decode("utf-16-le", "ignore"))

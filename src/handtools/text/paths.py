@@ -1,11 +1,13 @@
-"""Paths: how a path that a model writes becomes one below the workspace root.
+"""Paths that a model writes: made relative to the workspace root or refused, and specifications such as `a.py:10-40`.
 
 A `..` is refused wherever it stands. Above the root it would leave the workspace; further down,
-`a/../b` is `b` only as long as `a` is no symlink, which text alone cannot tell.
+`a/../b` is `b` only as long as `a` is no symlink, which text alone cannot tell. A specification names a file and a part of it:
+`a.py:10-40`, `a.py:10`, `a.py::Class.method`, as compilers, test runners and people write them; the column of `a.py:10:5` is dropped.
 """
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 MOST_PATH_BYTES = 4096
@@ -29,7 +31,7 @@ class BadPath(ValueError):
 
 
 @lru_cache(maxsize=512)
-def relative(path: str, root: str) -> str:
+def workspace_relative(path: str, root: str) -> str:
     """Give the normal form of `path` below `root`, an absolute POSIX path."""
     plain = _from_url(path)
     _refuse_unwritable(path, plain)
@@ -51,27 +53,27 @@ def relative(path: str, root: str) -> str:
 
 def file_url(path: str) -> str:
     """Give the `file:` URL of an absolute path."""
-    return f"file://{escaped(path)}"
+    return f"file://{url_escaped(path)}"
 
 
-def escaped(path: str) -> str:
+def url_escaped(path: str) -> str:
     """Give a path as it stands in a URL."""
     from urllib.parse import quote
 
     return quote(path, errors="surrogateescape")
 
 
-def portable(path: str) -> str:
-    """Give a relative path as text that any line and any JSON can carry, and `restored` reads again."""
-    return path if path.isprintable() else f"/{escaped(path)}"
+def to_portable(path: str) -> str:
+    """Give a relative path as text that any line and any JSON can carry, and `from_portable` reads again."""
+    return path if path.isprintable() else f"/{url_escaped(path)}"
 
 
-def restored(text: str) -> str:
-    """The inverse of `portable`: no relative path begins with a slash."""
+def from_portable(text: str) -> str:
+    """The inverse of `to_portable`: no relative path begins with a slash."""
     return _unescaped(text[1:]) if text.startswith("/") else text
 
 
-def near(wanted: str, names: Iterable[str], *, most: int = 5) -> list[str]:
+def similar_names(wanted: str, names: Iterable[str], *, most: int = 5) -> list[str]:
     """Give the paths that `wanted` was probably meant to be, likeliest first."""
     pool = [name for name in dict.fromkeys(names) if name != wanted]
     kin = [name for *_, name in sorted(_kin(wanted, pool))]
@@ -176,3 +178,33 @@ def _similar(wanted: str, names: list[str], most: int) -> list[str]:
     ]
     hits.sort(key=lambda hit: -hit[0])
     return list(dict.fromkeys(name for _, name in hits))
+
+
+_LINES = re.compile(r"(?P<path>.+?):L?(?P<first>-?\d{1,9})(?:[-–]L?(?P<last>\d{0,9})|:\d+)?\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class PathSpec:
+    """A path, and perhaps a symbol or a range of lines in it."""
+
+    path: str
+    symbol: str = ""
+    first: int | None = None
+    last: int | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether no part is named."""
+        return not self.symbol and self.first is None and self.last is None
+
+
+def parse_path_spec(text: str) -> PathSpec:
+    """Read a target; what names no part is a path as it stands."""
+    path, mark, symbol = text.partition("::")
+    if mark and path and symbol:
+        return PathSpec(path, symbol)
+    match = _LINES.match(text)
+    if match is None:
+        return PathSpec(text)
+    last = match["last"]
+    return PathSpec(match["path"], "", int(match["first"]), int(last) if last else None)

@@ -1,1 +1,1 @@
-"""The tools, one module and one prompt each."""
+"""The tools, one module and one prompt each; `editing`, `reading` and `search` hold what several of them share."""

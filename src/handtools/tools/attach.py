@@ -7,7 +7,7 @@ from handtools.core.context import Context
 from handtools.core.errors import CallbackFailed, Denied, InvalidInput, NotFound, TooLarge, WrongKind
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.text.sniffing import Medium, media_type, medium
+from handtools.text.media_types import MediumKind, media_type, medium_of
 
 MAX_MB = 50
 MAX_FILES = 10
@@ -28,7 +28,7 @@ class Attached(BaseModel):
 
     path: str
     title: str
-    kind: Medium
+    kind: MediumKind
     media_type: str
     bytes: int
     receipt: str
@@ -83,7 +83,7 @@ def _attachment(path: str, data: bytes, params: AttachParams) -> Attachment:
         name=name,
         path=path,
         data=data,
-        kind=medium(kind),
+        kind=medium_of(kind),
         media_type=kind,
         title=params.title or name,
         description=params.description,

@@ -5,13 +5,13 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from handtools.core.command import Allowance, Command, Exit, Output
+from handtools.core.commands import Allowance, Command, CommandExit, CommandOutput
 from handtools.core.context import Context
 from handtools.core.errors import InvalidInput
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.text.clipping import clip
-from handtools.text.terminal import decoded, plain
+from handtools.text.terminal_emulator import decode_output, plain_output
+from handtools.text.truncation import clip
 
 SECONDS = 120
 MAX_SECONDS = 590
@@ -92,7 +92,7 @@ def _seconds(params: BashParams) -> float:
     return min(params.timeout or usual, most)
 
 
-def _details(end: Exit) -> BashDetails:
+def _details(end: CommandExit) -> BashDetails:
     return BashDetails(
         code=end.code,
         signal=end.signal,
@@ -107,7 +107,7 @@ def _details(end: Exit) -> BashDetails:
     )
 
 
-def _told(end: Exit) -> str:
+def _told(end: CommandExit) -> str:
     parts = [_shown(end.output), _ending(end)]
     if end.changes is not None:
         parts.append(end.changes.told(MAX_CHANGES))
@@ -115,25 +115,25 @@ def _told(end: Exit) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _shown(output: Output) -> str:
+def _shown(output: CommandOutput) -> str:
     """The beginning and the end of what was printed, and where the rest is."""
     if not output.tail:
-        whole = plain(decoded(output.head)).rstrip("\n")
+        whole = plain_output(decode_output(output.head)).rstrip("\n")
         clipped = clip(whole, max_lines=MAX_LINES, max_bytes=MAX_BYTES, keep="both")
         return clipped.text + (f"\n({_whole(output)})" if clipped.clipped else "")
     half = partial(clip, max_lines=MAX_LINES // 2, max_bytes=MAX_BYTES // 2)
-    head = half(plain(decoded(output.head, ends=False)), keep="head").text.rstrip("\n")
-    tail = half(plain(decoded(output.tail, starts=False)), keep="tail").text.rstrip("\n")
+    head = half(plain_output(decode_output(output.head, ends=False)), keep="head").text.rstrip("\n")
+    tail = half(plain_output(decode_output(output.tail, starts=False)), keep="tail").text.rstrip("\n")
     return f"{head}\n[… {_whole(output)} …]\n{tail}"
 
 
-def _whole(output: Output) -> str:
+def _whole(output: CommandOutput) -> str:
     missing = f", {output.dropped_bytes:,} of them lost from its middle" if output.dropped_bytes else ""
     size = f"{output.lines:,} lines, {output.bytes:,} bytes{missing}"
     return f"{size} in all; `read` or `grep` `{output.kept}`"
 
 
-def _ending(end: Exit) -> str:
+def _ending(end: CommandExit) -> str:
     took = f"after {end.seconds:.1f} s"
     match end.ended:
         case "timeout":

@@ -4,11 +4,11 @@ from pydantic import BaseModel, Field
 
 from handtools.core.changes import ChangeSet
 from handtools.core.context import Context
-from handtools.core.drafts import Draft, how, nothing_to_do, traced_refusal
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.text.diffing import trim_indent
-from handtools.text.matching import AlreadyApplied, Refused, Tier
+from handtools.text.diffs.unified_diff import trim_indent
+from handtools.text.editing import AlreadyApplied, EditRefused, MatchTier
+from handtools.tools.editing.drafts import Draft, already_applied_text, match_note, refusal_with_history
 
 
 class EditParams(BaseModel):
@@ -26,7 +26,7 @@ class EditDetails(BaseModel):
 
     path: str
     replaced: int
-    tier: Tier | None
+    tier: MatchTier | None
     """How the text was found; None where there was nothing to replace."""
     notes: list[str]
     diff: str
@@ -41,8 +41,10 @@ async def edit(ctx: Context, params: EditParams) -> Result[EditDetails]:
     """Replace one piece of text."""
     draft = await Draft.read(ctx.files, params.path)
     outcome = await draft.replace(ctx.files, params.old_string, params.new_string, every=params.replace_all)
-    if isinstance(outcome, Refused):
-        raise await traced_refusal(ctx.history, params.path, outcome, params.old_string, f"{params.path}: ")
+    if isinstance(outcome, EditRefused):
+        raise await refusal_with_history(
+            ctx.history, params.path, outcome, params.old_string, f"{params.path}: "
+        )
     if isinstance(outcome, AlreadyApplied):
         return _already(draft, outcome, params)
     await ctx.files.apply(ChangeSet.of(draft.change(), note=params.description))
@@ -58,7 +60,7 @@ async def edit(ctx: Context, params: EditParams) -> Result[EditDetails]:
         old_length=len(params.old_string),
         new_length=len(params.new_string),
     )
-    return Result(f"Replaced {outcome.count} in {draft.path}.{how(outcome)}\n{diff}", details)
+    return Result(f"Replaced {outcome.count} in {draft.path}.{match_note(outcome)}\n{diff}", details)
 
 
 def _already(draft: Draft, found: AlreadyApplied, params: EditParams) -> Result[EditDetails]:
@@ -72,4 +74,4 @@ def _already(draft: Draft, found: AlreadyApplied, params: EditParams) -> Result[
         old_length=len(params.old_string),
         new_length=len(params.new_string),
     )
-    return Result(f"{draft.path}: {nothing_to_do(found)}", details)
+    return Result(f"{draft.path}: {already_applied_text(found)}", details)

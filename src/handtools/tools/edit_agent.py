@@ -6,18 +6,17 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from handtools.core.context import Context
-from handtools.core.conversing import WHOLE_LINES, Conversation
-from handtools.core.drafts import Draft
 from handtools.core.errors import AlreadyExists, NotFound
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.core.viewing import heads
-from handtools.text.diffing import trim_indent
+from handtools.text.diffs.unified_diff import trim_indent
+from handtools.text.file_view import ReadBudget, render_outline
 from handtools.text.lines import count, split
-from handtools.text.outlining import outlined
-from handtools.text.paging import Budget
+from handtools.tools.editing.agent_session import WHOLE_LINES, EditAgentSession
+from handtools.tools.editing.drafts import Draft
+from handtools.tools.reading.file_view import outline_heads
 
-OUTLINE = Budget(400, 24_000)
+OUTLINE = ReadBudget(400, 24_000)
 
 
 class EditAgentParams(BaseModel):
@@ -56,7 +55,7 @@ async def edit_agent(ctx: Context, params: EditAgentParams) -> Result[EditAgentD
     assert ctx.callbacks.model is not None, "not offered without a model"
     draft = await _draft(ctx, params)
     outline = await _outline(ctx, draft) if count(draft.body) > WHOLE_LINES else ""
-    talk = Conversation(ctx.callbacks.model, draft, params.instructions, ctx.progress, outline)
+    talk = EditAgentSession(ctx.callbacks.model, draft, params.instructions, ctx.progress, outline)
     await talk.hold()
     await talk.land(ctx.files, params.description or params.instructions[:200])
 
@@ -90,4 +89,4 @@ async def _draft(ctx: Context, params: EditAgentParams) -> Draft:
 
 async def _outline(ctx: Context, draft: Draft) -> str:
     found = await ctx.syntax.outline(draft.path, draft.before or b"")
-    return outlined(split(draft.body), heads(found), OUTLINE).text if found else ""
+    return render_outline(split(draft.body), outline_heads(found), OUTLINE).text if found else ""

@@ -3,17 +3,25 @@
 from pydantic import BaseModel, Field
 
 from handtools.core import web
-from handtools.core.content import Image, Text
 from handtools.core.context import Context
 from handtools.core.errors import InvalidInput, NotFound, WrongKind
-from handtools.core.media import Wish
-from handtools.core.result import Result
+from handtools.core.media import PreviewRequest
+from handtools.core.result import Image, Result, Text
 from handtools.core.tool import tool
-from handtools.core.web import Form, Page
-from handtools.text.paths import near
-from handtools.text.sealing import sealed
-from handtools.text.sections import contents, cost, cursor, mentions, named, portion, resumed, sections
-from handtools.text.tokens import estimate
+from handtools.core.web import PageForm, WebPage
+from handtools.text.paths import similar_names
+from handtools.text.token_budget import estimate_tokens
+from handtools.text.web.page_content import (
+    estimate_page_tokens,
+    mark_untrusted,
+    page_cursor,
+    passages_mentioning,
+    portion_that_fits,
+    resume_page,
+    section_titled,
+    sections,
+    table_of_contents,
+)
 
 PAGE_BYTES = web.PAGE_BYTES
 MAX_TOKENS = 8_000
@@ -26,7 +34,7 @@ class FetchParams(BaseModel):
     """What the model sends."""
 
     url: str = Field(description="The page's address, with https:// or http://.")
-    format: Form = Field("markdown", description="Which form the page should have.")
+    format: PageForm = Field("markdown", description="Which form the page should have.")
     section: str | None = Field(None, description="Title of the one section to show.")
     find: str | None = Field(None, min_length=1, description="Show only the places with these words.")
     max_tokens: int = Field(MAX_TOKENS, ge=100, le=14_000, description="Most tokens to show.")
@@ -62,7 +70,7 @@ async def fetch(ctx: Context, params: FetchParams) -> Result[FetchDetails]:
     whole, images = await _body(ctx, page)
     body = _wanted(whole, params)
     start, same = _start(body, params)
-    part = portion(body, start, params.max_tokens)
+    part = portion_that_fits(body, start, params.max_tokens)
     more = part.end < len(body)
     details = FetchDetails(
         url=page.url,
@@ -70,9 +78,9 @@ async def fetch(ctx: Context, params: FetchParams) -> Result[FetchDetails]:
         media_type=page.media_type,
         encoding=page.rendered.encoding,
         bytes=len(page.data),
-        tokens=cost(body),
-        shown_tokens=estimate(part.text),
-        cursor=cursor(body, part.end) if more else None,
+        tokens=estimate_page_tokens(body),
+        shown_tokens=estimate_tokens(part.text),
+        cursor=page_cursor(body, part.end) if more else None,
         sections=[section.title for section in sections(whole)[:MOST_HEADINGS]],
         redirects=list(page.hops),
         kept=page.kept,
@@ -87,12 +95,12 @@ async def fetch(ctx: Context, params: FetchParams) -> Result[FetchDetails]:
     return Result((Text(text), *images), details)
 
 
-async def _body(ctx: Context, page: Page) -> tuple[str, tuple[Image, ...]]:
+async def _body(ctx: Context, page: WebPage) -> tuple[str, tuple[Image, ...]]:
     """The page as text, and its pictures."""
     if page.rendered.text is not None:
         return page.rendered.text, ()
     name = page.url.partition("?")[0].rpartition("/")[2] or page.url
-    text, images, wish = "", tuple[Image, ...](), Wish()
+    text, images, wish = "", tuple[Image, ...](), PreviewRequest()
     for _ in range(MOST_PIECES):
         shown = await ctx.media.preview(name, page.data, wish)
         if shown is None:
@@ -102,7 +110,7 @@ async def _body(ctx: Context, page: Page) -> tuple[str, tuple[Image, ...]]:
         text, images = f"{text or f'({shown.title}.)'}\n{shown.text}", (*images, *shown.images)
         if shown.next_page is None:
             break
-        wish = Wish(first=shown.next_page)
+        wish = PreviewRequest(first=shown.next_page)
     return text, images
 
 
@@ -110,16 +118,16 @@ def _wanted(whole: str, params: FetchParams) -> str:
     """The section, or the places, that were asked for."""
     if params.section is not None:
         found = sections(whole)
-        section = named(found, params.section)
+        section = section_titled(found, params.section)
         if section is None:
             titles = [each.title for each in found]
-            close = near(params.section, titles) or titles[:20]
+            close = similar_names(params.section, titles) or titles[:20]
             hint = f"It has: {'; '.join(close)}." if close else "It has no sections; leave `section` out."
             raise NotFound(f"The page has no section `{params.section}`.", hint=hint)
         whole = whole[section.start : section.end]
     if params.find is None:
         return whole
-    places = mentions(whole, params.find)
+    places = passages_mentioning(whole, params.find)
     if not places:
         raise NotFound(f"`{params.find}` is not on the page.", hint="Try fewer words, or read it.")
     return "\n\n".join(places)
@@ -129,16 +137,16 @@ def _start(body: str, params: FetchParams) -> tuple[int, bool]:
     if params.cursor is None:
         return 0, True
     try:
-        return resumed(body, params.cursor)
+        return resume_page(body, params.cursor)
     except ValueError as problem:
-        raise InvalidInput(f"`cursor`: {problem}.", hint="Leave it out to begin anew.") from None
+        raise InvalidInput(f"`page_cursor`: {problem}.", hint="Leave it out to begin anew.") from None
 
 
 def _marked(ctx: Context, details: FetchDetails, text: str, listing: str) -> str:
     kind = details.media_type or "no type given"
     told = f"{details.url} ({kind}, {details.bytes:,} bytes)."
     title = f"Title: {details.title}" if details.title else ""
-    return sealed(told, title, text.rstrip(), listing, secret=f"{ctx.call.id} {details.url}")
+    return mark_untrusted(told, title, text.rstrip(), listing, secret=f"{ctx.call.id} {details.url}")
 
 
 def _contents(whole: str, params: FetchParams) -> str:
@@ -146,4 +154,4 @@ def _contents(whole: str, params: FetchParams) -> str:
     found = sections(whole)
     if params.section or params.find or params.cursor or not found:
         return ""
-    return f"\n[Sections of the page]\n{contents(whole, found, most=MOST_HEADINGS)}"
+    return f"\n[Sections of the page]\n{table_of_contents(whole, found, most=MOST_HEADINGS)}"

@@ -10,14 +10,12 @@ from pydantic import BaseModel, Field
 from handtools.core.context import Context
 from handtools.core.errors import InvalidInput, OutsideWorkspace
 from handtools.core.result import Result
-from handtools.core.searching import Entry, Paths, Scope, Wanted
+from handtools.core.search import FolderEntry, FoundPaths, SearchScope, WantedKind
 from handtools.core.tool import tool
-from handtools.text.citing import named
-from handtools.text.counting import agreeing, counted
-from handtools.text.encoding import displayed
-from handtools.text.fitting import fitting
-from handtools.text.resuming import BadResume, Resume
-from handtools.text.tokens import estimate
+from handtools.text.encoding import without_surrogates
+from handtools.text.plurals import counted, inflected
+from handtools.text.search.result_pages import BadRecencyCursor, RecencyCursor, path_on_one_line
+from handtools.text.token_budget import count_rows_that_fit, estimate_tokens
 
 PAGE = 100
 MAX_PAGE = 1_000
@@ -25,8 +23,8 @@ MAX_TOKENS = 10_000
 FOOTER_TOKENS = 50
 """About what the last line costs without the notes in it."""
 PROBE_SECONDS = 5.0
-WILD = frozenset("*?[]{}\\")
-KINDS: dict[str, Wanted] = {"file": "file", "directory": "folder", "any": "any"}
+GLOB_CHARACTERS = frozenset("*?[]{}\\")
+KINDS: dict[str, WantedKind] = {"file": "file", "directory": "folder", "any": "any"}
 
 
 class FindParams(BaseModel):
@@ -78,18 +76,18 @@ async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
     start, sure = (params.offset, True) if resume is None else resume.place(aged)
     page = found.found[start : start + params.limit]
     if not page:
-        total = f"{agreeing(found.total, 'is')} only {counted(found.total, 'path')}"
+        total = f"{inflected(found.total, 'is')} only {counted(found.total, 'path')}"
         raise InvalidInput(f"There {total}.", hint="Use a smaller offset.")
     rows = [_row(entry) for entry in page]
-    room = (params.max_tokens or MAX_TOKENS) - FOOTER_TOKENS - estimate(" ".join(found.gaps.notes))
-    rows = rows[: fitting(rows, room)]
+    room = (params.max_tokens or MAX_TOKENS) - FOOTER_TOKENS - estimate_tokens(" ".join(found.gaps.notes))
+    rows = rows[: count_rows_that_fit(rows, room)]
     end = start + len(rows)
     more = end < found.total
     details = FindDetails(
         entries=[_detail(entry) for entry in page[: len(rows)]],
         total=found.total,
         next_offset=end if more else None,
-        cursor=str(Resume.after(aged, end)) if more else None,
+        cursor=str(RecencyCursor.after(aged, end)) if more else None,
         complete=found.gaps.complete and len(rows) == found.total,
         left_out=found.gaps.notes,
     )
@@ -109,7 +107,7 @@ def _below(ctx: Context, pattern: str) -> str:
     if ".." in names:
         hint = "Give the folder as `path`, and a pattern for what is in it."
         raise InvalidInput(f"`{pattern}`: a glob has no `..`, it names paths below a folder.", hint=hint)
-    fixed = list(takewhile(WILD.isdisjoint, names))
+    fixed = list(takewhile(GLOB_CHARACTERS.isdisjoint, names))
     if not pattern.startswith("/") or len(fixed) < 2:
         return pattern
     try:
@@ -119,10 +117,10 @@ def _below(ctx: Context, pattern: str) -> str:
     return "/".join([*([] if folder == "." else [folder]), *names[len(fixed) :]]) or "**"
 
 
-def _scope(params: FindParams) -> Scope:
+def _scope(params: FindParams) -> SearchScope:
     # Who names a hidden file wants it.
     named = any(part.startswith(".") for part in params.pattern.split("/"))
-    return Scope(
+    return SearchScope(
         root=params.path or ".",
         include=(params.pattern,),
         case_sensitive=params.case_sensitive,
@@ -131,24 +129,24 @@ def _scope(params: FindParams) -> Scope:
     )
 
 
-def _resume(params: FindParams) -> Resume | None:
+def _resume(params: FindParams) -> RecencyCursor | None:
     try:
-        return Resume.parse(params.cursor) if params.cursor else None
-    except BadResume as problem:
+        return RecencyCursor.parse(params.cursor) if params.cursor else None
+    except BadRecencyCursor as problem:
         raise InvalidInput(f"`cursor`: {problem}.", hint="Leave it out to start again.") from None
 
 
-def _row(entry: Entry) -> str:
-    return named(entry.path) + "/" * (entry.kind == "folder")
+def _row(entry: FolderEntry) -> str:
+    return path_on_one_line(entry.path) + "/" * (entry.kind == "folder")
 
 
-def _detail(entry: Entry) -> FindEntry:
+def _detail(entry: FolderEntry) -> FindEntry:
     kind = "directory" if entry.kind == "folder" else entry.kind
     at = None if entry.modified is None else datetime.fromtimestamp(entry.modified, UTC)
-    return FindEntry(path=displayed(entry.path), kind=kind, bytes=entry.bytes, modified=at)
+    return FindEntry(path=without_surrogates(entry.path), kind=kind, bytes=entry.bytes, modified=at)
 
 
-async def _nothing(ctx: Context, params: FindParams, found: Paths) -> Result[FindDetails]:
+async def _nothing(ctx: Context, params: FindParams, found: FoundPaths) -> Result[FindDetails]:
     """Say why nothing was found: what there would be if less was left out."""
     notes = ["No path matches.", *found.gaps.notes]
     scope = replace(_scope(params), timeout=PROBE_SECONDS)
@@ -156,7 +154,7 @@ async def _nothing(ctx: Context, params: FindParams, found: Paths) -> Result[Fin
         "hidden or ignored (include_ignored)": replace(scope, hidden=True, ignored=True),
         "if case is ignored (case_sensitive=false)": replace(scope, case_sensitive=False),
     }
-    if WILD.isdisjoint(params.pattern):
+    if GLOB_CHARACTERS.isdisjoint(params.pattern):
         part = f"*{params.pattern.rstrip('/').rpartition('/')[2]}*"
         wider[f"`{part}`"] = replace(scope, include=(part,))
     if params.pattern.startswith("/"):
@@ -164,7 +162,7 @@ async def _nothing(ctx: Context, params: FindParams, found: Paths) -> Result[Fin
     for what, asked in wider.items():
         if asked != scope:
             there = await ctx.search.paths(asked, wanted=KINDS[params.type], most=1)
-            match = agreeing(there.total, "matches")
+            match = inflected(there.total, "matches")
             notes += [f"{there.total:,} {match} {what}, such as {_row(entry)}." for entry in there.found]
     details = FindDetails(
         entries=[],

@@ -5,27 +5,35 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from handtools.core import finding
 from handtools.core.context import Context
 from handtools.core.errors import InvalidInput
 from handtools.core.result import Result
-from handtools.core.searching import Gaps, Hit, Patterns, Scope, Tally
-from handtools.core.syntax import Role
+from handtools.core.search import Hit, MatchCount, SearchGaps, SearchPatterns, SearchScope
+from handtools.core.syntax import SyntaxRole
 from handtools.core.tool import tool
-from handtools.text.citing import LINE_CHARS, named
-from handtools.text.clipping import clip_line
-from handtools.text.counting import counted
-from handtools.text.cursors import BadCursor, Cursor, parse
-from handtools.text.encoding import displayed
-from handtools.text.fitting import fitting
-from handtools.text.tokens import estimate
+from handtools.text.encoding import without_surrogates
+from handtools.text.plurals import counted
+from handtools.text.search.result_pages import (
+    LINE_CHARS,
+    BadCursor,
+    SearchCursor,
+    parse_cursor,
+    path_on_one_line,
+)
+from handtools.text.token_budget import count_rows_that_fit, estimate_tokens
+from handtools.text.truncation import clip_line
+from handtools.tools.search import ranked_hits
 
 PAGE = 20
 MAX_PAGE = 200
 MAX_TOKENS = 10_000
 FOOTER_TOKENS = 45
 """About what the last line costs without the notes in it."""
-GROWN = {1: 20, 2: 8, 3: 8}  # lines of context by the number of hits, when there are very few
+CONTEXT_LINES_BY_HITS = {
+    1: 20,
+    2: 8,
+    3: 8,
+}  # lines of context by the number of hits, when there are very few
 
 
 class GrepParams(BaseModel):
@@ -41,7 +49,7 @@ class GrepParams(BaseModel):
     syntax: Literal["regex", "literal", "structure"] = Field(
         "regex", description="How to read the pattern; `structure` is ast-grep: `open($FILE, $$$)`."
     )
-    kind: Role | None = Field(None, description="Only where the match is this to the parser.")
+    kind: SyntaxRole | None = Field(None, description="Only where the match is this to the parser.")
     mode: Literal["content", "files", "counts"] = Field("content", description="Lines, paths, or numbers.")
     case_sensitive: bool = Field(default=True, description="Whether `A` differs from `a`.")
     multiline: bool = Field(default=False, description="Let a match go over line ends.")
@@ -89,18 +97,18 @@ async def grep(ctx: Context, params: GrepParams) -> Result[GrepDetails]:
     """Search the text of files."""
     if params.mode != "content":
         return await _files(ctx, params)
-    most = finding.reach(params.offset, _cursor(params), params.limit)
+    most = ranked_hits.hits_needed(params.offset, _cursor(params), params.limit)
     found = await _asked(params).hits(ctx.search, ctx.syntax, most=most)
     if not found.hits:
         return await _nothing(ctx, params, found.gaps)
 
     total = None if found.gaps.capped or found.gaps.timed_out else len(found.hits)
-    page = finding.page(
+    page = ranked_hits.page_of_hits(
         found, params.path, offset=params.offset, cursor=_cursor(params), limit=params.limit
     )
-    context = params.context if params.context is not None else GROWN.get(total or 0, 0)
-    seen = await finding.sights(ctx.search, ctx.syntax, page.found, context)
-    text, shown = finding.fitted(seen, _room(params, found.gaps))
+    context = params.context if params.context is not None else CONTEXT_LINES_BY_HITS.get(total or 0, 0)
+    seen = await ranked_hits.hits_in_context(ctx.search, ctx.syntax, page.found, context)
+    text, shown = ranked_hits.hits_text_within(seen, _room(params, found.gaps))
 
     end = page.start + shown
     more = total is None or end < total
@@ -116,10 +124,10 @@ async def grep(ctx: Context, params: GrepParams) -> Result[GrepDetails]:
     return Result(f"{text}\n{_footer(details, page, of)}", details)
 
 
-def _asked(params: GrepParams) -> finding.Asked:
+def _asked(params: GrepParams) -> ranked_hits.HitQuery:
     given = [params.pattern] if isinstance(params.pattern, str) else params.pattern
     ends = any("\n" in one or (params.syntax == "regex" and r"\n" in one) for one in given)
-    patterns = Patterns(
+    patterns = SearchPatterns(
         patterns=tuple(given),
         literal=params.syntax == "literal",
         case_sensitive=params.case_sensitive,
@@ -129,32 +137,36 @@ def _asked(params: GrepParams) -> finding.Asked:
     # Who names a hidden file wants it.
     named = any(part.startswith(".") for glob in include for part in glob.split("/"))
     every = params.include_ignored
-    scope = Scope(root=params.path or ".", include=include, hidden=every or named, ignored=every)
-    return finding.Asked(
+    scope = SearchScope(root=params.path or ".", include=include, hidden=every or named, ignored=every)
+    return ranked_hits.HitQuery(
         patterns=patterns, scope=scope, shape=params.syntax == "structure", kind=params.kind
     )
 
 
-def _cursor(params: GrepParams) -> Cursor | None:
+def _cursor(params: GrepParams) -> SearchCursor | None:
     try:
-        return parse(params.cursor) if params.cursor else None
+        return parse_cursor(params.cursor) if params.cursor else None
     except BadCursor as problem:
         raise InvalidInput(f"`cursor`: {problem}.", hint="Leave it out to start again.") from None
 
 
-def _detail(sight: finding.Sight) -> GrepHit:
+def _detail(sight: ranked_hits.HitInContext) -> GrepHit:
     hit = sight.hit
     text = clip_line(hit.text, LINE_CHARS, around=sight.citation.at, part=hit.clipped)
-    names = [displayed(symbol.name) for symbol in sight.symbols]
-    return GrepHit(path=displayed(hit.path), line=hit.line, text=displayed(text), symbols=names)
+    names = [without_surrogates(symbol.name) for symbol in sight.symbols]
+    return GrepHit(
+        path=without_surrogates(hit.path), line=hit.line, text=without_surrogates(text), symbols=names
+    )
 
 
-def _room(params: GrepParams, gaps: Gaps) -> int:
+def _room(params: GrepParams, gaps: SearchGaps) -> int:
     """The tokens that are left for hits."""
-    return (params.max_tokens or MAX_TOKENS) - FOOTER_TOKENS - estimate(" ".join(gaps.notes))
+    return (params.max_tokens or MAX_TOKENS) - FOOTER_TOKENS - estimate_tokens(" ".join(gaps.notes))
 
 
-def _footer(details: GrepDetails, page: finding.Page[Hit] | finding.Page[Tally], of: str) -> str:
+def _footer(
+    details: GrepDetails, page: ranked_hits.HitPage[Hit] | ranked_hits.HitPage[MatchCount], of: str
+) -> str:
     end = page.start + len(details.hits or details.files)
     shown = f"{page.start + 1}-{end}" if page.start else f"{end}"
     notes = [f"Showing {shown} of {of}."]
@@ -165,8 +177,8 @@ def _footer(details: GrepDetails, page: finding.Page[Hit] | finding.Page[Tally],
     return f"({' '.join([*notes, *details.left_out])})"
 
 
-async def _nothing(ctx: Context, params: GrepParams, gaps: Gaps) -> Result[GrepDetails]:
-    reasons = [] if gaps.timed_out else await finding.missed(ctx.search, _asked(params))
+async def _nothing(ctx: Context, params: GrepParams, gaps: SearchGaps) -> Result[GrepDetails]:
+    reasons = [] if gaps.timed_out else await ranked_hits.why_no_hits(ctx.search, _asked(params))
     notes = ["No matches.", *gaps.notes, *reasons]
     return Result(" ".join(notes), GrepDetails(total=0, complete=gaps.complete, left_out=gaps.notes))
 
@@ -179,15 +191,16 @@ async def _files(ctx: Context, params: GrepParams) -> Result[GrepDetails]:
     total, matches = len(found.tallies), sum(tally.matches for tally in found.tallies)
     unknown = found.gaps.capped or found.gaps.timed_out
     by_count = params.mode == "counts"
-    page = finding.files(
+    page = ranked_hits.page_of_files(
         found, by_count=by_count, offset=params.offset, cursor=_cursor(params), limit=params.limit
     )
-    rows = [named(tally.path) + f":{tally.matches}" * by_count for tally in page.found]
-    rows = rows[: fitting(rows, _room(params, found.gaps))]
+    rows = [path_on_one_line(tally.path) + f":{tally.matches}" * by_count for tally in page.found]
+    rows = rows[: count_rows_that_fit(rows, _room(params, found.gaps))]
     end = page.start + len(rows)
     details = GrepDetails(
         files=[
-            GrepFile(path=displayed(tally.path), matches=tally.matches) for tally in page.found[: len(rows)]
+            GrepFile(path=without_surrogates(tally.path), matches=tally.matches)
+            for tally in page.found[: len(rows)]
         ],
         total=None if unknown else matches,
         next_offset=end if end < total else None,

@@ -4,21 +4,26 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from handtools.core.command import Job
+from handtools.core.commands import Job
 from handtools.core.context import Context
 from handtools.core.errors import InvalidInput
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.text.keys import NAMES, UnknownKey, pressed
-from handtools.text.screen import Screen
-from handtools.text.terminal import decoded, plain
+from handtools.text.terminal_emulator import (
+    KEY_NAMES,
+    TerminalScreen,
+    UnknownKey,
+    decode_output,
+    key_sequence,
+    plain_output,
+)
 
 PAGE_BYTES = 16_000
 SCREEN_BYTES = 128 << 10
 """The screen is drawn from at most this much of the newest output."""
-MAX_WAIT = 300
+MAX_WAIT_SECONDS = 300
 MAX_CHANGES = 30
-REACTION = 0.3
+REACTION_SECONDS = 0.3
 """Seconds a program gets to react to what was typed before we look."""
 
 
@@ -32,7 +37,7 @@ class JobsParams(BaseModel):
     since: int | None = Field(
         None, ge=0, description="Output from this cursor on; without it, the newest output."
     )
-    timeout: float = Field(30.0, ge=0, le=MAX_WAIT, description="With wait: seconds at the most.")
+    timeout: float = Field(30.0, ge=0, le=MAX_WAIT_SECONDS, description="With wait: seconds at the most.")
     text: str = Field("", max_length=100_000, description="With send: what to type.")
     keys: list[str] = Field(
         default=[], description="With send: keys pressed after the text: enter, tab, up, ctrl-c …"
@@ -65,7 +70,7 @@ async def jobs(ctx: Context, params: JobsParams) -> Result[JobsDetails]:
         await ctx.commands.send(params.job, _typed(params).encode())
     elif params.action == "kill":
         await ctx.commands.kill(params.job)
-    waited = {"wait": params.timeout, "send": REACTION}.get(params.action, 0.0)
+    waited = {"wait": params.timeout, "send": REACTION_SECONDS}.get(params.action, 0.0)
     job = await ctx.commands.job(params.job, timeout=waited)
     if params.action == "screen" or (params.action == "send" and job.terminal):
         return await _screen(ctx, job)
@@ -74,9 +79,9 @@ async def jobs(ctx: Context, params: JobsParams) -> Result[JobsDetails]:
 
 def _typed(params: JobsParams) -> str:
     try:
-        return params.text + "".join(pressed(key) for key in params.keys)
+        return params.text + "".join(key_sequence(key) for key in params.keys)
     except UnknownKey as unknown:
-        hint = f"Keys: {', '.join(NAMES)}."
+        hint = f"Keys: {', '.join(KEY_NAMES)}."
         raise InvalidInput(f"No key is called {unknown}.", hint=hint) from None
 
 
@@ -84,11 +89,14 @@ async def _output(ctx: Context, job: Job, since: int | None) -> Result[JobsDetai
     start = max(job.output.bytes - PAGE_BYTES, 0) if since is None else since
     page = await ctx.commands.page(job.id, start, PAGE_BYTES)
     more = job.output.bytes - page.cursor
-    parts = [plain(decoded(page.data, starts=page.start == 0, ends=not more)).rstrip("\n"), _row(job)]
+    parts = [
+        plain_output(decode_output(page.data, starts=page.start == 0, ends=not more)).rstrip("\n"),
+        _row(job),
+    ]
     if page.start > 0:
         whole = f"; the whole is `{job.output.kept}`" if job.output.kept else ""
         parts.insert(0, f"(From byte {page.start:,} on{whole}.)")
-    parts += _aftermath(job)
+    parts += _changes_and_notes(job)
     parts.append(f"(since={page.cursor} goes on{f' with {more:,} bytes' if more > 0 else ''}.)")
     return Result("\n".join(part for part in parts if part), _details(job, page.cursor))
 
@@ -99,14 +107,16 @@ async def _screen(ctx: Context, job: Job) -> Result[JobsDetails]:
             f"{job.id} has no terminal.", hint="Start it with pty=true, or use action=output."
         )
     page = await ctx.commands.page(job.id, max(job.output.bytes - SCREEN_BYTES, 0), SCREEN_BYTES)
-    screen = Screen(*job.terminal)
-    screen.feed(decoded(page.data, starts=page.start == 0))
+    screen = TerminalScreen(*job.terminal)
+    screen.feed(decode_output(page.data, starts=page.start == 0))
     shown = screen.lines() or ["(The screen is empty.)"]
     cursor = f"(Cursor in line {screen.row + 1}, column {screen.column + 1}.)"
-    return Result("\n".join([*shown, cursor, _row(job), *_aftermath(job)]), _details(job, page.cursor))
+    return Result(
+        "\n".join([*shown, cursor, _row(job), *_changes_and_notes(job)]), _details(job, page.cursor)
+    )
 
 
-def _aftermath(job: Job) -> list[str]:
+def _changes_and_notes(job: Job) -> list[str]:
     """What is worth a word once it has ended."""
     if job.exit is None:
         return []

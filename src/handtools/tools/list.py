@@ -8,20 +8,20 @@ from pydantic import BaseModel, Field
 
 from handtools.core.context import Context
 from handtools.core.result import Result
-from handtools.core.searching import Listing, Scope, Tree
+from handtools.core.search import FolderListing, FolderTree, SearchScope
 from handtools.core.tool import tool
-from handtools.text.citing import one_line
-from handtools.text.counting import agreeing, counted
-from handtools.text.encoding import displayed
-from handtools.text.fitting import fitting
-from handtools.text.paths import portable, restored
+from handtools.text.encoding import without_surrogates
+from handtools.text.paths import from_portable, to_portable
+from handtools.text.plurals import counted, inflected
+from handtools.text.search.result_pages import paths_on_one_line
+from handtools.text.token_budget import count_rows_that_fit
 
 MAX_ENTRIES = 1_000
 MAX_DEPTH = 10
 MAX_TOKENS = 12_000
 RESUMED_ENTRIES = 100_000
-LINK = "@"
-BUILT = frozenset({
+LINK_SIGN = "@"
+BUILD_FOLDERS = frozenset({
     "node_modules", "bower_components", "__pycache__", ".venv", "venv", "env", ".tox", ".nox", ".eggs",
     ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".gradle", ".next", ".nuxt", ".turbo",
     ".parcel-cache", ".svelte-kit", ".terraform", ".zig-cache", "zig-out", "dist", "build", "target",
@@ -68,18 +68,18 @@ class ListDetails(BaseModel):
 @tool(effects=("read",))
 async def list_(ctx: Context, params: ListParams) -> Result[ListDetails]:
     """List a folder."""
-    scope = Scope(
+    scope = SearchScope(
         root=params.path or ".",
         hidden=True,
         ignored=params.include_ignored,
-        skip=frozenset() if params.include_ignored else BUILT,
+        skip=frozenset() if params.include_ignored else BUILD_FOLDERS,
     )
     most = RESUMED_ENTRIES if params.cursor else params.limit
     tree = await ctx.search.tree(scope, depth=params.depth, most=most)
     found = _after(tree.every, params.cursor)
     page = found.first(params.limit)
-    rows = one_line(_nested(page) if tree.below else _flat(page))
-    page = page.first(fitting(rows, params.max_tokens or MAX_TOKENS))
+    rows = paths_on_one_line(_nested(page) if tree.below else _flat(page))
+    page = page.first(count_rows_that_fit(rows, params.max_tokens or MAX_TOKENS))
     left, cursor = tree.left_out + len(found) - len(page), page.paths[-1:]
     if tree.below:
         order = _order(page.paths)
@@ -88,11 +88,11 @@ async def list_(ctx: Context, params: ListParams) -> Result[ListDetails]:
     return Result("\n".join([*rows[: len(page)], *_notes(details, resumed=bool(params.cursor))]), details)
 
 
-def _after(found: Listing, cursor: str | None) -> Listing:
+def _after(found: FolderListing, cursor: str | None) -> FolderListing:
     """The entries after one that may be gone by now: by levels, by folders, folders before files, by name."""
     if not cursor:
         return found
-    last = _place(restored(cursor))
+    last = _place(from_portable(cursor))
     return found.picked([number for number, path in enumerate(found.paths) if _place(path) > last])
 
 
@@ -101,14 +101,14 @@ def _place(path: str) -> tuple[int, list[str], bool, str]:
     return above.count("/") + bool(above), above.split("/"), path[-1] != "/", name
 
 
-def _flat(page: Listing) -> Sequence[str]:
+def _flat(page: FolderListing) -> Sequence[str]:
     """One line for each entry of a folder: its path."""
     if "link" not in page.kinds:
         return page.paths
-    return [path + LINK * (kind == "link") for path, kind in zip(page.paths, page.kinds, strict=True)]
+    return [path + LINK_SIGN * (kind == "link") for path, kind in zip(page.paths, page.kinds, strict=True)]
 
 
-def _nested(page: Listing) -> list[str]:
+def _nested(page: FolderListing) -> list[str]:
     """One line for each entry: its path, or below a folder of this page its name."""
     levels: dict[str, int] = {}
     rows = []
@@ -137,13 +137,13 @@ def _order(paths: Sequence[str]) -> Sequence[int]:
 
 
 def _details(
-    params: ListParams, tree: Tree, page: Listing, *, left: int, cursor: Sequence[str]
+    params: ListParams, tree: FolderTree, page: FolderListing, *, left: int, cursor: Sequence[str]
 ) -> ListDetails:
     notes = list(tree.gaps.notes)
     if left:
-        notes.insert(0, f"{counted(left, 'more entry')} {agreeing(left, 'is')} not shown.")
+        notes.insert(0, f"{counted(left, 'more entry')} {inflected(left, 'is')} not shown.")
     if tree.unvisited:
-        opened = f"{counted(tree.unvisited, 'folder')} {agreeing(tree.unvisited, 'was')} not opened"
+        opened = f"{counted(tree.unvisited, 'folder')} {inflected(tree.unvisited, 'was')} not opened"
         notes.append(f"{opened}: go on, or list by itself what is of interest.")
     folders = page.kinds.count("folder")
     return ListDetails.model_construct(
@@ -153,15 +153,15 @@ def _details(
         files=len(page) - folders,
         bytes=sum(filter(None, page.sizes)),
         ignored=tree.ignored,
-        cursor=portable(cursor[0]) if cursor and (left or tree.unvisited) else None,
+        cursor=to_portable(cursor[0]) if cursor and (left or tree.unvisited) else None,
         complete=not (notes or tree.ignored),
         left_out=notes,
     )
 
 
-def _entries(page: Listing, below: Mapping[str, Listing]) -> list[ListEntry]:
+def _entries(page: FolderListing, below: Mapping[str, FolderListing]) -> list[ListEntry]:
     plain = "".join(page.paths).isascii()
-    shown = page.paths if plain else [displayed(path) for path in page.paths]
+    shown = page.paths if plain else [without_surrogates(path) for path in page.paths]
     if not below:
         # One folder: what it holds begins with its folders.
         first = page.kinds.count("folder")
@@ -181,7 +181,7 @@ def _notes(details: ListDetails, *, resumed: bool) -> list[str]:
     nothing = "Nothing comes after this cursor." if resumed else "The folder is empty."
     notes = [] if details.entries else [nothing]
     if details.ignored:
-        entries, are = counted(details.ignored, "ignored entry"), agreeing(details.ignored, "is")
+        entries, are = counted(details.ignored, "ignored entry"), inflected(details.ignored, "is")
         notes.append(f"{entries} {are} left out; include_ignored shows them.")
     notes += details.left_out
     if details.cursor:

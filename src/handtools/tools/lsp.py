@@ -1,31 +1,97 @@
-"""Lsp: what language servers know about code, asked by the names that a model knows."""
+"""Lsp: ask language servers about code, by the names and lines that a model knows."""
+
+import re
+from collections.abc import Sequence
 
 from pydantic import BaseModel, Field
 
-from handtools.core import finding
 from handtools.core.changes import Change, ChangeSet
 from handtools.core.context import Context
-from handtools.core.errors import InvalidInput, NotFound, Unavailable
-from handtools.core.language import OTHERWISE, Answer, Asking, Diagnostic, Place, Question
-from handtools.core.pointing import hits_of, spot
+from handtools.core.errors import InvalidInput, NoMatch, NotFound, Unavailable
+from handtools.core.language import (
+    NO_SERVER_HINT,
+    CodeLocation,
+    Diagnostic,
+    LanguageAnswer,
+    LanguageOperation,
+    LanguageQuestion,
+    diagnostic_lines,
+    unknown_report_text,
+)
 from handtools.core.result import Result
-from handtools.core.reviewing import listed, unproved
-from handtools.core.searching import Gaps, Hit, Hits
+from handtools.core.search import Hit, Hits, Search, SearchGaps
+from handtools.core.syntax import Syntax, TextPosition, symbols_named
 from handtools.core.tool import tool
-from handtools.text.cursors import BadCursor, parse
+from handtools.text.encoding import decode
+from handtools.text.lines import bare, split
+from handtools.text.search.result_pages import BadCursor, parse_cursor
+from handtools.tools.search import ranked_hits
+
+NEAR_LINES = 3
+"""Lines that a model may be off by."""
+MAX_LISTED_LINES = 10
+_LAST_NAME = re.compile(r"[^\W\d][\w$]*\Z")
+
+
+async def symbol_position(
+    syntax: Syntax, path: str, data: bytes, symbol: str, line: int | None
+) -> TextPosition:
+    """Where a name stands: on its line or near it; without a line, where the file defines it."""
+    rows = [bare(row) for row in split(decode(data).body)]
+    match = _LAST_NAME.search(symbol)
+    if match is None:
+        raise InvalidInput(f"`{symbol}` is no name.", hint="Give the name alone, such as `Reader.read`.")
+    word = re.compile(rf"(?<![\w$]){re.escape(match[0])}(?![\w$])")
+    places = [
+        TextPosition(number, found.start())
+        for number, row in enumerate(rows, 1)
+        if (found := word.search(row))
+    ]
+    if not places:
+        raise NoMatch(
+            f"`{match[0]}` does not stand in {path}.", hint="Read the file, or search for the name."
+        )
+    if line is not None:
+        nearest = min(places, key=lambda place: abs(place.line - line))
+        if abs(nearest.line - line) <= NEAR_LINES:
+            return nearest
+        lines = ", ".join(str(place.line) for place in places[:MAX_LISTED_LINES])
+        raise NoMatch(f"`{match[0]}` is not on line {line} of {path}.", hint=f"It stands on lines {lines}.")
+    outline = await syntax.outline(path, data)
+    ways = symbols_named(outline.symbols, symbol) if outline else []
+    if ways:
+        defined = ways[0][-1].line
+        return next((place for place in places if place.line == defined), places[0])
+    return places[0]
+
+
+async def hits_at_locations(search: Search, places: Sequence[CodeLocation]) -> list[Hit]:
+    """Places with the lines that they are on, each line once."""
+    sources = await search.read(list(dict.fromkeys(place.path for place in places)))
+    rows = {path: split(decode(data).body) for path, data in sources.items()}
+    found: dict[tuple[str, int], Hit] = {}
+    for place in sorted(places, key=lambda place: (place.path, place.line, place.column)):
+        lines = rows.get(place.path, [])
+        text = bare(lines[place.line - 1]) if place.line <= len(lines) else place.name
+        span = (place.column, place.column + max(len(place.name), 1))
+        found.setdefault((place.path, place.line), Hit(place.path, place.line, text, (span,)))
+    return list(found.values())
+
 
 PAGE = 50
 MAX_PAGE = 200
 MAX_TOKENS = 8_000
 HOVER_CHARS = 4_000
-_WHOLE: frozenset[Asking] = frozenset({"symbols", "workspace_symbols", "diagnostics", "actions"})
+_WHOLE_FILE_OPERATIONS: frozenset[LanguageOperation] = frozenset(
+    {"symbols", "workspace_symbols", "diagnostics", "actions"}
+)
 """What is not about one symbol."""
 
 
 class LspParams(BaseModel):
     """What the model sends."""
 
-    operation: Asking = Field(description="What to ask.")
+    operation: LanguageOperation = Field(description="What to ask.")
     path: str = Field(
         "", description="The file; may be empty for workspace_symbols and for diagnostics of the project."
     )
@@ -87,32 +153,32 @@ async def lsp(ctx: Context, params: LspParams) -> Result[LspDetails]:
     return await _placed(ctx, params, answer)
 
 
-async def _question(ctx: Context, params: LspParams) -> Question:
+async def _question(ctx: Context, params: LspParams) -> LanguageQuestion:
     kind = params.operation
     if not params.path:
         if kind not in {"workspace_symbols", "diagnostics"}:
             raise InvalidInput(f"`{kind}` needs a `path`.", hint="Name the file in it.")
-        return Question(kind=kind, path="", text=params.text or params.symbol)
+        return LanguageQuestion(kind=kind, path="", text=params.text or params.symbol)
     facts = await ctx.files.facts(params.path)
     if facts is None or facts.kind != "file":
         raise NotFound(f"There is no file `{params.path}`.", hint="Look for it with `find`.")
     if missing := ctx.language.missing(params.path):
-        raise Unavailable(missing, hint=OTHERWISE)
+        raise Unavailable(missing, hint=NO_SERVER_HINT)
     text = params.text or (params.symbol if kind == "workspace_symbols" else "")
     if kind == "rename" and not text:
         raise InvalidInput("`rename` needs a `text`.", hint="Give the new name in it.")
-    if kind in _WHOLE:
+    if kind in _WHOLE_FILE_OPERATIONS:
         if kind == "actions" and params.line is None:
             raise InvalidInput("`actions` needs a `line`.", hint="Say whose actions you want.")
-        return Question(kind=kind, path=params.path, line=params.line or 0, text=text)
+        return LanguageQuestion(kind=kind, path=params.path, line=params.line or 0, text=text)
     if not params.symbol:
         raise InvalidInput(f"`{kind}` needs a `symbol`.", hint="Give the name as it stands in the file.")
     data = await ctx.files.read(params.path)
-    place = await spot(ctx.syntax, params.path, data, params.symbol, params.line)
-    return Question(kind=kind, path=params.path, line=place.line, column=place.column, text=text)
+    place = await symbol_position(ctx.syntax, params.path, data, params.symbol, params.line)
+    return LanguageQuestion(kind=kind, path=params.path, line=place.line, column=place.column, text=text)
 
 
-async def _rewritten(ctx: Context, params: LspParams, answer: Answer) -> Result[LspDetails]:
+async def _rewritten(ctx: Context, params: LspParams, answer: LanguageAnswer) -> Result[LspDetails]:
     changes = [Change.of(file.path, before=file.before, after=file.after) for file in answer.files]
     await ctx.files.apply(
         ChangeSet.of(*changes, note=f"{params.operation} {params.symbol} {params.text}".strip())
@@ -127,7 +193,7 @@ async def _rewritten(ctx: Context, params: LspParams, answer: Answer) -> Result[
     return Result("\n".join(said), LspDetails(server=answer.server, changed=paths))
 
 
-def _diagnosed(answer: Answer) -> Result[LspDetails]:
+def _diagnosed(answer: LanguageAnswer) -> Result[LspDetails]:
     found = [each for verdict in answer.verdicts for each in verdict.diagnostics]
     unknown = [verdict for verdict in answer.verdicts if verdict.standing == "unknown"]
     said = []
@@ -135,10 +201,10 @@ def _diagnosed(answer: Answer) -> Result[LspDetails]:
         some = [each for each in found if each.severity == severity]
         said += [f"{len(some)} {severity}{'s' * (len(some) != 1)} ({answer.server})."] if some else []
         for path in dict.fromkeys(each.path for each in some):
-            said += listed([each for each in some if each.path == path])
+            said += diagnostic_lines([each for each in some if each.path == path])
     if len(unknown) < len(answer.verdicts) and not said:
         said.append(f"No errors or warnings ({answer.server}).")
-    said += [unproved(verdict) for verdict in unknown]
+    said += [unknown_report_text(verdict) for verdict in unknown]
     details = LspDetails(
         server=answer.server,
         diagnostics=[_complaint(each) for each in found],
@@ -154,17 +220,19 @@ def _complaint(each: Diagnostic) -> LspError:
     )
 
 
-async def _placed(ctx: Context, params: LspParams, answer: Answer) -> Result[LspDetails]:
+async def _placed(ctx: Context, params: LspParams, answer: LanguageAnswer) -> Result[LspDetails]:
     if not answer.places:
         return Result(f"{answer.server} knows none.", LspDetails(server=answer.server))
     try:
-        cursor = parse(params.cursor) if params.cursor else None
+        cursor = parse_cursor(params.cursor) if params.cursor else None
     except BadCursor as problem:
         raise InvalidInput(f"`cursor`: {problem}.", hint="Leave it out to start again.") from None
-    hits = await hits_of(ctx.search, answer.places)
-    page = finding.page(Hits(tuple(hits), Gaps()), ".", offset=0, cursor=cursor, limit=params.limit)
-    seen = await finding.sights(ctx.search, ctx.syntax, page.found, 0)
-    text, shown = finding.fitted(seen, MAX_TOKENS)
+    hits = await hits_at_locations(ctx.search, answer.places)
+    page = ranked_hits.page_of_hits(
+        Hits(tuple(hits), SearchGaps()), ".", offset=0, cursor=cursor, limit=params.limit
+    )
+    seen = await ranked_hits.hits_in_context(ctx.search, ctx.syntax, page.found, 0)
+    text, shown = ranked_hits.hits_text_within(seen, MAX_TOKENS)
     more = page.start + shown < len(hits)
     # A line may hold several, a function and its parameters, say: the first is what the line is about.
     known = {(place.path, place.line): place for place in reversed(answer.places)}
@@ -179,6 +247,6 @@ async def _placed(ctx: Context, params: LspParams, answer: Answer) -> Result[Lsp
     return Result(f"{text}\n({' '.join(notes)})", details)
 
 
-def _place(place: Place | None, hit: Hit) -> LspPlace:
-    known = place or Place(hit.path, hit.line, 0, hit.line)
+def _place(place: CodeLocation | None, hit: Hit) -> LspPlace:
+    known = place or CodeLocation(hit.path, hit.line, 0, hit.line)
     return LspPlace(path=hit.path, line=hit.line, name=known.name, kind=known.kind)

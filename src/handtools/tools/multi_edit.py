@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from pydantic import BaseModel, ConfigDict, Field
 
 from handtools.core.context import Context
-from handtools.core.drafts import Desk, Draft, how, refusal
 from handtools.core.errors import InvalidInput, NotFound, ToolError
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text import lines
-from handtools.text.diffing import trim_indent
-from handtools.text.editing import insert
-from handtools.text.matching import AlreadyApplied, Refused
+from handtools.text.diffs.unified_diff import trim_indent
+from handtools.text.editing import AlreadyApplied, EditRefused
+from handtools.text.editing.literal_edits import insert_lines
+from handtools.tools.editing.drafts import Draft, DraftSet, match_note, refusal_error
 
 MOST_EDITS = 200
 
@@ -43,7 +43,7 @@ class MultiEditParams(BaseModel):
     description: str = Field("", description="One line on what this is for.")
 
 
-class EditedFile(BaseModel):
+class MultiEditFile(BaseModel):
     """What became of one file."""
 
     path: str
@@ -56,7 +56,7 @@ class EditedFile(BaseModel):
 class MultiEditDetails(BaseModel):
     """What programs get."""
 
-    files: list[EditedFile]
+    files: list[MultiEditFile]
     notes: list[str]
 
 
@@ -68,7 +68,7 @@ def _paths(params: MultiEditParams) -> Iterable[str]:
 @tool(paths=_paths)
 async def multi_edit(ctx: Context, params: MultiEditParams) -> Result[MultiEditDetails]:
     """Make several edits at once."""
-    desk = Desk(ctx.files)
+    desk = DraftSet(ctx.files)
     edited: dict[str, int] = {}
     notes, there = [], 0
     for number, single in enumerate(params.edits, 1):
@@ -89,7 +89,7 @@ async def multi_edit(ctx: Context, params: MultiEditParams) -> Result[MultiEditD
     return Result("\n".join([head, *notes, desk.diff()]), details)
 
 
-async def _made(desk: Desk, single: SingleEdit, path: str, where: str) -> tuple[Draft, str, bool]:
+async def _made(desk: DraftSet, single: SingleEdit, path: str, where: str) -> tuple[Draft, str, bool]:
     """The draft after one edit, how its text was found, and whether there was anything to do."""
     try:
         if single.insert_line is None and not single.old_string:
@@ -106,9 +106,9 @@ async def _made(desk: Desk, single: SingleEdit, path: str, where: str) -> tuple[
     outcome = await draft.replace(
         desk.files, single.old_string, single.new_string, every=single.replace_all
     )
-    if isinstance(outcome, Refused):
-        raise refusal(outcome, where)
-    return draft, how(outcome), not isinstance(outcome, AlreadyApplied)
+    if isinstance(outcome, EditRefused):
+        raise refusal_error(outcome, where)
+    return draft, match_note(outcome), not isinstance(outcome, AlreadyApplied)
 
 
 def _insert(draft: Draft, single: SingleEdit, where: str) -> None:
@@ -117,11 +117,11 @@ def _insert(draft: Draft, single: SingleEdit, where: str) -> None:
     total = lines.count(draft.body)
     if single.insert_line is None or single.insert_line > total + 1:
         raise InvalidInput(f"{where}the file has {total} lines.", hint=f"Insert at 1 to {total + 1}.")
-    draft.put(insert(draft.body, single.insert_line, single.new_string))
+    draft.put(insert_lines(draft.body, single.insert_line, single.new_string))
 
 
-def _told(draft: Draft, edits: int) -> EditedFile:
-    return EditedFile(
+def _told(draft: Draft, edits: int) -> MultiEditFile:
+    return MultiEditFile(
         path=draft.path,
         created=draft.before is None,
         edits=edits,

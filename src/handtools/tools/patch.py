@@ -5,12 +5,20 @@ from collections.abc import Iterable
 from pydantic import BaseModel, Field
 
 from handtools.core.context import Context
-from handtools.core.drafts import Desk, Draft, refusal
 from handtools.core.errors import InvalidInput, TooLarge, ToolError
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.text.diffing import count, trim_indent
-from handtools.text.patching import MOST_DRIFT, FilePatch, Malformed, Misfit, apply, invert, parse
+from handtools.text.diffs.unified_diff import count_changed_lines, trim_indent
+from handtools.text.patches import (
+    MOST_DRIFT,
+    FilePatch,
+    HunkMisfit,
+    MalformedPatch,
+    apply_hunks,
+    invert_patch,
+    parse_patch,
+)
+from handtools.tools.editing.drafts import Draft, DraftSet, refusal_error
 
 MAX_CHARS = 4_000_000
 DRIFT_LINES = MOST_DRIFT
@@ -55,7 +63,7 @@ def _paths(params: PatchParams) -> Iterable[str]:
 @tool(paths=_paths)
 async def patch(ctx: Context, params: PatchParams) -> Result[PatchDetails]:
     """Apply a patch."""
-    desk = Desk(ctx.files)
+    desk = DraftSet(ctx.files)
     files: list[PatchedFile] = []
     notes: list[str] = []
     there = False
@@ -86,8 +94,8 @@ def _read(params: PatchParams) -> list[FilePatch]:
         message = f"The patch has {len(params.patch):,} characters; the limit is {MAX_CHARS:,}."
         raise TooLarge(message, hint="Send it in parts.")
     try:
-        files = parse(params.patch)
-    except Malformed as failure:
+        files = parse_patch(params.patch)
+    except MalformedPatch as failure:
         raise InvalidInput(str(failure), hint="Correct the patch and send it whole.") from failure
     if not params.reverse:
         return files
@@ -95,10 +103,10 @@ def _read(params: PatchParams) -> list[FilePatch]:
     if silent:
         hint = "Take the call back with `undo`."
         raise InvalidInput(f"The patch does not say what {silent[0]} held.", hint=hint)
-    return [invert(file) for file in reversed(files)]
+    return [invert_patch(file) for file in reversed(files)]
 
 
-async def _done(desk: Desk, file: FilePatch) -> tuple[Draft, tuple[str, ...], bool]:
+async def _done(desk: DraftSet, file: FilePatch) -> tuple[Draft, tuple[str, ...], bool]:
     """Do to the drafts what the patch says of one file.
 
     What was not letter for letter comes back, and whether any of it was there already.
@@ -113,10 +121,10 @@ async def _done(desk: Desk, file: FilePatch) -> tuple[Draft, tuple[str, ...], bo
         draft = await desk.move(file.origin, file.path, keep=file.keeps_origin)
     else:
         draft = await desk.open(file.path)
-    patched = apply(draft.body, file.hunks)
-    if isinstance(patched, Misfit):
+    patched = apply_hunks(draft.body, file.hunks)
+    if isinstance(patched, HunkMisfit):
         where = f"{file.origin or file.path}, hunk {patched.hunk} of {len(file.hunks)}: "
-        raise refusal(patched.refused, where, old="the old text", new="the new text")
+        raise refusal_error(patched.refused, where, old="the old text", new="the new text")
     if file.action == "delete" and file.hunks and patched.text:
         raise InvalidInput(f"{file.path} holds more than the patch deletes.", hint="Read it again.")
     draft.put("" if file.action == "delete" else patched.text)
@@ -125,16 +133,16 @@ async def _done(desk: Desk, file: FilePatch) -> tuple[Draft, tuple[str, ...], bo
     return draft, patched.notes, patched.there > 0
 
 
-async def _added_before(desk: Desk, file: FilePatch) -> Draft | None:
+async def _added_before(desk: DraftSet, file: FilePatch) -> Draft | None:
     """The file that the patch adds, where it is there as the patch has it."""
-    added = apply("", file.hunks)
-    if isinstance(added, Misfit) or await desk.files.facts(file.path) is None:
+    added = apply_hunks("", file.hunks)
+    if isinstance(added, HunkMisfit) or await desk.files.facts(file.path) is None:
         return None
     draft = await Draft.read(desk.files, file.path, text_only=False)
     return await desk.open(file.path) if draft.body == added.text != "" else None
 
 
-async def _mode(desk: Desk, draft: Draft, *, executable: bool) -> int | None:
+async def _mode(desk: DraftSet, draft: Draft, *, executable: bool) -> int | None:
     """The file's mode with the permission to run it given to those who may read it, or taken from all."""
     facts = await desk.files.facts(draft.origin or draft.path)
     if facts is None:
@@ -144,7 +152,7 @@ async def _mode(desk: Desk, draft: Draft, *, executable: bool) -> int | None:
 
 def _told(draft: Draft, file: FilePatch) -> PatchedFile:
     before = "" if file.action == "add" else draft.source.body
-    added, removed = count(before, draft.body)
+    added, removed = count_changed_lines(before, draft.body)
     return PatchedFile(
         path=draft.path,
         action="move" if file.origin and not file.keeps_origin else file.action,

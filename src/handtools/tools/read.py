@@ -2,21 +2,20 @@
 
 from pydantic import BaseModel, Field
 
-from handtools.core import viewing
-from handtools.core.content import Text
 from handtools.core.context import Context
 from handtools.core.errors import NotFound, ToolError
-from handtools.core.media import Wish
-from handtools.core.result import Result
+from handtools.core.media import PreviewRequest
+from handtools.core.result import Result, Text
 from handtools.core.tool import tool
-from handtools.core.viewing import Part, Piece, Viewing
-from handtools.text.paging import Budget, Span
-from handtools.text.targets import Target, target
+from handtools.text.file_view import ReadBudget, RequestedLines
+from handtools.text.paths import PathSpec, parse_path_spec
+from handtools.tools.reading import file_view
+from handtools.tools.reading.file_view import FileView, ViewedText, ViewFacts
 
-MAX_LINES = viewing.MAX_LINES
-MAX_BYTES = viewing.MAX_BYTES
-MAX_LINE_CHARS = viewing.MAX_LINE_CHARS
-MAP_TOKENS = viewing.MAP_TOKENS
+MAX_LINES = file_view.MAX_LINES
+MAX_BYTES = file_view.MAX_BYTES
+MAX_LINE_CHARS = file_view.MAX_LINE_CHARS
+MAP_TOKENS = file_view.MAP_TOKENS
 MAX_PARTS = 20
 HEAD_TOKENS = 20
 """About what it costs to name one of several parts and say that it was left out."""
@@ -32,26 +31,29 @@ class ReadParams(BaseModel):
     also: list[str] = Field(
         default=[], max_length=MAX_PARTS, description="More files or parts for the same answer."
     )
-    view: viewing.View = Field("auto", description="How to show it.")
+    view: file_view.ViewKind = Field("auto", description="How to show it.")
     pages: str | None = Field(None, pattern=r"^\d+(-\d*)?$", description="Pages of a PDF: 3, 3-5 or 3-.")
     max_tokens: int | None = Field(None, ge=100, description="Fit the answer into this many tokens.")
 
 
-class ReadDetails(Part):
+class ReadDetails(ViewFacts):
     """What programs get: the first part, and the others."""
 
-    also: list[Part] = Field(default=[])
+    also: list[ViewFacts] = Field(default=[])
 
 
-@tool(effects=("read",), paths=lambda params: [target(each).path for each in (params.path, *params.also)])
+@tool(
+    effects=("read",),
+    paths=lambda params: [parse_path_spec(each).path for each in (params.path, *params.also)],
+)
 async def read(ctx: Context, params: ReadParams) -> Result[ReadDetails]:
     """Read files or parts of files."""
-    budget = Budget(MAX_LINES, MAX_BYTES, params.max_tokens)
+    budget = ReadBudget(MAX_LINES, MAX_BYTES, params.max_tokens)
     if not params.also:
         piece = await _piece(ctx, params, params.path, budget)
         return Result((Text(piece.text), *piece.images), ReadDetails(**dict(piece.part)))
 
-    pieces: list[Piece] = []
+    pieces: list[ViewedText] = []
     shown: list[str] = []
     for path in (params.path, *params.also):
         left = len(params.also) - len(pieces)
@@ -63,40 +65,42 @@ async def read(ctx: Context, params: ReadParams) -> Result[ReadDetails]:
     return Result((Text("\n\n".join(shown)), *images), details)
 
 
-async def _one_of_several(ctx: Context, params: ReadParams, path: str, budget: Budget) -> Piece:
+async def _one_of_several(ctx: Context, params: ReadParams, path: str, budget: ReadBudget) -> ViewedText:
     """What fails says so in its place, so that the others are still of use."""
     if budget.spent:
         left_out = "all of it: the answer is full"
-        return Piece(f"(Left out {left_out}.)", Part(path=path, left_out=left_out, clipped=True))
+        return ViewedText(f"(Left out {left_out}.)", ViewFacts(path=path, left_out=left_out, clipped=True))
     try:
         return await _piece(ctx, params, path, budget)
     except ToolError as failure:
-        return Piece(str(failure), Part(path=path, fault=failure.code))
+        return ViewedText(str(failure), ViewFacts(path=path, fault=failure.code))
 
 
-async def _piece(ctx: Context, params: ReadParams, text: str, budget: Budget) -> Piece:
-    wanted = target(text)
+async def _piece(ctx: Context, params: ReadParams, text: str, budget: ReadBudget) -> ViewedText:
+    wanted = parse_path_spec(text)
     try:
         return await _viewing(ctx, params, wanted, budget, first=text == params.path).piece()
     except NotFound:
         # A name may end like a range: what is really there goes before what it looks like.
         if wanted.whole or await ctx.files.facts(text) is None:
             raise
-        return await _viewing(ctx, params, Target(text), budget, first=text == params.path).piece()
+        return await _viewing(ctx, params, PathSpec(text), budget, first=text == params.path).piece()
 
 
-def _viewing(ctx: Context, params: ReadParams, wanted: Target, budget: Budget, *, first: bool) -> Viewing:
-    span = Span(wanted.first, wanted.last)
+def _viewing(
+    ctx: Context, params: ReadParams, wanted: PathSpec, budget: ReadBudget, *, first: bool
+) -> FileView:
+    span = RequestedLines(wanted.first, wanted.last)
     if first:
-        span = Span(
+        span = RequestedLines(
             wanted.first if params.start_line is None else params.start_line,
             wanted.last if params.end_line is None else params.end_line,
             params.limit,
         )
-    return Viewing(ctx, Target(wanted.path, wanted.symbol), span, params.view, _wish(params), budget)
+    return FileView(ctx, PathSpec(wanted.path, wanted.symbol), span, params.view, _wish(params), budget)
 
 
-def _wish(params: ReadParams) -> Wish:
+def _wish(params: ReadParams) -> PreviewRequest:
     first, dash, last = (params.pages or "").partition("-")
     end = None if dash and not last else int(last or first or 0) or None
-    return Wish(first=int(first) if first else None, last=end, rendered=params.view == "image")
+    return PreviewRequest(first=int(first) if first else None, last=end, rendered=params.view == "image")

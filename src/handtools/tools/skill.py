@@ -5,11 +5,11 @@ from pydantic import BaseModel, Field
 from handtools.core.context import Context
 from handtools.core.errors import NotFound
 from handtools.core.result import Result
-from handtools.core.skills import Bundle, Skill, listing, visible
+from handtools.core.skills import Skill, SkillFiles, listing, nearest_by_name
 from handtools.core.tool import tool
 from handtools.text.encoding import decode
 from handtools.text.frontmatter import read_frontmatter
-from handtools.text.paths import near
+from handtools.text.paths import similar_names
 
 CONTEXT_TOKENS = 200_000
 MAX_BYTES = 256 << 10
@@ -49,7 +49,7 @@ class SkillDetails(BaseModel):
 @tool(effects=("read",), paths=lambda _: ())
 async def skill(ctx: Context, params: SkillParams) -> Result[SkillDetails]:
     """List the skills, or load one."""
-    found = visible(await ctx.skills.found(params.near))
+    found = nearest_by_name(await ctx.skills.found(params.near))
     if not params.name:
         return _listed(found, params.context_tokens)
     wanted = next((each for each in found if each.name == params.name), None)
@@ -74,7 +74,7 @@ def _listed(found: list[Skill], context_tokens: int) -> Result[SkillDetails]:
     return Result(shared.text or "There are no skills here.", details)
 
 
-def _head(skill: Skill, bundle: Bundle) -> list[str]:
+def _head(skill: Skill, bundle: SkillFiles) -> list[str]:
     """Where it is and what comes with it: the path for `read` first, then the address."""
     rows = [f"Skill `{skill.name}` ({skill.origin}): {skill.folder} ({skill.location})"]
     rows += [
@@ -95,6 +95,6 @@ def _entry(skill: Skill) -> SkillEntry:
 
 
 def _unknown(name: str, names: list[str]) -> NotFound:
-    close = near(name, names, most=3)
+    close = similar_names(name, names, most=3)
     hint = f"Near it: {', '.join(close)}." if close else "Call `skill` without a name to see what there is."
     return NotFound(f"There is no skill `{name}`.", hint=hint)

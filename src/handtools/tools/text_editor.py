@@ -8,16 +8,16 @@ from pydantic import BaseModel, Field
 
 from handtools.core.changes import ChangeSet
 from handtools.core.context import Context
-from handtools.core.drafts import Draft, refusal
 from handtools.core.errors import AlreadyExists, InvalidInput, NothingToUndo, Stale, UsageError
-from handtools.core.ports import FileFacts
+from handtools.core.files import FileFacts
 from handtools.core.result import Result
 from handtools.core.tool import Tool, tool
 from handtools.text import lines
-from handtools.text.diffing import trim_indent
-from handtools.text.editing import insert, replace_verbatim
-from handtools.text.encoding import displayed
-from handtools.text.matching import Refused
+from handtools.text.diffs.unified_diff import trim_indent
+from handtools.text.editing import EditRefused
+from handtools.text.editing.literal_edits import insert_lines, replace_verbatim
+from handtools.text.encoding import without_surrogates
+from handtools.tools.editing.drafts import Draft, refusal_error
 
 Edition = Literal["text_editor_20250124", "text_editor_20250429", "text_editor_20250728"]
 
@@ -25,9 +25,9 @@ LEVELS = 2
 AROUND_LINES = 4
 CONTENT_BYTES = 1 << 20
 """A larger file is not repeated in the details."""
-_UNSEEN = ("node_modules", "__pycache__")
+_HIDDEN_FOLDERS = ("node_modules", "__pycache__")
 _HINTS = {"ambiguous": "Add text around it so that only one fits.", "empty": "To make a file, use create."}
-_BY_HAND = "View it, then use str_replace."
+_VIEW_FIRST_HINT = "View it, then use str_replace."
 
 
 class TextEditorParams(BaseModel):
@@ -114,7 +114,7 @@ async def _view(ctx: Context, params: TextEditorParams, most: int | None) -> Res
     first, last = _range(params.view_range, len(rows))
     shown = rows[first - 1 : last]
     details.file_content = _content("".join(shown))
-    text = lines.number(shown, first) if rows else ""
+    text = lines.number_lines(shown, first) if rows else ""
     if most is not None and len(text) > most:
         note = f"\n(Cut after {most:,} of {len(text):,} characters: use `view_range` for the rest.)"
         text = text[:most] + note
@@ -125,7 +125,7 @@ async def _tree(ctx: Context, shown: str, folder: FileFacts, levels: int) -> lis
     rows = []
     for facts in await ctx.files.names(folder.path):
         name = facts.path.rpartition("/")[2]
-        if name.startswith(".") or name in _UNSEEN:
+        if name.startswith(".") or name in _HIDDEN_FOLDERS:
             continue
         path = f"{shown.rstrip('/')}/{name}"
         rows.append(f"{path}/" if facts.kind == "folder" else path)
@@ -164,9 +164,9 @@ def _replace(draft: Draft, params: TextEditorParams) -> None:
     if params.old_str is None:
         raise InvalidInput("Parameter `old_str` is required for command: str_replace.", hint="Send it too.")
     outcome = replace_verbatim(draft.body, params.old_str, params.new_str or "")
-    if isinstance(outcome, Refused):
+    if isinstance(outcome, EditRefused):
         outcome = replace(outcome, hint=_HINTS.get(outcome.code, outcome.hint))
-        raise refusal(outcome, "No replacement was performed. ", old="old_str", new="new_str")
+        raise refusal_error(outcome, "No replacement was performed. ", old="old_str", new="new_str")
     draft.put(outcome.text)
 
 
@@ -178,16 +178,16 @@ def _insert(draft: Draft, params: TextEditorParams) -> None:
     total = lines.count(draft.body)
     if not 0 <= params.insert_line <= total:
         raise InvalidInput(f"Invalid `insert_line` {params.insert_line}.", hint=f"Stay in [0, {total}].")
-    draft.put(insert(draft.body, params.insert_line + 1, text))
+    draft.put(insert_lines(draft.body, params.insert_line + 1, text))
 
 
 async def _undo_edit(ctx: Context, params: TextEditorParams) -> Result[TextEditorDetails]:
     try:
         undone = await ctx.history.undo("path", params.path)
     except NothingToUndo:
-        raise NothingToUndo(f"No edit history found for {params.path}.", hint=_BY_HAND) from None
+        raise NothingToUndo(f"No edit history found for {params.path}.", hint=_VIEW_FIRST_HINT) from None
     if undone.conflicts:
-        raise Stale(f"{params.path} was not restored: {undone.conflicts[0].reason}", hint=_BY_HAND)
+        raise Stale(f"{params.path} was not restored: {undone.conflicts[0].reason}", hint=_VIEW_FIRST_HINT)
     at = None if undone.changed_at is None else datetime.fromtimestamp(undone.changed_at, UTC)
     details = TextEditorDetails(command=params.command, path=params.path, changes_made=True, edited_at=at)
     when = f" It was made at {at:%Y-%m-%d %H:%M:%S} UTC." if at else ""
@@ -195,7 +195,7 @@ async def _undo_edit(ctx: Context, params: TextEditorParams) -> Result[TextEdito
         return Result(f"Last edit to {params.path} undone: it had created the file.{when}", details)
     body = (await Draft.read(ctx.files, params.path)).body
     details.file_content = _content(body)
-    rows = lines.number(lines.split(body), 1)
+    rows = lines.number_lines(lines.split(body), 1)
     return Result(f"Last edit to {params.path} undone.{when} As `cat -n` shows it:\n{rows}\n", details)
 
 
@@ -208,7 +208,7 @@ async def _landed(
     if params.command != "create" and line is not None:
         rows, first = lines.split(draft.body), max(line - AROUND_LINES, 1)
         height = draft.diff().count("\n+")
-        shown = lines.number(rows[first - 1 : line + height + AROUND_LINES - 1], first)
+        shown = lines.number_lines(rows[first - 1 : line + height + AROUND_LINES - 1], first)
         text = f"{text}\nThe lines around the change, as `cat -n` shows them:\n{shown}\n"
     new = params.file_text if params.command == "create" else params.insert_text or params.new_str
     details = TextEditorDetails(
@@ -225,4 +225,4 @@ async def _landed(
 
 
 def _content(body: str) -> str | None:
-    return displayed(body) if len(body) <= CONTENT_BYTES else None
+    return without_surrogates(body) if len(body) <= CONTENT_BYTES else None

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from handtools.core.context import Context
 from handtools.core.errors import InvalidInput
-from handtools.core.history import Undone
+from handtools.core.history import UndoOutcome
 from handtools.core.result import Result
 from handtools.core.tool import tool
 
@@ -29,7 +29,7 @@ class UndoParams(BaseModel):
     )
 
 
-class KeptFile(BaseModel):
+class ConflictingFile(BaseModel):
     """A path that was left as it is."""
 
     path: str
@@ -41,7 +41,7 @@ class UndoDetails(BaseModel):
     """What programs get."""
 
     restored: list[str] = []
-    conflicts: list[KeptFile] = []
+    conflicts: list[ConflictingFile] = []
     versions: list[int] = []
 
 
@@ -59,7 +59,7 @@ async def undo(ctx: Context, params: UndoParams) -> Result[UndoDetails]:
     else:
         undone = await ctx.history.undo(params.scope, params.name, merge=params.merge)
     conflicts = [
-        KeptFile(path=kept.path, reason=kept.reason, mergeable=kept.merged is not None)
+        ConflictingFile(path=kept.path, reason=kept.reason, mergeable=kept.merged is not None)
         for kept in undone.conflicts
     ]
     return Result(_told(undone), UndoDetails(restored=list(undone.restored), conflicts=conflicts))
@@ -72,7 +72,7 @@ async def _versions(ctx: Context, path: str) -> Result[UndoDetails]:
     return Result("\n".join(rows), UndoDetails(versions=[v.number for v in found]))
 
 
-def _told(undone: Undone) -> str:
+def _told(undone: UndoOutcome) -> str:
     rows = [f"Restored {path}." for path in undone.restored] or ["Nothing was restored."]
     for conflict in undone.conflicts:
         more = " Call again with merge=true to merge." if conflict.merged is not None else ""

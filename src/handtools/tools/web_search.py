@@ -5,8 +5,8 @@ from pydantic import BaseModel, Field
 from handtools.core.context import Context
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.core.web import Query
-from handtools.text.sealing import sealed
+from handtools.core.web import WebQuery
+from handtools.text.web.page_content import mark_untrusted
 
 MOST = 20
 
@@ -39,7 +39,7 @@ class WebSearchDetails(BaseModel):
 @tool(effects=("visit",), needs="engine")
 async def web_search(ctx: Context, params: WebSearchParams) -> Result[WebSearchDetails]:
     """Search the web."""
-    found = await ctx.web.search(Query(text=params.query, most=params.limit))
+    found = await ctx.web.search(WebQuery(text=params.query, most=params.limit))
     results = [
         WebResult(title=each.title, url=each.url, excerpt=each.excerpt, published=each.published)
         for each in found.findings
@@ -49,7 +49,9 @@ async def web_search(ctx: Context, params: WebSearchParams) -> Result[WebSearchD
         return Result(f"{found.engine} finds nothing for `{params.query}`.", details)
     rows = [_row(number, each) for number, each in enumerate(results, 1)]
     secret = f"{ctx.call.id} {params.query}"
-    return Result(sealed(f"{len(results)} results from {found.engine}.", *rows, secret=secret), details)
+    return Result(
+        mark_untrusted(f"{len(results)} results from {found.engine}.", *rows, secret=secret), details
+    )
 
 
 def _row(number: int, result: WebResult) -> str:

@@ -9,9 +9,14 @@ from handtools.core.context import Context
 from handtools.core.errors import AlreadyExists, InvalidInput, NotFound, Stale, TooLarge, WrongKind
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.text.clipping import clip
-from handtools.text.diffing import first_changed_line, trim_indent, unified, without_returns
-from handtools.text.encoding import Unencodable, decode, displayed, is_binary
+from handtools.text.diffs.unified_diff import (
+    first_changed_line,
+    trim_indent,
+    unified_diff,
+    without_carriage_returns,
+)
+from handtools.text.encoding import Unencodable, decode, is_binary, without_surrogates
+from handtools.text.truncation import clip
 
 MAX_BYTES = 10_000_000
 SHOWN_LINES = 60
@@ -58,7 +63,9 @@ async def write(ctx: Context, params: WriteParams) -> Result[WriteDetails]:
         path=path,
         created=before is None,
         bytes=len(after),
-        diff=displayed(trim_indent(without_returns(unified(path, was, params.content)))),
+        diff=without_surrogates(
+            trim_indent(without_carriage_returns(unified_diff(path, was, params.content)))
+        ),
         first_changed_line=first_changed_line(was or "", params.content),
     )
     verb = "Created" if details.created else "Replaced"
@@ -90,7 +97,9 @@ async def _present(ctx: Context, params: WriteParams) -> bytes | None:
 def _since(path: str, seen: bytes, before: bytes) -> str:
     if is_binary(seen) or is_binary(before):
         return ""
-    diff = displayed(without_returns(unified(path, decode(seen).body, decode(before).body)))
+    diff = without_surrogates(
+        without_carriage_returns(unified_diff(path, decode(seen).body, decode(before).body))
+    )
     return clip(diff, max_lines=SHOWN_LINES, max_bytes=SHOWN_LINES * 100, keep="head").text
 
 

@@ -26,11 +26,11 @@ sys.stdin = Keyboard(open(0, "rb", closefd=False))
 sys.stdin.fileno = functools.partial(ctypes.CDLL(None)["raise"], signal.SIGINT.value)
 """
 CARD = """
-from handtools.cli.card import ask
+from handtools.cli.terminal import ask_approval
 from handtools.core.approval import Approval
 
 approval = Approval(call_id="a", title="t", preview="", rule="", fingerprint="", remembered="")
-sys.exit(5 if ask(approval, "") is None else 6)
+sys.exit(5 if ask_approval(approval, "") is None else 6)
 """
 FORGET = """
 from handtools.cli.main import main

@@ -7,16 +7,19 @@ import sys
 import pytest
 
 from handtools import Toolbox, local_workspace
-from handtools.cli.language_checks import language_findings
+from handtools.cli.doctor_checks import language_checks
 from handtools.core.approval import Reply
 from handtools.core.errors import HostError
-from handtools.host import installation, programs
-from handtools.host.commands.processes import starting
-from handtools.host.commands.runners.bubblewrap import BubblewrapRunner
-from handtools.host.commands.runners.choosing import choose
+from handtools.host import programs
+from handtools.host import programs as host_programs
+from handtools.host.sandbox.processes import supervisor_client
+from handtools.host.sandbox.runners.bubblewrap import BubblewrapRunner
+from handtools.host.sandbox.runners.runner_selection import choose_runner
 from handtools.toolbox import EVERYTHING
 
-sandboxed = pytest.mark.skipif(bool(BubblewrapRunner().available()), reason="bubblewrap does not work here")
+sandboxed = pytest.mark.skipif(
+    bool(BubblewrapRunner().unavailable_reason()), reason="bubblewrap does not work here"
+)
 
 
 @pytest.fixture
@@ -61,8 +64,8 @@ async def test_what_lies_in_the_workspace_is_not_found_on_the_path(work, tmp_pat
             (tmp_path / "bin" / name).symlink_to(inside / name)
         entry = str(tmp_path / "bin")
     monkeypatch.setenv("PATH", os.pathsep.join([entry, os.environ["PATH"]]))
-    found = {name: programs.find(name, work) for name in names}
-    assert all(each is None or programs.outside(each.file, work) for each in found.values())
+    found = {name: programs.find_program(name, work) for name in names}
+    assert all(each is None or programs.is_outside(each.file, work) for each in found.values())
     (work / "a.txt").write_text("needle\n")
     async with toolbox(work) as made:
         assert "needle" in (await made.call("grep", {"pattern": "needle"})).text
@@ -83,7 +86,7 @@ def test_a_program_gets_nothing_of_our_environment_that_changes_it(monkeypatch):
         "X_KEY",
     ):
         monkeypatch.setenv(name, "x")
-    done = programs.run(programs.find("env", ""), [], programs.Bounds(seconds=20.0))
+    done = programs.run_program(programs.find_program("env", ""), [], programs.ProgramLimits(seconds=20.0))
     names = {line.partition("=")[0] for line in done.output.decode().splitlines()}
     assert names <= {"PATH", "LC_ALL", "TEMP", "TMP", "SYSTEMROOT"}
 
@@ -91,16 +94,23 @@ def test_a_program_gets_nothing_of_our_environment_that_changes_it(monkeypatch):
 def test_a_program_that_does_not_end_is_ended_with_what_it_started():
     ours, theirs = os.pipe()
     with open(ours, "rb") as held:
-        with open(theirs, "wb"), pytest.raises(programs.TookTooLong, match="longer than"):
+        with open(theirs, "wb"), pytest.raises(programs.ProgramTimeout, match="longer than"):
             script = ["-c", "sleep 600 & wait"]
-            programs.run(programs.find("sh", ""), script, programs.Bounds(seconds=1.0), pass_fds=(theirs,))
+            programs.run_program(
+                programs.find_program("sh", ""),
+                script,
+                programs.ProgramLimits(seconds=1.0),
+                pass_fds=(theirs,),
+            )
         assert held.read() == b"", "which ends when nobody holds the other end any more"
 
 
 def test_a_program_says_no_more_than_it_may(tmp_path):
     script = "yes | head -c 5000000; echo $?"
-    done = programs.run(
-        programs.find("sh", ""), ["-c", script], programs.Bounds(seconds=20.0, output_bytes=1000)
+    done = programs.run_program(
+        programs.find_program("sh", ""),
+        ["-c", script],
+        programs.ProgramLimits(seconds=20.0, output_bytes=1000),
     )
     assert len(done.output) <= 1000
 
@@ -129,28 +139,28 @@ def test_looking_for_versions_runs_nothing_of_the_project_unconfined(work, tmp_p
     mark = tmp_path / "mark"
     plant(work / "node_modules" / ".bin", mark, "gopls", "tsc")
     plant(work / ".venv" / "bin", mark, "pyright", "pyright-langserver", "ruff", "ty")
-    chosen = choose(root=work, wanted=runner)
-    monkeypatch.setattr("handtools.host.commands.runners.choosing.choose", lambda **_: chosen)
-    found = {each.name: each for each in language_findings(work)}
+    chosen = choose_runner(root=work, wanted=runner)
+    monkeypatch.setattr("handtools.host.sandbox.runners.runner_selection.choose_runner", lambda **_: chosen)
+    found = {each.name: each for each in language_checks(work)}
     assert "gopls" in found
     assert chosen.runner.confined != ("sandbox" in found), "it says why there is none"
     assert not mark.exists()
 
 
 def test_the_folders_that_we_run_from_are_known(work, monkeypatch):
-    assert installation.installed_in(work) == ()
+    assert host_programs.installation_folders(work) == ()
     (work / ".venv" / "lib").mkdir(parents=True)
     monkeypatch.setattr(sys, "prefix", str(work / ".venv"))
-    assert installation.installed_in(work) == (".venv",)
-    assert installation.is_ours(work / ".venv" / "bin" / "rg", work)
-    assert not installation.is_ours(work / "src", work)
+    assert host_programs.installation_folders(work) == (".venv",)
+    assert host_programs.is_own_installation(work / ".venv" / "bin" / "rg", work)
+    assert not host_programs.is_own_installation(work / "src", work)
 
 
 def test_no_module_comes_from_the_workspace(work, monkeypatch):
     monkeypatch.setattr(sys, "path", ["", ".", str(work), str(work / "src"), *sys.path])
-    found = installation.import_path(work)
+    found = host_programs.trusted_import_path(work)
     assert found
-    assert not [each for each in found if not os.path.isabs(each) or not programs.outside(each, work)]
+    assert not [each for each in found if not os.path.isabs(each) or not programs.is_outside(each, work)]
 
 
 @sandboxed
@@ -181,7 +191,7 @@ def test_a_module_in_the_folder_that_we_are_started_in_is_not_loaded(work, tmp_p
 
 @sandboxed
 async def test_a_command_that_takes_most_of_the_memory_is_ended(work, monkeypatch):
-    monkeypatch.setattr(starting, "usual_memory_bytes", lambda: 300 << 20)
+    monkeypatch.setattr(supervisor_client, "default_memory_bytes", lambda: 300 << 20)
     script = 'python3 -c \'x = bytearray(1 << 30); x[::4096] = bytes(len(x[::4096])); print("wh" + "ole")\''
     async with toolbox(work) as made:
         ended = await made.call("bash", {"command": script})
@@ -191,14 +201,14 @@ async def test_a_command_that_takes_most_of_the_memory_is_ended(work, monkeypatc
 
 def test_the_usual_memory_is_most_of_the_machine_and_not_all_of_it():
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert 0 < starting.usual_memory_bytes() <= machine * starting.MEMORY_SHARE
+    assert 0 < supervisor_client.default_memory_bytes() <= machine * supervisor_client.MEMORY_SHARE
 
 
 @sandboxed
 async def test_open_files_are_limited_as_far_as_nothing_honest_notices(work):
     async with toolbox(work) as made:
         said = (await made.call("bash", {"command": "ulimit -Hn; ulimit -Sn"})).text.split()
-    assert int(said[0]) <= starting.OPEN_FILES
+    assert int(said[0]) <= supervisor_client.DEFAULT_OPEN_FILES
     assert int(said[1]) >= 1024
 
 
@@ -206,8 +216,8 @@ def test_bubblewrap_from_the_workspace_alone_is_none(work, tmp_path, monkeypatch
     mark = tmp_path / "mark"
     inside = plant(work / "bin", mark, "bwrap")
     monkeypatch.setenv("PATH", str(inside))
-    assert "not installed" in BubblewrapRunner(work).available()
-    assert choose(root=work).runner.name != "bubblewrap"
+    assert "not installed" in BubblewrapRunner(work).unavailable_reason()
+    assert choose_runner(root=work).runner.name != "bubblewrap"
     with pytest.raises(HostError):
-        choose(wanted="bubblewrap", root=work)
+        choose_runner(wanted="bubblewrap", root=work)
     assert not mark.exists()

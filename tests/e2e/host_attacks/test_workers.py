@@ -9,23 +9,29 @@ from pathlib import Path
 import pytest
 
 from handtools.core.errors import TooLarge, WrongKind
-from handtools.core.media import Wish
-from handtools.host import programs, workers
-from handtools.host.commands.runners import landlock_rules
-from handtools.host.media.file_media import FileMedia
-from handtools.host.workers import Overtaxed, Task, TaskLimits, Workers, _alone
+from handtools.core.media import PreviewRequest
+from handtools.host import confined_workers, programs
+from handtools.host.confined_workers import (
+    TaskFailed,
+    WorkerLimits,
+    Workers,
+    WorkerTask,
+    _run_in_own_process,
+)
+from handtools.host.media.local_media import LocalMedia
+from handtools.host.sandbox.runners import landlock_ruleset
 
 HERE = Path(__file__).parent
 
 
 def task(name):
-    return Task(module="worker_tasks", function=name)
+    return WorkerTask(module="worker_tasks", function=name)
 
 
 @pytest.fixture
 def hired():
     made = Workers(
-        [str(HERE), *sys.path], TaskLimits(seconds=3.0, memory_bytes=600 << 20, output_bytes=4 << 20)
+        [str(HERE), *sys.path], WorkerLimits(seconds=3.0, memory_bytes=600 << 20, output_bytes=4 << 20)
     )
     yield made
     made.close()
@@ -54,7 +60,7 @@ async def test_a_small_pdf_that_unpacks_to_gigabytes_takes_none_of_ours():
     assert len(data) < 10_000
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(TooLarge, match="can't be shown"):
-        await FileMedia().preview("a.pdf", data, Wish())
+        await LocalMedia().preview("a.pdf", data, PreviewRequest())
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10
 
 
@@ -70,11 +76,11 @@ def test_what_a_task_raises_for_the_model_comes_back_as_it_was(hired):
 
 
 def test_a_task_without_a_kept_process_gives_back_the_same(hired):
-    with programs.nameless_file() as given, programs.nameless_file() as result:
+    with programs.anonymous_file() as given, programs.anonymous_file() as result:
         given.write(b"abc")
         given.seek(0)
-        _alone(hired, task("echo"), {"say": "häh"}, given, result)
-        made = workers._read(result, 1 << 20)
+        _run_in_own_process(hired, task("echo"), {"say": "häh"}, given, result)
+        made = confined_workers._read_result(result, 1 << 20)
     assert (made.value, made.blobs) == ({"said": "häh"}, (b"abc", b"cba"))
 
 
@@ -84,31 +90,31 @@ def test_a_task_without_a_kept_process_gives_back_the_same(hired):
     ids=["memory", "time", "output"],
 )
 def test_what_goes_over_a_limit_is_ended_and_the_next_task_is_done(hired, name, arguments):
-    with pytest.raises(Overtaxed):
+    with pytest.raises(TaskFailed):
         hired.call(task(name), arguments, b"")
     assert hired.call(task("echo"), {"say": ""}, b"x").blobs == (b"x", b"x")
 
 
-confined = pytest.mark.skipif(landlock_rules.version() < 1, reason="the kernel has no Landlock")
+confined = pytest.mark.skipif(landlock_ruleset.landlock_abi() < 1, reason="the kernel has no Landlock")
 
 
 @confined
 def test_a_worker_reads_no_file_that_is_no_program(hired, tmp_path):
     (tmp_path / "secret").write_text("s3cret")
-    with pytest.raises(Overtaxed):
+    with pytest.raises(TaskFailed):
         hired.call(task("look"), {"path": str(tmp_path / "secret")}, b"")
 
 
 @confined
 def test_a_worker_leaves_no_file(hired, tmp_path):
-    with pytest.raises(Overtaxed):
+    with pytest.raises(TaskFailed):
         hired.call(task("leave"), {"path": str(tmp_path / "left")}, b"x")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_worker_reaches_nobody(hired):
     with socket.create_server(("127.0.0.1", 0)) as server:
-        with pytest.raises(Overtaxed):
+        with pytest.raises(TaskFailed):
             hired.call(task("connect"), {"port": server.getsockname()[1]}, b"")
         server.setblocking(False)
         with pytest.raises(BlockingIOError):

@@ -4,12 +4,12 @@ import socket
 from pathlib import Path
 
 from handtools.core.errors import WrongKind
-from handtools.host.workers import Made
+from handtools.host.confined_workers import TaskResult
 
 
 def fill(arguments, data):
     """Take memory."""
-    return Made({"bytes": len(bytearray(arguments["bytes"]))})
+    return TaskResult({"bytes": len(bytearray(arguments["bytes"]))})
 
 
 def spin(arguments, data):
@@ -20,24 +20,24 @@ def spin(arguments, data):
 
 def look(arguments, data):
     """Read a file that is no program."""
-    return Made({"text": Path(arguments["path"]).read_text()})
+    return TaskResult({"text": Path(arguments["path"]).read_text()})
 
 
 def leave(arguments, data):
     """Make a file."""
     Path(arguments["path"]).write_bytes(data)
-    return Made({})
+    return TaskResult({})
 
 
 def connect(arguments, data):
     """Reach somebody."""
     with socket.create_connection(("127.0.0.1", arguments["port"]), timeout=5):
-        return Made({})
+        return TaskResult({})
 
 
 def babble(arguments, data):
     """Give back more than anybody wants."""
-    return Made({}, (bytes(arguments["bytes"]),))
+    return TaskResult({}, (bytes(arguments["bytes"]),))
 
 
 def refuse(arguments, data):
@@ -47,4 +47,4 @@ def refuse(arguments, data):
 
 def echo(arguments, data):
     """What a task should do."""
-    return Made({"said": arguments["say"]}, (data, data[::-1]))
+    return TaskResult({"said": arguments["say"]}, (data, data[::-1]))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from handtools.host.commands.runners.choosing import choose
 from handtools.host.language.local_language import LocalLanguage
 from handtools.host.language.servers import SERVERS
+from handtools.host.sandbox.runners.runner_selection import choose_runner
 from handtools.runtime.policy import DEFAULTS, Policy
 from handtools.toolbox import EVERYTHING, Toolbox, local_workspace
 
@@ -21,7 +21,7 @@ PATIENCE = 60.0
 
 PYTHON = {
     "pyproject.toml": "[project]\nname = 'x'\n",
-    "core.py": "def area(width: int, height: int) -> int:\n    return width * height\n\n\ndef other() -> int:\n    return 1\n",
+    "core/__init__.py": "def area(width: int, height: int) -> int:\n    return width * height\n\n\ndef other() -> int:\n    return 1\n",
     "uses/one.py": "from core import area\n\nprint(area(width=1, height=2))\n",
     "uses/two.py": "from core import area\n\nbroken_before: int = 'text'\nprint(area(2, height=3))\n",
     "uses/three.py": "from core import other\n\nprint(other())\nold: int = 'text'\n",
@@ -50,8 +50,8 @@ CPP = {
 }
 CASES = {
     # server: files, the file that is changed, what becomes what there, the callers that break
-    "pyright": (PYTHON, "core.py", "width", "breadth", {"uses/one.py"}),
-    "ty": (PYTHON, "core.py", "height", "depth", {"uses/one.py", "uses/two.py"}),
+    "pyright": (PYTHON, "core/__init__.py", "width", "breadth", {"uses/one.py"}),
+    "ty": (PYTHON, "core/__init__.py", "height", "depth", {"uses/one.py", "uses/two.py"}),
     "typescript": (SCRIPT, "core.ts", "width", "breadth", {"one.ts", "two.ts"}),
     "typescript-language-server": (SCRIPT, "core.ts", "width", "breadth", {"one.ts", "two.ts"}),
     "gopls": (GO, "core/core.go", "width int", "width string", {"one/one.go", "two/two.go"}),
@@ -74,7 +74,7 @@ def real_box(tmp_path, server, files, *, policy=None, listeners=(), servers=None
     language = LocalLanguage(
         root,
         cache=tmp_path / "cache",
-        runner=lambda: choose().runner,
+        runner=lambda: choose_runner().runner,
         servers=[each for each in SERVERS if each.name in names],
         search_path=SEARCH_PATH,
     )

@@ -8,10 +8,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from handtools.host.commands.runners.plain import PlainRunner
 from handtools.host.language.local_language import LocalLanguage
-from handtools.host.language.servers import Server
-from handtools.host.language.thread import THREAD
+from handtools.host.language.server_pool import LANGUAGE_THREAD
+from handtools.host.language.servers import LanguageServer
+from handtools.host.sandbox.runners.runner_selection import PlainRunner
 from handtools.toolbox import CODING, Toolbox, local_workspace
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +30,7 @@ def bad_box(tmp_path, way, listeners=()):
     program = tmp_path / f"server-{way}"
     program.write_text(f"#!/bin/sh\nexec {sys.executable} {HERE / 'bad_server.py'} {way} {program}\n")
     program.chmod(0o755)
-    server = Server(
+    server = LanguageServer(
         name=way,
         languages={".bad": "bad"},
         command=(program.name,),
@@ -125,7 +125,7 @@ async def test_after_many_rounds_of_bad_servers_there_is_no_orphan(tmp_path):
                         await edit(box, "fine", "ERROR broken")
                     group.cancel_scope.cancel()
     assert [mark for mark in marks if processes(mark)] == []
-    assert not [seat for seat in THREAD.pool.seats.values() if "bad" in seat.name]
+    assert not [seat for seat in LANGUAGE_THREAD.pool.seats.values() if "bad" in seat.name]
 
 
 def test_servers_die_with_us_even_when_we_are_killed(tmp_path):

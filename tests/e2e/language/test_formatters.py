@@ -10,9 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from handtools import Toolbox, local_workspace
-from handtools.host.commands.runners.plain import PlainRunner
-from handtools.host.language.formatters import FORMATTERS, asked_for
-from handtools.host.language.formatting import LocalFormatters
+from handtools.host.language.formatters import FORMATTERS, LocalFormatters, project_formatter
+from handtools.host.sandbox.runners.runner_selection import PlainRunner
 from handtools.host.syntax.tree_syntax import TreeSyntax
 from handtools.toolbox import CODING
 
@@ -284,10 +283,10 @@ def test_only_settings_inside_the_workspace_count(tmp_path: Path) -> None:
     (tmp_path / "ruff.toml").write_text("")
     inner = tmp_path / "inner"
     inner.mkdir()
-    assert asked_for(str(tmp_path), "inner/a.py") is not None
-    assert asked_for(str(inner), "a.py") is None
+    assert project_formatter(str(tmp_path), "inner/a.py") is not None
+    assert project_formatter(str(inner), "a.py") is None
 
 
 def test_a_pipe_in_place_of_settings_keeps_nobody_waiting(tmp_path):
     os.mkfifo(tmp_path / "pyproject.toml")
-    assert asked_for(str(tmp_path), "a.py") is None
+    assert project_formatter(str(tmp_path), "a.py") is None

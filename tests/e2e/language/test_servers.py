@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from handtools.core.call import Call
-from handtools.host.language.thread import THREAD
+from handtools.host.language.server_pool import LANGUAGE_THREAD
 from handtools.toolbox import CODING, Toolbox, local_workspace
 from tests.e2e.language.projects import CASES, PATIENCE, PYTHON, SEARCH_PATH, real_box, written
 
@@ -46,7 +46,10 @@ async def test_a_changed_parameter_reports_exactly_the_callers_that_it_broke(tmp
 @pytest.mark.parametrize("server", ["ruff", *CASES])
 async def test_a_command_that_breaks_a_file_is_noticed_and_so_is_its_repair(tmp_path, server):
     if server == "ruff":
-        files, path = {"pyproject.toml": "[tool.ruff]\n", "core.py": PYTHON["core.py"]}, "core.py"
+        files, path = (
+            {"pyproject.toml": "[tool.ruff]\n", "core/__init__.py": PYTHON["core/__init__.py"]},
+            "core/__init__.py",
+        )
     else:
         files, path, *_ = CASES[server]
     async with real_box(tmp_path, server, files) as box:
@@ -70,11 +73,11 @@ async def test_lines_above_old_errors_do_not_make_them_new(tmp_path):
 async def test_a_rename_over_thirty_files_is_one_change_that_one_undo_takes_back(tmp_path):
     files = {
         "pyproject.toml": "[project]\nname = 'x'\n",
-        "core.py": "def area(width: int) -> int:\n    return width\n",
+        "core/__init__.py": "def area(width: int) -> int:\n    return width\n",
     }
     files |= {f"use{n}.py": f"from core import area\n\nprint(area({n}))\n" for n in range(29)}
     async with real_box(tmp_path, "ty", files) as box:
-        await known(box, "core.py")
+        await known(box, "core/__init__.py")
         args = {"operation": "rename", "path": "use3.py", "symbol": "area", "line": 3, "text": "surface"}
         call = Call(tool="lsp", args=args)
         result = await box.call(call)
@@ -103,18 +106,28 @@ async def test_a_rename_from_a_use_renames_the_definition_and_every_use(tmp_path
 
 async def test_what_a_server_knows_is_answered_in_code_lines(tmp_path):
     async with real_box(tmp_path, "pyright", PYTHON) as box:
-        await known(box, "core.py")
+        await known(box, "core/__init__.py")
         where = {"path": "uses/one.py", "symbol": "area", "line": 3}
         assert "def area(width" in (await box.call("lsp", {"operation": "definition", **where})).text
-        used = await box.call("lsp", {"operation": "references", "path": "core.py", "symbol": "area"})
-        assert {place.path for place in used.details.places} >= {"core.py", "uses/one.py", "uses/two.py"}
+        used = await box.call(
+            "lsp", {"operation": "references", "path": "core/__init__.py", "symbol": "area"}
+        )
+        assert {place.path for place in used.details.places} >= {
+            "core/__init__.py",
+            "uses/one.py",
+            "uses/two.py",
+        }
         assert "width: int" in (await box.call("lsp", {"operation": "hover", **where})).text
-        outline = await box.call("lsp", {"operation": "symbols", "path": "core.py"})
+        outline = await box.call("lsp", {"operation": "symbols", "path": "core/__init__.py"})
         assert "def area" in outline.text
         assert "def other" in outline.text
-        callers = await box.call("lsp", {"operation": "callers", "path": "core.py", "symbol": "other"})
+        callers = await box.call(
+            "lsp", {"operation": "callers", "path": "core/__init__.py", "symbol": "other"}
+        )
         assert "uses/three.py" in callers.text
-        found = await box.call("lsp", {"operation": "workspace_symbols", "path": "core.py", "text": "area"})
+        found = await box.call(
+            "lsp", {"operation": "workspace_symbols", "path": "core/__init__.py", "text": "area"}
+        )
         assert "def area" in found.text
 
 
@@ -131,8 +144,8 @@ async def test_an_action_of_a_server_is_a_change_like_any_other(tmp_path):
 async def test_ten_workspaces_of_one_folder_share_a_server_and_the_last_one_ends_it(tmp_path):
     box = real_box(tmp_path, "ty", PYTHON)
     first = box.workspace.language
-    await known(box, "core.py")
-    seats = len(THREAD.pool.seats)
+    await known(box, "core/__init__.py")
+    seats = len(LANGUAGE_THREAD.pool.seats)
     others = []
     for number in range(9):
         language = type(first)(
@@ -144,15 +157,15 @@ async def test_ten_workspaces_of_one_folder_share_a_server_and_the_last_one_ends
         )
         workspace = local_workspace(tmp_path / "work", state=tmp_path / f"s{number}", language=language)
         other = Toolbox([*CODING], workspace=workspace)
-        assert "(ty)" in await edit(other, "core.py", "return 1", "return  1")
-        await edit(other, "core.py", "return  1", "return 1")
+        assert "(ty)" in await edit(other, "core/__init__.py", "return 1", "return  1")
+        await edit(other, "core/__init__.py", "return  1", "return 1")
         others.append(other)
-    assert len(THREAD.pool.seats) == seats
+    assert len(LANGUAGE_THREAD.pool.seats) == seats
     await box.aclose()
-    assert len(THREAD.pool.seats) == seats
+    assert len(LANGUAGE_THREAD.pool.seats) == seats
     for other in others:
         await other.aclose()
-    assert len(THREAD.pool.seats) == seats - 1
+    assert len(LANGUAGE_THREAD.pool.seats) == seats - 1
 
 
 async def test_a_fifth_server_takes_the_place_of_the_one_that_was_used_longest_ago(tmp_path):
@@ -163,7 +176,11 @@ async def test_a_fifth_server_takes_the_place_of_the_one_that_was_used_longest_a
         box = real_box(folder, "ruff", {"pyproject.toml": "[tool.ruff]\n", "a.py": "x = 1\n"})
         await known(box, "a.py")
         boxes.append(box)
-    running = [seat for seat in THREAD.pool.seats.values() if seat.client is not None and seat.client.alive]
+    running = [
+        seat
+        for seat in LANGUAGE_THREAD.pool.seats.values()
+        if seat.client is not None and seat.client.alive
+    ]
     assert len(running) <= 4
     assert "No errors" in await edit(boxes[0], "a.py", "x = 1", "x = 2")
     for box in boxes:

@@ -83,7 +83,7 @@ def test_the_tools_are_told_before_anything_that_was_asked_with_them(folder, mes
 
 def test_nothing_heavy_is_loaded_before_the_tools_are_told():
     script = (
-        "import sys, handtools.cli.serving; print(sorted({name.partition('.')[0] for name in sys.modules}))"
+        "import sys, handtools.mcp.stdio; print(sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     loaded = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True

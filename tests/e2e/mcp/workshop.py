@@ -10,8 +10,14 @@ import anyio
 from pydantic import BaseModel, Field
 
 from handtools import Context, Image, Policy, Result, Toolbox, local_workspace, tool
-from handtools.mcp.grants import Grant, Grants, digest_of
-from handtools.mcp.http import Place, Site, run_site
+from handtools.mcp.http_server import (
+    HttpConfig,
+    HttpServer,
+    TokenGrant,
+    TokenGrants,
+    run_http_server,
+    token_digest,
+)
 from handtools.mcp.stdio import serve_stdio
 from handtools.runtime.policy import DEFAULTS
 from handtools.toolbox import CODING
@@ -117,10 +123,12 @@ def serve(port: int, tokens: dict[str, Path], **options: object) -> None:
     """One HTTP server over several folders; without other names, they are those of the folders."""
     names = {token: options.get("owners", {}).get(token, folder.name) for token, folder in tokens.items()}
     grants = [
-        Grant(name=names[token], sha256=digest_of(token), workspace=folder, **options.get(names[token], {}))
+        TokenGrant(
+            name=names[token], sha256=token_digest(token), workspace=folder, **options.get(names[token], {})
+        )
         for token, folder in tokens.items()
     ]
-    place = Place(
+    place = HttpConfig(
         port=port,
         header_seconds=1.0,
         body_seconds=1.0,
@@ -128,8 +136,8 @@ def serve(port: int, tokens: dict[str, Path], **options: object) -> None:
         stateless=bool(options.get("stateless")),
     )
     boxes = {grant.name: workshop(grant.workspace, excluded=tuple(grant.excluded)) for grant in grants}
-    site = Site(Grants(grants), place, boxes)
-    anyio.run(run_site, site)
+    site = HttpServer(TokenGrants(grants), place, boxes)
+    anyio.run(run_http_server, site)
 
 
 if __name__ == "__main__":

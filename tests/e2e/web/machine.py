@@ -18,10 +18,10 @@ from pathlib import Path
 
 import anyio
 
-from handtools.host.web.limits import Limits
 from handtools.host.web.local_web import LocalWeb
+from handtools.host.web.request_limits import ResponseLimits
 from handtools.runtime.policy import DEFAULTS, Policy
-from handtools.testing.fakes import memory_toolbox
+from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.tools.fetch import fetch
 
 PUBLIC = "203.0.113.10"
@@ -166,7 +166,7 @@ def naive(names: Names, servers: Servers) -> list[str]:
 async def attempt(url: str, hosts: tuple[str, ...]) -> tuple[str, str]:
     """Fetch under a policy that allows every visit: only the addresses stand in the way."""
     policy = Policy(hosts=hosts, defaults={**DEFAULTS, "visit": "allow"})
-    web = LocalWeb(limits=Limits(connect=2, silence=3, total=5), environment={})
+    web = LocalWeb(limits=ResponseLimits(connect=2, silence=3, total=5), environment={})
     result = await memory_toolbox(tools=[fetch], web=web, policy=policy).call("fetch", {"url": url})
     return result.status, result.text
 

@@ -6,21 +6,20 @@ from pathlib import Path
 
 import anyio
 
-from handtools.host.store import FolderStore
-from handtools.host.web.keeping import Pages
-from handtools.host.web.limits import Limits
+from handtools.host.files.blob_store import FolderStore
 from handtools.host.web.local_web import LocalWeb
-from handtools.host.web.pacing import Pace
+from handtools.host.web.page_cache import PageCache
+from handtools.host.web.request_limits import RateLimiter, ResponseLimits
 from handtools.runtime.policy import Policy
-from handtools.testing.fakes import memory_toolbox
+from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.tools.fetch import fetch
 
 
 async def visits(state: str, port: str, paths: list[str]) -> list[dict]:
     web = LocalWeb(
-        pages=Pages(FolderStore(Path(state))),
-        limits=Limits(connect=2, silence=1, total=2),
-        pace=Pace(burst=1_000),
+        pages=PageCache(FolderStore(Path(state))),
+        limits=ResponseLimits(connect=2, silence=1, total=2),
+        pace=RateLimiter(burst=1_000),
         environment={},
     )
     told = []

@@ -7,7 +7,7 @@ from handtools.core.context import Context
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.runtime.policy import Policy
-from handtools.testing.fakes import memory_toolbox
+from handtools.testing.memory_toolbox import memory_toolbox
 
 
 class Ask(BaseModel):

@@ -2,11 +2,11 @@
 
 import pytest
 
-from handtools.core.drafts import Desk, Draft, refusal
 from handtools.core.errors import AlreadyExists, InvalidInput, NoMatch, NotFound, WrongKind
-from handtools.core.ports import FileFacts
-from handtools.testing.fakes import memory_toolbox
-from handtools.text.matching import Refused
+from handtools.core.files import FileFacts
+from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.text.editing import EditRefused
+from handtools.tools.editing.drafts import Draft, DraftSet, refusal_error
 
 
 class Shelf:
@@ -47,7 +47,7 @@ async def test_a_binary_file_is_no_draft():
 
 
 async def test_one_file_under_two_names_is_one_draft():
-    desk = Desk(Shelf(a=b"one\n"))
+    desk = DraftSet(Shelf(a=b"one\n"))
     assert await desk.open("a") is await desk.open("./a") is await desk.open("/root/a")
     await desk.create("new", "x")
     with pytest.raises(AlreadyExists):
@@ -55,7 +55,7 @@ async def test_one_file_under_two_names_is_one_draft():
 
 
 async def test_what_an_earlier_step_removed_is_gone_and_can_be_made_anew():
-    desk = Desk(Shelf(a=b"one\n"))
+    desk = DraftSet(Shelf(a=b"one\n"))
     await desk.remove("a")
     with pytest.raises(NotFound):
         await desk.open("a")
@@ -67,14 +67,14 @@ async def test_what_an_earlier_step_removed_is_gone_and_can_be_made_anew():
 
 
 async def test_what_is_made_and_removed_again_is_refused():
-    desk = Desk(Shelf())
+    desk = DraftSet(Shelf())
     await desk.create("a", "x")
     with pytest.raises(InvalidInput):
         await desk.remove("a")
 
 
 async def test_a_move_keeps_encoding_and_mode_and_is_two_changes():
-    desk = Desk(Shelf(a="grün\n".encode("utf-16")))
+    desk = DraftSet(Shelf(a="grün\n".encode("utf-16")))
     draft = await desk.move("a", "b")
     draft.put("rot\n")
     gone, made = desk.changes("")
@@ -86,24 +86,24 @@ async def test_a_move_keeps_encoding_and_mode_and_is_two_changes():
 
 
 async def test_nothing_to_land_is_refused():
-    desk = Desk(Shelf(a=b"one\n"))
+    desk = DraftSet(Shelf(a=b"one\n"))
     await desk.open("a")
     with pytest.raises(InvalidInput):
         desk.changes("")
 
 
 def test_a_refusal_speaks_of_the_arguments_of_the_tool_but_leaves_the_file_alone():
-    refused = Refused(
+    refused = EditRefused(
         code="not_found", message="old_string is not there.", suggestion="old_string = 1\n```\nold_string"
     )
-    fault = refusal(refused, "a: ", old="old_str", new="new_str")
+    fault = refusal_error(refused, "a: ", old="old_str", new="new_str")
     assert isinstance(fault, NoMatch)
     assert fault.message.startswith("a: old_str is not there.")
     assert "old_string = 1\n```\nold_string\n" in fault.message
 
 
 async def test_a_file_that_is_too_large_is_refused_with_a_next_step(monkeypatch):
-    monkeypatch.setattr("handtools.core.drafts.MAX_BYTES", 3)
+    monkeypatch.setattr("handtools.tools.editing.drafts.MAX_EDIT_BYTES", 3)
     box = memory_toolbox({"a": b"long text\n"})
     refused = await box.call("edit", {"path": "a", "old_string": "long", "new_string": "x"})
     assert refused.fault.code == "too_large"

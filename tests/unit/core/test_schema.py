@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from handtools.core.schema import schema
+from handtools.core.tool import json_schema
 
 
 class Inner(BaseModel):
@@ -21,7 +21,7 @@ class Outer(BaseModel):
 
 
 def test_plain_has_no_references_titles_or_nulls_and_keeps_a_field_called_title():
-    plain = schema(Outer)
+    plain = json_schema(Outer)
     assert plain["required"] == ["path"]
     assert plain["properties"]["limit"] == {"type": "integer", "minimum": 1, "description": "At most."}
     assert plain["properties"]["inner"]["items"]["properties"]["title"]["type"] == "string"
@@ -30,7 +30,7 @@ def test_plain_has_no_references_titles_or_nulls_and_keeps_a_field_called_title(
 
 
 def test_strict_requires_everything_and_makes_the_optional_nullable():
-    strict = schema(Outer, "strict")
+    strict = json_schema(Outer, "strict")
     assert strict["required"] == ["path", "limit", "kind", "inner"]
     assert strict["additionalProperties"] is False
     assert {"type": "null"} in strict["properties"]["limit"]["anyOf"]
@@ -39,7 +39,7 @@ def test_strict_requires_everything_and_makes_the_optional_nullable():
 
 
 def test_gemini_keeps_only_its_own_keywords():
-    gemini = schema(Outer, "gemini")
+    gemini = json_schema(Outer, "gemini")
     assert "default" not in str(gemini)
     assert "minimum" not in str(gemini)
     assert gemini["properties"]["kind"]["enum"] == ["a", "b"]

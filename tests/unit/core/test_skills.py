@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.core.skills import SCHEME, described, listing, visible
+from handtools.core.skills import SKILL_SCHEME, listing, nearest_by_name, skill_from_frontmatter
 from handtools.text.frontmatter import read_frontmatter
-from handtools.text.tokens import estimate
+from handtools.text.token_budget import estimate_tokens
 
 
 def skill(head, name="make-tea", body="", **facts):
@@ -15,7 +15,9 @@ def skill(head, name="make-tea", body="", **facts):
         "folder": f".agents/skills/{name}",
         "location": f"file:///w/{name}",
     }
-    return described(read_frontmatter(f"---\n{head}\n---\n{body}"), name, **(given_facts | facts))
+    return skill_from_frontmatter(
+        read_frontmatter(f"---\n{head}\n---\n{body}"), name, **(given_facts | facts)
+    )
 
 
 def test_a_head_as_the_specification_has_it_is_no_problem():
@@ -51,7 +53,7 @@ def test_what_is_missing_is_taken_from_the_folder_and_the_text():
 
 def test_a_name_can_not_lead_out_of_its_folder():
     found = skill("name: ../../etc\ndescription: a", origin="user", folder="")
-    assert found.folder == f"{SCHEME}{found.name}"
+    assert found.folder == f"{SKILL_SCHEME}{found.name}"
     assert "/" not in found.name
 
 
@@ -89,7 +91,7 @@ def test_a_skill_for_people_alone_is_not_listed_and_not_mentioned():
 
 def test_the_nearest_of_a_name_is_the_one_that_is_seen():
     near, far = skill("name: a\ndescription: near"), skill("name: a\ndescription: far")
-    assert visible([near, far]) == [near]
+    assert nearest_by_name([near, far]) == [near]
 
 
 @given(st.integers(0, 400), st.integers(1_000, 400_000))
@@ -99,7 +101,7 @@ def test_the_listing_takes_at_most_two_percent_of_the_context(count, context):
         for n in range(count)
     ]
     shared = listing(skills, context)
-    assert estimate(shared.text) <= context * 0.02
+    assert estimate_tokens(shared.text) <= context * 0.02
     assert len(shared.rows) + shared.left_out == count
 
 

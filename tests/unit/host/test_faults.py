@@ -2,11 +2,11 @@ import errno
 
 import pytest
 
-from handtools.host.faults import fault
+from handtools.host.files.os_errors import as_tool_error
 
 
 @pytest.mark.parametrize(
     "number", [errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EROFS, errno.EIO, errno.EMFILE]
 )
 def test_every_refusal_of_the_machine_has_a_next_step(number):
-    assert fault(OSError(number, "refused"), "a").hint
+    assert as_tool_error(OSError(number, "refused"), "a").hint

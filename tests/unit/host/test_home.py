@@ -5,10 +5,15 @@ from pathlib import Path
 import pytest
 
 from handtools.core.errors import HostError
-from handtools.host.home import config_home, home, home_needed, state_home
-from handtools.host.policy_file import policy_file
-from handtools.host.skill_folders import user_shelves
-from handtools.host.state import state_folder
+from handtools.host.files.user_folders import (
+    config_home,
+    policy_file,
+    required_home,
+    state_folder,
+    state_home,
+    user_home,
+)
+from handtools.host.skills import user_skill_folders
 
 
 @pytest.fixture(autouse=True)
@@ -20,13 +25,13 @@ def plain(monkeypatch):
 @pytest.mark.parametrize("given", ["", "relative/path"])
 def test_a_home_that_is_no_folder_is_none(monkeypatch, tmp_path, given):
     monkeypatch.setenv("HOME", given)
-    assert (home(), config_home(), state_home()) == (None, None, None)
-    assert user_shelves() == []
+    assert (user_home(), config_home(), state_home()) == (None, None, None)
+    assert user_skill_folders() == []
     assert policy_file(tmp_path) is None
     with pytest.raises(HostError, match="set HANDTOOLS_STATE to a folder"):
         state_folder(tmp_path)
     with pytest.raises(HostError, match="Set HOME"):
-        home_needed("settings")
+        required_home("settings")
 
 
 def test_what_is_named_comes_first_unless_it_is_relative(monkeypatch):

@@ -12,10 +12,10 @@ import pytest
 
 from handtools.core.changes import Change, Node
 from handtools.core.errors import NotFound, OutsideWorkspace, StorageFault, TooLarge, ToolError, WrongKind
-from handtools.host import local_files, syscalls
-from handtools.host.folders import Folder
-from handtools.host.local_files import LocalFiles
-from handtools.host.locks import FileLocks
+from handtools.host.files import local_files, syscalls
+from handtools.host.files.file_locks import FileLocks
+from handtools.host.files.folder_handle import FolderHandle
+from handtools.host.files.local_files import LocalFiles
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="machine: not root")
 
@@ -81,13 +81,13 @@ def test_a_new_file_takes_the_users_mask(tmp_path):
 
 
 def test_a_mode_that_changes_while_the_new_file_is_made_is_not_lost(file, monkeypatch):
-    real = Folder.create_file
+    real = FolderHandle.create_file
 
     def create_file(self, name, mode):
         file.chmod(0o600)
         return real(self, name, mode)
 
-    monkeypatch.setattr(Folder, "create_file", create_file)
+    monkeypatch.setattr(FolderHandle, "create_file", create_file)
     with pytest.raises(Exception, match="no longer"):
         edit(file.parent)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -208,7 +208,7 @@ def test_a_folder_that_cannot_be_made_durable_takes_the_change_back(file, monkey
     def refuse(self):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(Folder, "sync", refuse)
+    monkeypatch.setattr(FolderHandle, "sync", refuse)
     with pytest.raises(StorageFault):
         edit(file.parent)
     assert file.read_bytes() == b"old"
@@ -227,12 +227,12 @@ HIDDEN = textwrap.dedent("""
 
     from handtools.core.changes import Change, Node
     from handtools.core.errors import Busy, Stale
-    from handtools.host import syscalls
-    from handtools.host.local_files import LocalFiles
-    from handtools.host.locks import FileLocks
-    from handtools.host.store import FolderStore
+    from handtools.host.files import syscalls
+    from handtools.host.files.local_files import LocalFiles
+    from handtools.host.files.file_locks import FileLocks
+    from handtools.host.files.blob_store import FolderStore
 
-    assert not syscalls.confines()
+    assert not syscalls.has_openat2()
     root = tempfile.mkdtemp()
     files = LocalFiles(root)
     files.perform(files.plan([Change("d", None, Node("folder")), Change.of("d/a", before=None, after=b"1")]))
@@ -286,11 +286,11 @@ def test_the_kernel_of_this_machine_is_tested(tmp_path):
     if not sys.platform.startswith("linux"):
         pytest.skip("machine: not Linux")
     (tmp_path / "a").write_bytes(b"")
-    assert syscalls.confines()
+    assert syscalls.has_openat2()
     fd = os.open(tmp_path / "a", os.O_RDONLY)
-    assert syscalls.lease(fd) == "held"
+    assert syscalls.take_read_lease(fd) == "held"
     os.close(fd)
-    with Folder.at(str(tmp_path)) as folder:
+    with FolderHandle.at(str(tmp_path)) as folder:
         (tmp_path / "b").write_bytes(b"b")
         folder.exchange("a", "b")
     assert (tmp_path / "a").read_bytes() == b"b"

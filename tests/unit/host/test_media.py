@@ -13,11 +13,11 @@ import zlib
 import pytest
 from PIL import Image as Pictures
 
-from handtools.core.content import Image
 from handtools.core.errors import TooLarge
+from handtools.core.result import Image
 from handtools.host.media import archives, images
-from handtools.host.media.file_media import FileMedia
-from handtools.testing.fakes import memory_toolbox
+from handtools.host.media.local_media import LocalMedia
+from handtools.testing.memory_toolbox import memory_toolbox
 
 BLACK, WHITE = (0, 0, 0), (255, 255, 255)
 
@@ -337,14 +337,14 @@ async def test_a_binary_file_of_another_kind_is_named_in_the_refusal():
 
 
 async def test_a_missing_reader_is_named_to_the_person(monkeypatch):
-    monkeypatch.setattr("handtools.host.media.file_media.find_spec", lambda name: None)
+    monkeypatch.setattr("handtools.host.media.local_media.find_spec", lambda name: None)
     result = await read("a.png", picture())
     assert result.fault.code == "wrong_kind"
     assert "handtools-slim[media]" in result.text
 
 
 def test_kinds_are_told_by_content_before_the_name():
-    media = FileMedia()
+    media = LocalMedia()
     assert media.kind("a.txt", picture()) == "image"
     assert media.kind("a.tsv", b"a\tb\n") == "table"
     assert media.kind("a.py", b"import os\n") is None

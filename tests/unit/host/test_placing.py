@@ -7,9 +7,9 @@ import pytest
 
 from handtools.core.changes import Change, Node
 from handtools.core.errors import Busy, Stale
-from handtools.host import syscalls, watching
-from handtools.host.folders import Folder
-from handtools.host.local_files import LocalFiles
+from handtools.host.files import change_detection, syscalls
+from handtools.host.files.folder_handle import FolderHandle
+from handtools.host.files.local_files import LocalFiles
 
 LEASES = ["leases", "no leases"]
 
@@ -18,7 +18,7 @@ LEASES = ["leases", "no leases"]
 def files(request, tmp_path, monkeypatch):
     """A workspace; with and without the kernel's help in noticing writers."""
     if request.param == "no leases":
-        monkeypatch.setattr(syscalls, "lease", lambda fd: "unavailable")
+        monkeypatch.setattr(syscalls, "take_read_lease", lambda fd: "unavailable")
     return LocalFiles(tmp_path)
 
 
@@ -27,7 +27,7 @@ def interloper(monkeypatch):
     """Let someone act just before or after the nth use of a folder's method."""
 
     def act(method, action, *, when="before", turn=1):
-        real, uses = getattr(Folder, method), 0
+        real, uses = getattr(FolderHandle, method), 0
 
         def used(self, *names):
             nonlocal uses
@@ -39,7 +39,7 @@ def interloper(monkeypatch):
                 action()
             return result
 
-        monkeypatch.setattr(Folder, method, used)
+        monkeypatch.setattr(FolderHandle, method, used)
 
     return act
 
@@ -198,7 +198,7 @@ def test_bytes_written_into_our_new_file_before_it_is_taken_back_are_kept(files,
 
 @pytest.mark.parametrize("step", [EDIT, Change.of("a", before=b"old", after=None)])
 def test_a_file_that_someone_has_open_for_writing_is_busy(tmp_path, monkeypatch, step):
-    monkeypatch.setattr(watching, "PATIENCE", 0.02)
+    monkeypatch.setattr(change_detection, "WRITER_WAIT_SECONDS", 0.02)
     (tmp_path / "a").write_bytes(b"old")
     with open(tmp_path / "a", "ab") as writer:
         with pytest.raises(Busy):
@@ -209,16 +209,16 @@ def test_a_file_that_someone_has_open_for_writing_is_busy(tmp_path, monkeypatch,
 
 def test_a_writer_that_closes_in_time_is_waited_for(tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(b"old")
-    monkeypatch.setattr(watching, "PATIENCE", 30)
+    monkeypatch.setattr(change_detection, "WRITER_WAIT_SECONDS", 30)
     writer = open(tmp_path / "a", "ab")  # noqa: SIM115
-    real = syscalls.lease
+    real = syscalls.take_read_lease
 
     def lease(fd):
         answer = real(fd)
         writer.close()
         return answer
 
-    monkeypatch.setattr(syscalls, "lease", lease)
+    monkeypatch.setattr(syscalls, "take_read_lease", lease)
     perform(LocalFiles(tmp_path), EDIT)
     assert contents(tmp_path) == {"a": b"new"}
 

@@ -3,12 +3,12 @@
 import pytest
 
 from handtools import UsageError
-from handtools.host.policy_file import OVERRIDE, policy_file, read_policy_file
+from handtools.host.files.user_folders import POLICY_VARIABLE, policy_file, read_policy_file
 
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    monkeypatch.delenv(OVERRIDE, raising=False)
+    monkeypatch.delenv(POLICY_VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     (tmp_path / "work").mkdir()
     return tmp_path
@@ -26,7 +26,7 @@ def test_the_users_own_is_found(home):
 
 
 def test_a_file_that_is_named_goes_first_and_must_be_there(home, monkeypatch):
-    monkeypatch.setenv(OVERRIDE, str(home / "other.toml"))
+    monkeypatch.setenv(POLICY_VARIABLE, str(home / "other.toml"))
     assert policy_file(home / "work") == home / "other.toml"
     assert policy_file(home / "work", home / "given.toml") == home / "given.toml"
     with pytest.raises(UsageError, match="can't be read"):

@@ -10,12 +10,10 @@ import anyio
 import pytest
 
 from handtools.core.errors import InvalidInput
-from handtools.core.searching import Gaps, Patterns, Scope
-from handtools.host import ripgrep_argv
-from handtools.host.ripgrep import RipgrepSearch
-from handtools.host.ripgrep_argv import RipgrepMissing
-from handtools.host.ripgrep_records import RECORD_BYTES
-from handtools.host.ripgrep_run import SearchFailed
+from handtools.core.search import SearchGaps, SearchPatterns, SearchScope
+from handtools.host.search import ripgrep_process
+from handtools.host.search.ripgrep import RipgrepSearch
+from handtools.host.search.ripgrep_process import RECORD_BYTES, RipgrepMissing, SearchFailed
 
 
 def everything(paths):
@@ -23,9 +21,11 @@ def everything(paths):
 
 
 async def hits(search, *patterns, most=100, **options):
-    scope = Scope(**{key: value for key, value in options.items() if key not in {"multiline", "literal"}})
+    scope = SearchScope(
+        **{key: value for key, value in options.items() if key not in {"multiline", "literal"}}
+    )
     asked = {key: value for key, value in options.items() if key in {"multiline", "literal"}}
-    return await search.hits(Patterns(patterns=patterns, **asked), scope, most=most, admit=everything)
+    return await search.hits(SearchPatterns(patterns=patterns, **asked), scope, most=most, admit=everything)
 
 
 def children() -> set[str]:
@@ -93,7 +93,7 @@ async def test_ignore_files_above_a_workspace_without_git_do_not_count(tmp_path)
     (work / "a.py").write_text("needle\n")
     search = RipgrepSearch(work)
     assert [hit.path for hit in (await hits(search, "needle")).hits] == ["a.py"]
-    assert (await search.paths(Scope(), wanted="file", most=9, admit=everything)).total == 1
+    assert (await search.paths(SearchScope(), wanted="file", most=9, admit=everything)).total == 1
 
 
 async def test_a_workspace_inside_a_repository_follows_the_rules_of_the_repository(tmp_path):
@@ -110,7 +110,7 @@ async def test_names_that_are_no_utf_8_are_found_and_can_be_opened(tmp_path):
     (tmp_path / name).write_text("needle\n")
     search = RipgrepSearch(tmp_path)
     assert [hit.path for hit in (await hits(search, "needle")).hits] == [name]
-    [entry] = (await search.paths(Scope(), wanted="file", most=9, admit=everything)).found
+    [entry] = (await search.paths(SearchScope(), wanted="file", most=9, admit=everything)).found
     assert (entry.path, entry.bytes) == (name, 7)
 
 
@@ -118,7 +118,9 @@ async def test_names_with_line_ends_are_one_name(tmp_path):
     (tmp_path / "a\nb").write_text("needle needle\n")
     search = RipgrepSearch(tmp_path)
     assert [hit.path for hit in (await hits(search, "needle")).hits] == ["a\nb"]
-    counted = await search.tallies(Patterns(patterns=("needle",)), Scope(), most=9, admit=everything)
+    counted = await search.tallies(
+        SearchPatterns(patterns=("needle",)), SearchScope(), most=9, admit=everything
+    )
     assert [(tally.path, tally.matches) for tally in counted.tallies] == [("a\nb", 2)]
 
 
@@ -200,7 +202,7 @@ async def test_time_that_runs_out_gives_what_was_found_and_leaves_no_process(tmp
     with anyio.fail_after(60):
         found = await hits(RipgrepSearch(tmp_path, program=fake(tmp_path, script)), "needle", timeout=2.0)
     assert [hit.path for hit in found.hits] == ["a"]
-    assert found.gaps == Gaps(timed_out=True)
+    assert found.gaps == SearchGaps(timed_out=True)
     assert not children()
 
 
@@ -238,7 +240,7 @@ async def test_cancellation_kills_and_reaps(tmp_path):
 
 async def test_a_missing_program_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    monkeypatch.setattr(ripgrep_argv.sysconfig, "get_path", lambda _: str(tmp_path))
+    monkeypatch.setattr(ripgrep_process.sysconfig, "get_path", lambda _: str(tmp_path))
     monkeypatch.setenv("PATH", "")
     with pytest.raises(RipgrepMissing, match="pip install ripgrep"):
         await hits(RipgrepSearch(tmp_path), "needle")
@@ -246,7 +248,7 @@ async def test_a_missing_program_says_what_to_do(tmp_path, monkeypatch):
 
 async def test_a_program_in_the_workspace_is_never_run(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "elsewhere" / "python"))
-    monkeypatch.setattr(ripgrep_argv.sysconfig, "get_path", lambda _: str(tmp_path / "elsewhere"))
+    monkeypatch.setattr(ripgrep_process.sysconfig, "get_path", lambda _: str(tmp_path / "elsewhere"))
     work = tmp_path / "work"
     work.mkdir()
     fake(work, f"open({str(tmp_path / 'executed')!r}, 'w')")
@@ -261,18 +263,20 @@ async def test_temporaries_of_ours_are_not_found(tmp_path):
     search = RipgrepSearch(tmp_path)
     assert not (await hits(search, "needle", hidden=True)).hits
     for wanted in ("file", "any"):
-        assert not (await search.paths(Scope(hidden=True), wanted=wanted, most=9, admit=everything)).total
-    assert not (await search.tree(Scope(hidden=True), depth=1, most=9, admit=everything)).entries
+        assert not (
+            await search.paths(SearchScope(hidden=True), wanted=wanted, most=9, admit=everything)
+        ).total
+    assert not (await search.tree(SearchScope(hidden=True), depth=1, most=9, admit=everything)).entries
 
 
 async def test_newest_paths_come_first_and_what_is_gone_is_left_out(tmp_path):
     for age, name in enumerate(["new", "middle", "old"]):
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (1_000_000 - age, 1_000_000 - age))
-    listed = await RipgrepSearch(tmp_path).paths(Scope(), wanted="file", most=2, admit=everything)
+    listed = await RipgrepSearch(tmp_path).paths(SearchScope(), wanted="file", most=2, admit=everything)
     assert [entry.path for entry in listed.found] == ["new", "middle"]
     gone = await RipgrepSearch(tmp_path).paths(
-        Scope(), wanted="file", most=9, admit=lambda paths: [*paths, "gone"]
+        SearchScope(), wanted="file", most=9, admit=lambda paths: [*paths, "gone"]
     )
     assert [entry.path for entry in gone.found] == ["new", "middle", "old"]
 
@@ -304,15 +308,19 @@ async def test_a_hit_counts_only_if_it_is_in_the_file_that_was_judged(tmp_path):
 
 async def test_a_count_is_of_the_file_that_was_judged(tmp_path):
     search = swapping(tmp_path, r"print('d/f\0002', flush=True)")
-    secret = await search.tallies(Patterns(patterns=("TOKEN",)), Scope(), most=9, admit=everything)
+    secret = await search.tallies(
+        SearchPatterns(patterns=("TOKEN",)), SearchScope(), most=9, admit=everything
+    )
     assert not secret.tallies
-    public = await search.tallies(Patterns(patterns=("open",)), Scope(), most=9, admit=everything)
+    public = await search.tallies(
+        SearchPatterns(patterns=("open",)), SearchScope(), most=9, admit=everything
+    )
     assert [(tally.path, tally.matches) for tally in public.tallies] == [("d/f", 1)]
 
 
 async def test_names_behind_a_link_that_was_swapped_in_are_not_listed(tmp_path):
     search = swapping(tmp_path, r"print('./d/f\0./d/key\0', end='', flush=True)")
-    listed = await search.paths(Scope(), wanted="file", most=9, admit=everything)
+    listed = await search.paths(SearchScope(), wanted="file", most=9, admit=everything)
     assert [entry.path for entry in listed.found] == ["d/f"]
 
 
@@ -331,7 +339,7 @@ async def test_a_link_that_leads_out_is_not_followed(tmp_path):
     (work / "file").symlink_to(tmp_path / "secret")
     search = RipgrepSearch(work)
     assert not (await hits(search, "needle", hidden=True, ignored=True)).hits
-    tree = await search.tree(Scope(), depth=5, most=99, admit=everything)
+    tree = await search.tree(SearchScope(), depth=5, most=99, admit=everything)
     assert [entry.path for entry in tree.entries] == ["file", "out"]
     assert not tree.below
 
@@ -343,7 +351,10 @@ async def test_sizes_stay_with_their_paths_when_some_are_withheld_or_left_out(tm
     for size, name in enumerate(["a", "b", "hidden", "z"]):
         (tmp_path / name).write_bytes(b"x" * size)
     tree = await RipgrepSearch(tmp_path).tree(
-        Scope(), depth=1, most=most, admit=lambda paths: [path for path in paths if "hidden" not in path]
+        SearchScope(),
+        depth=1,
+        most=most,
+        admit=lambda paths: [path for path in paths if "hidden" not in path],
     )
     every = [
         ("d1", "folder", None),
@@ -364,7 +375,7 @@ async def test_a_file_that_goes_while_it_is_listed_has_no_size(tmp_path):
         (tmp_path / "a").unlink()
         return paths
 
-    tree = await RipgrepSearch(tmp_path).tree(Scope(), depth=1, most=9, admit=admit)
+    tree = await RipgrepSearch(tmp_path).tree(SearchScope(), depth=1, most=9, admit=admit)
     assert [(entry.path, entry.bytes) for entry in tree.entries] == [("a", None), ("b", 2)]
 
 
@@ -376,7 +387,9 @@ async def test_a_folder_in_an_inner_repository_has_the_excludes_of_that_one(tmp_
     (tmp_path / "inner" / "deep").mkdir()
     for name in ("a", "b", "c"):
         (tmp_path / "inner" / "deep" / name).touch()
-    tree = await RipgrepSearch(tmp_path).tree(Scope(root="inner/deep"), depth=1, most=9, admit=everything)
+    tree = await RipgrepSearch(tmp_path).tree(
+        SearchScope(root="inner/deep"), depth=1, most=9, admit=everything
+    )
     assert list(tree.entries.paths) == ["inner/deep/a", "inner/deep/c"]
 
 
@@ -401,7 +414,7 @@ async def test_a_failure_of_ours_while_reading_leaves_no_process(tmp_path):
         raise ZeroDivisionError
 
     with anyio.fail_after(60), pytest.raises(ZeroDivisionError):
-        await search.hits(Patterns(patterns=("needle",)), Scope(), most=9, admit=fail)
+        await search.hits(SearchPatterns(patterns=("needle",)), SearchScope(), most=9, admit=fail)
     assert not children()
 
 
@@ -417,9 +430,11 @@ async def test_every_way_to_look_follows_the_rules_of_the_repository_around_the_
         (work / name).touch()
     expected = {".": {"a.py", "keep.log", "sub/d.py"}, "sub": {"sub/d.py"}}
     for root, files in expected.items():
-        found = await RipgrepSearch(work).paths(Scope(root=root), wanted=wanted, most=9, admit=everything)
+        found = await RipgrepSearch(work).paths(
+            SearchScope(root=root), wanted=wanted, most=9, admit=everything
+        )
         assert {entry.path for entry in found.found if entry.kind == "file"} == files
-    tree = await RipgrepSearch(work).tree(Scope(), depth=1, most=9, admit=everything)
+    tree = await RipgrepSearch(work).tree(SearchScope(), depth=1, most=9, admit=everything)
     assert [entry.path for entry in tree.entries] == ["sub", "a.py", "keep.log"]
     assert tree.ignored == 4
 
@@ -436,7 +451,7 @@ async def test_a_worktree_follows_the_excludes_of_its_repository(tmp_path, wante
     (work / ".git").write_text(f"gitdir: {git / 'worktrees' / 'w'}\n")
     (work / "a.py").touch()
     (work / "b.mine").touch()
-    found = await RipgrepSearch(work).paths(Scope(), wanted=wanted, most=9, admit=everything)
+    found = await RipgrepSearch(work).paths(SearchScope(), wanted=wanted, most=9, admit=everything)
     assert [entry.path for entry in found.found] == ["a.py"]
 
 
@@ -444,7 +459,7 @@ async def test_a_worktree_follows_the_excludes_of_its_repository(tmp_path, wante
 async def test_a_git_file_that_leads_nowhere_hides_nothing(tmp_path, git):
     (tmp_path / ".git").write_text(git)
     (tmp_path / "a.py").touch()
-    found = await RipgrepSearch(tmp_path).paths(Scope(), wanted="any", most=9, admit=everything)
+    found = await RipgrepSearch(tmp_path).paths(SearchScope(), wanted="any", most=9, admit=everything)
     assert [entry.path for entry in found.found] == ["a.py"]
 
 
@@ -490,9 +505,11 @@ async def both_are_found(root, rules):
     assert [hit.path for hit in found.hits] == ["deep/hunter1", "deep/hunter2"]
     assert f"{rules}: an ignore file that is a link is not followed" in found.gaps.notes[0]
     for wanted in ("file", "any"):
-        paths = await search.paths(Scope(), wanted=wanted, most=9, admit=everything)
+        paths = await search.paths(SearchScope(), wanted=wanted, most=9, admit=everything)
         assert {"deep/hunter1", "deep/hunter2"} <= {entry.path for entry in paths.found}
-    counted = await search.tallies(Patterns(patterns=("needle",)), Scope(), most=9, admit=everything)
+    counted = await search.tallies(
+        SearchPatterns(patterns=("needle",)), SearchScope(), most=9, admit=everything
+    )
     assert len(counted.tallies) == 2
 
 

@@ -5,9 +5,9 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from handtools.host import skill_folders
-from handtools.host.local_files import LocalFiles
-from handtools.host.skill_folders import SkillFolders, package_shelves, user_shelves
+from handtools.host import skills as host_skills
+from handtools.host.files.local_files import LocalFiles
+from handtools.host.skills import SkillFolders, package_skill_folders, user_skill_folders
 
 OLD = (1_000_000.0, 1_000_000.0)
 PAGE = "---\nname: tea\ndescription: Makes tea.\npaths: '*.tea'\n---\nBoil.\n"
@@ -69,15 +69,18 @@ def test_a_skill_put_into_a_folder_that_was_there_for_another_reason_is_found(sk
 def test_the_folders_of_a_user_follow_the_standards(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "conf"))
-    names = [path.relative_to(tmp_path).as_posix() for path in user_shelves()]
+    names = [path.relative_to(tmp_path).as_posix() for path in user_skill_folders()]
     assert names == [".agents/skills", ".claude/skills", "conf/handtools/skills"]
     monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
-    assert user_shelves()[-1] == tmp_path / ".config" / "handtools" / "skills"
+    assert user_skill_folders()[-1] == tmp_path / ".config" / "handtools" / "skills"
 
 
 def test_a_package_that_can_not_be_found_has_no_skills(monkeypatch, tmp_path):
     (tmp_path / "teahouse").mkdir()
-    points = [EntryPoint(name, name, skill_folders.PACKAGES) for name in ("teahouse", "gone", "gone.inner")]
-    monkeypatch.setattr(skill_folders, "entry_points", lambda group: points)
+    points = [
+        EntryPoint(name, name, host_skills.SKILLS_ENTRY_POINT)
+        for name in ("teahouse", "gone", "gone.inner")
+    ]
+    monkeypatch.setattr(host_skills, "entry_points", lambda group: points)
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert package_shelves() == [tmp_path / "teahouse"]
+    assert package_skill_folders() == [tmp_path / "teahouse"]

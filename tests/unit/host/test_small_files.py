@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from handtools.host.commands.runners.bubblewrap_hidden import kept_paths
-from handtools.host.small_files import small_text
+from handtools.host.files.small_files import read_small_text
+from handtools.host.sandbox.runners.hidden_paths import read_only_paths
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="system: no pipes with names")
 
@@ -16,11 +16,11 @@ def test_only_plain_files_of_a_size_are_read(tmp_path):
     long.write_text("x" * 100)
     link.symlink_to("plain")
     os.mkfifo(pipe)
-    assert small_text(plain) == "text"
-    assert small_text(link) == ""
-    assert small_text(link, links=True) == "text"
+    assert read_small_text(plain) == "text"
+    assert read_small_text(link) == ""
+    assert read_small_text(link, links=True) == "text"
     nothing = (long, pipe, tmp_path, tmp_path / "missing", "/dev/zero", "a\0b")
-    assert {small_text(path, 99, links=True) for path in nothing} == {""}
+    assert {read_small_text(path, 99, links=True) for path in nothing} == {""}
 
 
 def test_a_record_that_the_workspace_brings_opens_no_other_repository(tmp_path):
@@ -31,7 +31,7 @@ def test_a_record_that_the_workspace_brings_opens_no_other_repository(tmp_path):
     (root / ".git").write_text("gitdir: record\n")
     (root / "record" / "gitdir").write_text(f"{root}/.git\n")
     (root / "record" / "commondir").write_text(f"{theirs}\n")
-    assert kept_paths(str(root), []) == []
+    assert read_only_paths(str(root), []) == []
 
 
 def test_a_repository_that_has_the_worktree_on_record_is_kept(tmp_path):
@@ -41,11 +41,11 @@ def test_a_repository_that_has_the_worktree_on_record_is_kept(tmp_path):
     (record.parents[1] / "HEAD").write_text("ref: refs/heads/main\n")
     (root / ".git").write_text(f"gitdir: {record}\n")
     (record / "gitdir").write_text(f"{root}/.git\n")
-    assert kept_paths(str(root), []) == [str(record.parents[1])]
+    assert read_only_paths(str(root), []) == [str(record.parents[1])]
 
 
 def test_a_record_of_pipes_keeps_nobody(tmp_path):
     (tmp_path / "worktrees" / "a").mkdir(parents=True)
     os.mkfifo(tmp_path / "worktrees" / "a" / "gitdir")
     (tmp_path / ".git").write_text("gitdir: worktrees/a\n")
-    assert kept_paths(str(tmp_path), []) == []
+    assert read_only_paths(str(tmp_path), []) == []

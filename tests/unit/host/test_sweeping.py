@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from handtools.core.changes import Change, Node
-from handtools.core.ports import Step
-from handtools.host.local_files import LocalFiles
-from handtools.host.vault import Vault
+from handtools.core.files import PlannedWrite
+from handtools.host.files.backups import FolderBackups
+from handtools.host.files.local_files import LocalFiles
 
 TEMPORARY = ".handtools-" + "0" * 24
 EDIT = Change.of("a", before=b"old", after=b"brand new")
@@ -30,7 +30,7 @@ def lay(path, content):
 def swept(tmp_path, change, *, target, temporary):
     lay(tmp_path / "a", target)
     lay(tmp_path / TEMPORARY, temporary)
-    LocalFiles(tmp_path).sweep(Step(change, TEMPORARY))
+    LocalFiles(tmp_path).sweep(PlannedWrite(change, TEMPORARY))
     return {
         path.name: os.readlink(path) if path.is_symlink() else path.read_bytes()
         for path in tmp_path.iterdir()
@@ -97,13 +97,13 @@ def test_the_kept_name_fits_the_file_system(tmp_path):
     name = "ä" * 127
     (tmp_path / name).write_bytes(b"theirs too")
     (tmp_path / TEMPORARY).write_bytes(b"theirs")
-    step = Step(Change.of(name, before=b"old", after=b"new"), TEMPORARY)
+    step = PlannedWrite(Change.of(name, before=b"old", after=b"new"), TEMPORARY)
     LocalFiles(tmp_path).sweep(step)
     assert sorted(path.read_bytes() for path in tmp_path.iterdir()) == [b"theirs", b"theirs too"]
 
 
 def test_an_empty_folder_of_ours_is_removed_and_a_filled_one_kept(tmp_path):
-    step = Step(Change("a", Node("file", b"old"), Node("folder")), TEMPORARY)
+    step = PlannedWrite(Change("a", Node("file", b"old"), Node("folder")), TEMPORARY)
     (tmp_path / TEMPORARY).mkdir()
     LocalFiles(tmp_path).sweep(step)
     assert list(tmp_path.iterdir()) == []
@@ -115,15 +115,15 @@ def test_an_empty_folder_of_ours_is_removed_and_a_filled_one_kept(tmp_path):
 
 
 def test_a_step_whose_folder_is_gone_has_nothing_to_sweep(tmp_path):
-    LocalFiles(tmp_path).sweep(Step(Change.of("gone/a", before=None, after=b"x"), TEMPORARY))
+    LocalFiles(tmp_path).sweep(PlannedWrite(Change.of("gone/a", before=None, after=b"x"), TEMPORARY))
     assert list(tmp_path.iterdir()) == []
 
 
 CRASHES = textwrap.dedent("""
     import os, shutil, sys
     from handtools.core.changes import Change, Node
-    from handtools.host.folders import Folder
-    from handtools.host.local_files import LocalFiles
+    from handtools.host.files.folder_handle import FolderHandle
+    from handtools.host.files.local_files import LocalFiles
 
     root = sys.argv[1]
     CHANGES = [
@@ -135,7 +135,7 @@ CRASHES = textwrap.dedent("""
         Change.of("gone/x", before=b"old", after=None),
         Change("gone", Node("folder"), None),
     ]
-    CALLS = [(Folder, name) for name in vars(Folder) if name in {
+    CALLS = [(FolderHandle, name) for name in vars(FolderHandle) if name in {
         "create_file", "create_link", "create_folder", "unlink", "remove_folder", "exchange", "move_new", "sync"
     }] + [(os, "write"), (os, "fsync"), (os, "fchmod"), (os, "close")]
 
@@ -214,7 +214,7 @@ def large(tmp_path):
     root = tmp_path / "work"
     root.mkdir()
     (root / "a").write_bytes(b"old")
-    return root, LocalFiles(root, vault=Vault(tmp_path / "vault"), large_bytes=2)
+    return root, LocalFiles(root, vault=FolderBackups(tmp_path / "vault"), large_bytes=2)
 
 
 def recorded(step):
@@ -223,7 +223,7 @@ def recorded(step):
         node and Node(node.kind, b"", node.mode, node.held and replace(node.held, fresh=False))
         for node in (step.change.before, step.change.after)
     ]
-    return Step(Change(step.change.path, *sides), step.temporary)
+    return PlannedWrite(Change(step.change.path, *sides), step.temporary)
 
 
 def written(path, step):

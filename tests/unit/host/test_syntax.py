@@ -5,12 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handtools.core.errors import InvalidInput
-from handtools.core.syntax import Spot, flattened, named, qualified
+from handtools.core.syntax import TextPosition, qualified_name, symbol_chains, symbols_named
 from handtools.host.syntax import tree_syntax
-from handtools.host.syntax.grammars import grammar_of
-from handtools.host.syntax.languages import NAMES, language_of
-from handtools.host.syntax.parsing import parse
-from handtools.host.syntax.tree_syntax import TreeSyntax
+from handtools.host.syntax.languages import LANGUAGES, grammar_of, language_of
+from handtools.host.syntax.tree_syntax import TreeSyntax, parse_tree
 from tests.labelled.labels import every
 
 SOURCES = {source.path: source.data for source in every()}
@@ -40,10 +38,10 @@ def test_the_language_is_told_by_name_then_by_the_first_line(path, data, languag
     assert language_of(path, data) == language
 
 
-@pytest.mark.parametrize("language", sorted(NAMES))
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
 def test_every_rule_of_every_language_names_nodes_that_the_grammar_has(language):
     grammar = grammar_of(language)
-    root = parse("", grammar)
+    root = parse_tree("", grammar)
     root.find_all(grammar.outline_rule)
     root.find_all(grammar.role_rule)
 
@@ -51,7 +49,7 @@ def test_every_rule_of_every_language_names_nodes_that_the_grammar_has(language)
 async def test_a_language_that_is_not_known_is_none_and_nothing_panics():
     syntax = TreeSyntax()
     assert await syntax.outline("a.sql", b"select 1") is None
-    assert await syntax.classify("a.sql", b"select 1", [Spot(1, 0)]) is None
+    assert await syntax.classify("a.sql", b"select 1", [TextPosition(1, 0)]) is None
     assert await syntax.structural("a.sql", b"select 1", "$A") is None
     assert await syntax.enclosing("a.sql", b"select 1", [1]) == {1: ()}
 
@@ -72,7 +70,7 @@ async def test_lines_are_counted_as_we_count_them(ending):
 
 async def test_columns_are_characters_not_bytes():
     [match] = await TreeSyntax().structural("a.py", "é = '🙂'; call(1)\n".encode(), "call($X)")
-    assert (match.start, match.text) == (Spot(1, 9), "call(1)")
+    assert (match.start, match.text) == (TextPosition(1, 9), "call(1)")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +86,7 @@ async def test_columns_are_characters_not_bytes():
 )
 async def test_a_symbol_is_found_by_its_full_name_or_the_end_of_it(name, found):
     outline = await TreeSyntax().outline("python.py", SOURCES["python.py"])
-    assert [qualified(way) for way in named(outline.symbols, name)] == found
+    assert [qualified_name(way) for way in symbols_named(outline.symbols, name)] == found
 
 
 SPOTS = [
@@ -127,9 +125,9 @@ SPOTS = [
 
 @pytest.mark.parametrize(("path", "text", "wanted"), SPOTS, ids=[path for path, *_ in SPOTS])
 async def test_text_is_known_for_what_it_is(path, text, wanted):
-    spots = [Spot(*place) for place, _ in wanted]
+    spots = [TextPosition(*place) for place, _ in wanted]
     found = await TreeSyntax().classify(path, text.encode(), spots)
-    assert found == {Spot(*place): roles for place, roles in wanted}
+    assert found == {TextPosition(*place): roles for place, roles in wanted}
 
 
 @pytest.mark.parametrize("pattern", ["", "$$$", "a b c"])
@@ -142,7 +140,7 @@ async def test_a_pattern_that_means_nothing_is_refused_in_one_sentence(pattern):
 
 
 async def test_an_outline_is_remembered_by_content_within_bounds():
-    syntax = TreeSyntax(kept_bytes=tree_syntax.SYMBOL_BYTES * 4)
+    syntax = TreeSyntax(kept_bytes=tree_syntax.OUTLINE_SYMBOL_BYTES * 4)
     first = await syntax.outline("a.py", b"a = 1\n")
     assert await syntax.outline("other.py", b"a = 1\n") is first
     await syntax.outline("b.py", b"a = 1\nb = 2\nc = 3\nd = 4\n")
@@ -166,7 +164,7 @@ async def test_damage_of_any_kind_still_gives_symbols_in_order_within_the_text(d
     broken = source[:start] + data.draw(st.binary(max_size=20)) + source[end:]
     outline = await TreeSyntax().outline(path, broken)
     assert outline is not None
-    for way in flattened(outline.symbols):
+    for way in symbol_chains(outline.symbols):
         one = way[-1]
         assert (
             1 <= one.start_line <= one.line <= one.end_line <= broken.count(b"\n") + broken.count(b"\r") + 1

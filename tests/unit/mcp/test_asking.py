@@ -5,7 +5,13 @@ from types import SimpleNamespace
 import pytest
 
 from handtools import Approval, Reply
-from handtools.mcp.asking import can_ask, form, input_required, question, reply
+from handtools.mcp.elicitation_and_sampling import (
+    approval_form,
+    approval_question,
+    can_elicit,
+    input_required,
+    reply_from_form,
+)
 
 APPROVAL = Approval(
     call_id="c1",
@@ -18,7 +24,7 @@ APPROVAL = Approval(
 
 
 def test_a_question_shows_what_is_asked_and_stays_short():
-    asked = question(APPROVAL)
+    asked = approval_question(APPROVAL)
     assert asked.startswith(APPROVAL.title)
     assert "protected" in asked
     assert len(asked) < 8_000
@@ -26,7 +32,7 @@ def test_a_question_shows_what_is_asked_and_stays_short():
 
 
 def test_the_form_is_flat():
-    fields = form()["properties"].values()
+    fields = approval_form()["properties"].values()
     assert all(field["type"] == "string" for field in fields)
 
 
@@ -49,7 +55,7 @@ def test_the_state_of_a_question_names_the_call_and_what_it_asks():
     ],
 )
 def test_only_a_clear_yes_is_a_yes(action, content, said):
-    assert reply(action, content) == said
+    assert reply_from_form(action, content) == said
 
 
 @pytest.mark.parametrize(
@@ -62,5 +68,5 @@ def test_only_a_clear_yes_is_a_yes(action, content, said):
     ],
 )
 def test_a_client_is_asked_only_with_forms_it_can_show(elicitation, able):
-    assert can_ask(SimpleNamespace(elicitation=elicitation)) is able
-    assert not can_ask(None)
+    assert can_elicit(SimpleNamespace(elicitation=elicitation)) is able
+    assert not can_elicit(None)

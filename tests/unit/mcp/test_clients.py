@@ -9,10 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.core.errors import UsageError
-from handtools.mcp.clients import jsonc, toml, yaml
-from handtools.mcp.clients.edits import ListItems, Setting, apply, in_place, revert
-from handtools.mcp.clients.installed import InstalledFile
-from handtools.mcp.clients.known import CLIENTS
+from handtools.mcp.clients import jsonc_edit, toml_edit, yaml_edit
+from handtools.mcp.clients.client_setup import CLIENTS
+from handtools.mcp.clients.config_edits import (
+    InstalledFile,
+    ListItemsEdit,
+    SettingEdit,
+    apply_edits,
+    edits_in_place,
+    revert_edits,
+)
 
 LAUNCH = ("/opt/handtools", ["mcp", '/work/a "b"'])
 
@@ -94,16 +100,16 @@ def value_at(whole, keys):
 
 @pytest.mark.parametrize(("shape", "edits", "text"), CASES)
 def test_what_is_installed_is_there_once_however_often(shape, edits, text):
-    once, _ = apply(shape, text, edits)
-    assert apply(shape, once, edits)[0] == once
-    assert len(in_place(shape, once, edits)) == len(edits)
+    once, _ = apply_edits(shape, text, edits)
+    assert apply_edits(shape, once, edits)[0] == once
+    assert len(edits_in_place(shape, once, edits)) == len(edits)
     if shape == "yaml":
         assert once.count("  handtools:\n") + once.count('- name: "handtools"') <= 1
         return
     whole = loaded(once) if shape == "json" else tomllib.loads(once)
     for edit in edits:
         found = value_at(whole, edit.keys)
-        if isinstance(edit, ListItems):
+        if isinstance(edit, ListItemsEdit):
             assert len(set(found)) == len(found)
             assert set(edit.items) <= set(found)
         else:
@@ -112,8 +118,8 @@ def test_what_is_installed_is_there_once_however_often(shape, edits, text):
 
 @pytest.mark.parametrize(("shape", "edits", "text"), CASES)
 def test_what_was_there_comes_back(shape, edits, text):
-    after, applied = apply(shape, text, edits)
-    back = revert(shape, after, applied)
+    after, applied = apply_edits(shape, text, edits)
+    back = revert_edits(shape, after, applied)
     if shape == "json":
         before = loaded(text) if text.strip() else {}
         for edit in edits:
@@ -145,23 +151,26 @@ def test_what_was_there_comes_back(shape, edits, text):
 def test_a_file_with_other_settings_comes_back_byte_for_byte(name, text, end):
     for shape, edits in every_file(CLIENTS[name]):
         before = text.replace("\n", end)
-        after, applied = apply(shape, before, edits)
+        after, applied = apply_edits(shape, before, edits)
         assert after.count("\n") == after.count(end)
-        assert revert(shape, after, applied) == before
+        assert revert_edits(shape, after, applied) == before
 
 
 def test_a_persons_own_words_stay_in_a_list_when_ours_go():
-    after, applied = apply("json", CLAUDE, [ListItems(("permissions", "deny"), ("Bash", "Read"))])
+    after, applied = apply_edits("json", CLAUDE, [ListItemsEdit(("permissions", "deny"), ("Bash", "Read"))])
     changed = after.replace('"Read(.env)"', '"WebFetch", "Read(.env)"')
-    left = loaded(revert("json", changed, applied))["permissions"]["deny"]
+    left = loaded(revert_edits("json", changed, applied))["permissions"]["deny"]
     assert left == ["WebFetch", "Read(.env)", "Bash"]
 
 
 def test_a_setting_that_a_person_changed_since_stays():
-    edits = (Setting(("sandbox_mode",), "read-only"), Setting(("features", "shell_tool"), value=False))
-    after, applied = apply("toml", FEATURES, edits)
+    edits = (
+        SettingEdit(("sandbox_mode",), "read-only"),
+        SettingEdit(("features", "shell_tool"), value=False),
+    )
+    after, applied = apply_edits("toml", FEATURES, edits)
     changed = after.replace('"read-only"', '"danger-full-access"')
-    assert tomllib.loads(revert("toml", changed, applied)) == {
+    assert tomllib.loads(revert_edits("toml", changed, applied)) == {
         "sandbox_mode": "danger-full-access",
         "features": {"shell_tool": True, "x": 1},
     }
@@ -169,7 +178,7 @@ def test_a_setting_that_a_person_changed_since_stays():
 
 @pytest.mark.parametrize("text", [None, "", "{}", "{ }\n", '{"mcpServers": {}}', ZED])
 def test_the_record_of_a_file_gives_it_back_whatever_it_looked_like(tmp_path, text):
-    after, applied = apply("json", text or "", [CLIENTS["gemini"].server(LAUNCH)])
+    after, applied = apply_edits("json", text or "", [CLIENTS["gemini"].server(LAUNCH)])
     kept = InstalledFile.of(tmp_path, text, after, applied, made_folder=False)
     assert kept.restored("json", after) == text
 
@@ -177,25 +186,25 @@ def test_the_record_of_a_file_gives_it_back_whatever_it_looked_like(tmp_path, te
 def test_nothing_is_in_place_where_nothing_is_ours():
     for client in CLIENTS.values():
         for text in FILES[client.shape]:
-            assert in_place(client.shape, text, [client.server(LAUNCH)]) == []
+            assert edits_in_place(client.shape, text, [client.server(LAUNCH)]) == []
 
 
 @pytest.mark.parametrize("text", ["features = {a = 1}\n", "a = [\n", "x = '''\n[features]\n'''\n"])
 def test_toml_in_a_form_that_is_not_understood_is_not_changed(text):
     with pytest.raises(UsageError):
-        toml.put(text, ("features", "shell_tool"), value=False)
+        toml_edit.put(text, ("features", "shell_tool"), value=False)
 
 
 @pytest.mark.parametrize("text", ["exclude: [a, b]\n", "exclude: {a: 1}\n", "'exclude':\n  - a\n"])
 def test_yaml_in_a_form_that_is_not_understood_is_not_changed(text):
     with pytest.raises(UsageError):
-        yaml.add(text, ("exclude",), ["x"])
+        yaml_edit.add(text, ("exclude",), ["x"])
 
 
 @pytest.mark.parametrize("text", ["[]", '{"mcpServers": 3}', "{", '{"a" 1}', "{'a': 1}", '{"a": '])
 def test_a_file_that_is_not_understood_is_not_changed(text):
     with pytest.raises(UsageError):
-        jsonc.put(text, ("mcpServers", "handtools"), {})
+        jsonc_edit.put(text, ("mcpServers", "handtools"), {})
 
 
 values = st.recursive(
@@ -209,9 +218,9 @@ values = st.recursive(
 def test_any_object_keeps_all_that_is_not_ours(whole, indent, value):
     whole.pop("servers", None)
     text = json.dumps(whole, indent=indent)
-    put = jsonc.put(text, ("servers", "handtools"), value)
+    put = jsonc_edit.put(text, ("servers", "handtools"), value)
     assert json.loads(put) == whole | {"servers": {"handtools": value}}
-    assert json.loads(jsonc.drop(put, ("servers", "handtools"))) == whole
+    assert json.loads(jsonc_edit.drop(put, ("servers", "handtools"))) == whole
 
 
 words = st.text(st.characters(codec="utf-8"), max_size=6)
@@ -224,9 +233,9 @@ words = st.text(st.characters(codec="utf-8"), max_size=6)
 )
 def test_any_list_keeps_the_words_that_are_not_ours(there, ours, indent):
     text = json.dumps({"a": 1, "list": there}, indent=indent)
-    after, applied = apply("json", text, [ListItems(("list",), tuple(ours))])
+    after, applied = apply_edits("json", text, [ListItemsEdit(("list",), tuple(ours))])
     assert set(json.loads(after)["list"]) == {*there, *ours}
-    assert revert("json", after, applied) == text
+    assert revert_edits("json", after, applied) == text
 
 
 @given(
@@ -240,10 +249,13 @@ def test_any_list_keeps_the_words_that_are_not_ours(there, ours, indent):
 def test_any_table_keeps_what_is_not_ours(table, inside):
     lines = [f"{key} = {json.dumps(value)}" for key, value in table.items()]
     text = "\n".join([*(["[features]"] if inside else []), *lines, "[zone]", "y = 1", ""])
-    edits = [Setting(("features", "shell_tool"), value=False), Setting(("sandbox_mode",), "read-only")]
-    after, applied = apply("toml", text, edits)
+    edits = [
+        SettingEdit(("features", "shell_tool"), value=False),
+        SettingEdit(("sandbox_mode",), "read-only"),
+    ]
+    after, applied = apply_edits("toml", text, edits)
     found = tomllib.loads(after)
     assert found["features"]["shell_tool"] is False
     assert found["sandbox_mode"] == "read-only"
-    back = revert("toml", after, applied)
+    back = revert_edits("toml", after, applied)
     assert back == text or (inside and not table)

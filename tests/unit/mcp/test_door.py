@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-from handtools.mcp.grants import Grant, Grants
-from handtools.mcp.http import Place, Site
-from handtools.mcp.remote import KEYS, VERSION
-from handtools.testing.fakes import memory_toolbox
+from handtools.mcp.http_server import HttpConfig, HttpServer, TokenGrant, TokenGrants
+from handtools.mcp.remote import REMOTE_META_PREFIX, REMOTE_VERSION
+from handtools.testing.memory_toolbox import memory_toolbox
 from tests.unit.mcp.web import Exchange
 
 TOKEN = "a-token-of-24-characters-or-more"
@@ -70,11 +69,14 @@ requests = st.tuples(
 
 def complete(method, params):
     """A request of the current protocol that is right up to its parameters."""
-    envelope = {f"{KEYS}protocolVersion": VERSION, f"{KEYS}clientCapabilities": {}}
+    envelope = {
+        f"{REMOTE_META_PREFIX}protocolVersion": REMOTE_VERSION,
+        f"{REMOTE_META_PREFIX}clientCapabilities": {},
+    }
     named = {"mcp-name": params["name"]} if isinstance(params.get("name"), str) else {}
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": envelope}}
     told = {name: text for name, text in named.items() if text.isprintable() and text.isascii()}
-    return ("POST", json.dumps(body).encode(), VERSION, {"mcp-method": method, **told}, [])
+    return ("POST", json.dumps(body).encode(), REMOTE_VERSION, {"mcp-method": method, **told}, [])
 
 
 well_formed = st.builds(
@@ -112,8 +114,10 @@ def no_tracebacks(caplog):
 
 async def answers(sent):
     """The statuses that a real server, without the web server around it, answers with."""
-    grant = Grant(name="t", sha256=hashlib.sha256(TOKEN.encode()).hexdigest(), workspace=Path("/nowhere"))
-    site = Site(Grants([grant]), Place(), {"t": memory_toolbox({"a.txt": b"a\n"})})
+    grant = TokenGrant(
+        name="t", sha256=hashlib.sha256(TOKEN.encode()).hexdigest(), workspace=Path("/nowhere")
+    )
+    site = HttpServer(TokenGrants([grant]), HttpConfig(), {"t": memory_toolbox({"a.txt": b"a\n"})})
     found = []
     with anyio.fail_after(60):
         async with site.open() as door:

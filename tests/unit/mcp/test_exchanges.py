@@ -12,12 +12,11 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import CallToolRequestParams, ElicitResult
 
-from handtools.mcp import answering, exchanges
-from handtools.mcp.asgi import Refused
-from handtools.mcp.desk import Desk
-from handtools.mcp.exchanges import Exchanges
-from handtools.mcp.registry import Method, Registry
-from handtools.mcp.serving import server
+from handtools.mcp import asgi, streamable_http
+from handtools.mcp.asgi import HttpRefusal
+from handtools.mcp.server import MethodRegistry, ServerMethod, server_for
+from handtools.mcp.streamable_http import StatelessHttp
+from handtools.mcp.tool_calls import ConnectionTools
 from tests.e2e.mcp.workshop import workshop
 from tests.unit.mcp.web import Exchange, notice, request
 
@@ -46,8 +45,8 @@ class Bench:
     """A server whose tools answer, tell something first, fail as bugs do, or never end."""
 
     def __init__(self):
-        self.registry = Registry()
-        self.registry.requests["tools/call"] = Method(CallToolRequestParams, self.respond)
+        self.registry = MethodRegistry()
+        self.registry.requests["tools/call"] = ServerMethod(CallToolRequestParams, self.respond)
         self.begun, self.stopped = anyio.Event(), anyio.Event()
 
     async def respond(self, ctx, params):
@@ -78,7 +77,7 @@ class Bench:
 
 @asynccontextmanager
 async def serving(bench):
-    async with Exchanges(bench.registry).run() as application:
+    async with StatelessHttp(bench.registry).run() as application:
         yield application
 
 
@@ -86,7 +85,7 @@ async def serving(bench):
 async def both(ours, theirs):
     """Our application over a registry, and the SDK's over another."""
     manager = StreamableHTTPSessionManager(theirs, stateless=True)
-    async with Exchanges(ours).run() as application, manager.run():
+    async with StatelessHttp(ours).run() as application, manager.run():
         yield application, manager.handle_request
 
 
@@ -94,7 +93,7 @@ async def outcome(application, exchange):
     """Status, kind and messages of an answer; of what HTTP itself refuses, the status."""
     try:
         await exchange.made(application)
-    except Refused as refusal:
+    except HttpRefusal as refusal:
         return refusal.status
     if b"content-type" not in exchange.headers or not exchange.said:
         return exchange.status
@@ -204,8 +203,8 @@ async def test_there_is_nothing_but_post(method):
 def over(folder):
     """The methods of a real desk, and the desk."""
     folder.mkdir()
-    desk = Desk(workshop(folder), agent="t", session="s")
-    return desk, server(desk)
+    desk = ConnectionTools(workshop(folder), agent="t", session="s")
+    return desk, server_for(desk)
 
 
 async def test_all_that_the_official_client_sends_is_answered_as_the_sdk_does(tmp_path, monkeypatch):
@@ -284,8 +283,8 @@ async def test_a_client_that_leaves_cancels():
 
 
 async def test_a_long_silence_becomes_a_stream_with_pings(monkeypatch):
-    monkeypatch.setattr(answering, "PING_SECONDS", 0.01)
-    monkeypatch.setattr(exchanges, "ATTENDED_SECONDS", 0.0)
+    monkeypatch.setattr(asgi, "PING_SECONDS", 0.01)
+    monkeypatch.setattr(streamable_http, "ATTENDED_SECONDS", 0.0)
     bench, pinged = Bench(), anyio.Event()
     async with serving(bench) as application, anyio.create_task_group() as group:
         body, headers = called("endless")
@@ -306,8 +305,8 @@ async def test_a_long_silence_becomes_a_stream_with_pings(monkeypatch):
 
 
 async def test_what_is_told_after_a_long_silence_and_the_answer_come_in_the_same_stream(monkeypatch):
-    monkeypatch.setattr(answering, "PING_SECONDS", 0.01)
-    monkeypatch.setattr(exchanges, "ATTENDED_SECONDS", 0.0)
+    monkeypatch.setattr(asgi, "PING_SECONDS", 0.01)
+    monkeypatch.setattr(streamable_http, "ATTENDED_SECONDS", 0.0)
     bench, go = Bench(), anyio.Event()
 
     async def respond(ctx, _params):
@@ -315,7 +314,7 @@ async def test_what_is_told_after_a_long_silence_and_the_answer_come_in_the_same
         await ctx.session.report_progress(1)
         return {"content": []}
 
-    bench.registry.requests["tools/call"] = Method(CallToolRequestParams, respond)
+    bench.registry.requests["tools/call"] = ServerMethod(CallToolRequestParams, respond)
     async with serving(bench) as application:
         body, headers = called(meta=TOLD)
         exchange = Exchange("POST", body, **headers)

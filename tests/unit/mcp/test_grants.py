@@ -3,8 +3,7 @@
 import pytest
 
 from handtools import UsageError
-from handtools.mcp.grants import Grants, digest_of, read_grants
-from handtools.mcp.http import Place
+from handtools.mcp.http_server import HttpConfig, TokenGrants, read_grants, token_digest
 
 TOKEN = "a-token-of-more-than-24-chars"
 
@@ -20,7 +19,7 @@ def test_a_file_of_tokens_is_read_with_paths_beside_it(tmp_path):
     grants = read_grants(
         written(
             tmp_path,
-            f'[[token]]\nname = "a"\nsha256 = "{digest_of("x").upper()}"\nworkspace = "one"\npreset = "reading"\n'
+            f'[[token]]\nname = "a"\nsha256 = "{token_digest("x").upper()}"\nworkspace = "one"\npreset = "reading"\n'
             'block = ["bash"]\nasks = "person"\n'
             '[[token]]\nname = "b"\ntoken_file = "b.token"\nworkspace = "/two"\n',
         )
@@ -44,7 +43,7 @@ def test_a_file_of_tokens_is_read_with_paths_beside_it(tmp_path):
         ('[[token]]\nname = "a"\nworkspace = "."\npasword = "x"\n', "says pasword"),
         ('[[token]]\nname = "a"\nworkspace = "."\ntoken_file = "none"\n', "can't be read"),
         (
-            f'[[token]]\nname = "a"\nworkspace = "."\nsha256 = "{digest_of("x")}"\nasks = "me"\n',
+            f'[[token]]\nname = "a"\nworkspace = "."\nsha256 = "{token_digest("x")}"\nasks = "me"\n',
             "asks is one of",
         ),
     ],
@@ -62,14 +61,14 @@ def test_a_short_token_is_refused(tmp_path):
 
 def test_a_server_without_tokens_or_with_the_same_twice_does_not_start(tmp_path):
     with pytest.raises(UsageError):
-        Grants([])
-    same = f'[[token]]\nname = "a"\nworkspace = "."\nsha256 = "{digest_of("x")}"\n'
+        TokenGrants([])
+    same = f'[[token]]\nname = "a"\nworkspace = "."\nsha256 = "{token_digest("x")}"\n'
     with pytest.raises(UsageError, match="same name"):
         read_grants(written(tmp_path, same * 2))
 
 
 def test_beyond_this_machine_the_names_must_be_said():
-    assert "localhost" in Place().hosts
+    assert "localhost" in HttpConfig().hosts
     with pytest.raises(UsageError, match="--allow-host"):
-        _ = Place(host="0.0.0.0").hosts
-    assert Place(host="0.0.0.0", names=("Tools.Example",)).hosts == {"tools.example"}
+        _ = HttpConfig(host="0.0.0.0").hosts
+    assert HttpConfig(host="0.0.0.0", names=("Tools.Example",)).hosts == {"tools.example"}

@@ -3,27 +3,27 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.mcp.identity import SAFE, TOOL_USE_ID, identify
-from handtools.mcp.translate import CALL_ID
+from handtools.mcp.idempotency import SAFE_CALL_ID, TOOL_USE_ID_KEY, identify_call
+from handtools.mcp.protocol_json import CALL_ID_KEY
 
 ARGS = {"path": "a"}
 
 
 def test_the_clients_own_id_is_kept():
-    assert identify({CALL_ID: "my-call_1"}, 7, "s", "read", ARGS) == ("my-call_1", True)
+    assert identify_call({CALL_ID_KEY: "my-call_1"}, 7, "s", "read", ARGS) == ("my-call_1", True)
 
 
 @given(st.text(min_size=1))
 def test_no_id_of_a_client_leaves_the_folder_of_outputs(named):
-    call_id, chosen = identify({CALL_ID: named}, 7, "s", "read", ARGS)
+    call_id, chosen = identify_call({CALL_ID_KEY: named}, 7, "s", "read", ARGS)
     assert chosen
-    assert SAFE.fullmatch(call_id)
-    assert identify({CALL_ID: named}, 8, "t", "edit", {}).call_id == call_id
+    assert SAFE_CALL_ID.fullmatch(call_id)
+    assert identify_call({CALL_ID_KEY: named}, 8, "t", "edit", {}).call_id == call_id
 
 
 def test_a_request_sent_again_in_its_session_is_the_same_call():
-    first = identify(None, 7, "s", "read", ARGS)
-    assert identify({}, 7, "s", "read", dict(ARGS)) == first
+    first = identify_call(None, 7, "s", "read", ARGS)
+    assert identify_call({}, 7, "s", "read", dict(ARGS)) == first
     others = [
         (8, "s", "read", ARGS),
         (7, "t", "read", ARGS),
@@ -31,14 +31,14 @@ def test_a_request_sent_again_in_its_session_is_the_same_call():
         (7, "s", "read", {}),
         ("7", "s", "read", ARGS),
     ]
-    assert first not in [identify(None, *other) for other in others]
+    assert first not in [identify_call(None, *other) for other in others]
 
 
 def test_the_models_own_id_counts_across_sessions():
-    meta = {TOOL_USE_ID: "toolu_1"}
-    assert identify(meta, 1, "s", "read", ARGS) == identify(meta, 2, "t", "read", ARGS)
+    meta = {TOOL_USE_ID_KEY: "toolu_1"}
+    assert identify_call(meta, 1, "s", "read", ARGS) == identify_call(meta, 2, "t", "read", ARGS)
 
 
 def test_without_a_session_every_request_is_a_call_of_its_own():
-    assert identify(None, 7, "", "read", ARGS) != identify(None, 7, "", "read", ARGS)
-    assert identify(None, None, "s", "read", ARGS) != identify(None, None, "s", "read", ARGS)
+    assert identify_call(None, 7, "", "read", ARGS) != identify_call(None, 7, "", "read", ARGS)
+    assert identify_call(None, None, "s", "read", ARGS) != identify_call(None, None, "s", "read", ARGS)

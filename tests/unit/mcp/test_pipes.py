@@ -4,7 +4,7 @@ import pytest
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, JSONRPCResponse
 
-from handtools.mcp.pipes import Outgoing, _Flow
+from handtools.mcp.stdio import StdoutMessages, _WriteFlow
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +20,7 @@ class Written(list):
 
 async def test_an_answer_that_was_given_is_kept_back_and_a_request_of_that_number_is_not():
     written = Written()
-    outgoing = Outgoing(written, _Flow(), {1})
+    outgoing = StdoutMessages(written, _WriteFlow(), {1})
     for message in (
         JSONRPCRequest(jsonrpc="2.0", id=1, method="roots/list"),
         JSONRPCResponse(jsonrpc="2.0", id=1, result={"greeting": True}),

@@ -8,10 +8,10 @@ import anyio
 import pytest
 from mcp_types import CallToolRequestParams
 
-from handtools.mcp import answering
-from handtools.mcp.asgi import Refused
-from handtools.mcp.registry import Method, Registry
-from handtools.mcp.sessions import Sessions
+from handtools.mcp import asgi
+from handtools.mcp.asgi import HttpRefusal
+from handtools.mcp.server import MethodRegistry, ServerMethod
+from handtools.mcp.streamable_http import SessionHttp
 from tests.unit.mcp.web import Exchange, notice, request
 
 pytestmark = pytest.mark.anyio
@@ -36,9 +36,9 @@ async def serving(**options):
             await anyio.sleep_forever()
         return {"content": [{"type": "text", "text": params.name}]}
 
-    registry = Registry()
-    registry.requests["tools/call"] = Method(CallToolRequestParams, respond)
-    async with Sessions(registry, **options).run() as application:
+    registry = MethodRegistry()
+    registry.requests["tools/call"] = ServerMethod(CallToolRequestParams, respond)
+    async with SessionHttp(registry, **options).run() as application:
         opened = await Exchange("POST", request("initialize", HELLO)).made(application)
         session = opened.headers[b"mcp-session-id"].decode()
         await Exchange("POST", notice("notifications/initialized"), session).made(application)
@@ -62,7 +62,7 @@ async def test_what_is_told_before_the_answer_makes_it_a_stream():
 
 
 async def test_a_long_silence_becomes_a_stream_with_pings(monkeypatch):
-    monkeypatch.setattr(answering, "PING_SECONDS", 0.01)
+    monkeypatch.setattr(asgi, "PING_SECONDS", 0.01)
     async with serving() as (application, session, _), anyio.create_task_group() as group:
         answer = Exchange("POST", call("endless"), session)
         pinged, inner = anyio.Event(), answer.send
@@ -97,7 +97,7 @@ async def test_a_request_sent_again_takes_the_answer_over():
         async def left():
             try:
                 await first.made(application)
-            except Refused as refusal:
+            except HttpRefusal as refusal:
                 caught.append(refusal.status)
 
         async with anyio.create_task_group() as group:
@@ -115,14 +115,14 @@ async def test_a_session_that_was_ended_is_gone_and_its_requests_are_answered():
         async def waiting():
             try:
                 await Exchange("POST", call("endless"), session).made(application)
-            except Refused as refusal:
+            except HttpRefusal as refusal:
                 caught.append(refusal.status)
 
         async with anyio.create_task_group() as group:
             group.start_soon(waiting)
             await begun.wait()
             assert (await Exchange("DELETE", b"", session).made(application)).status == 200
-        with pytest.raises(Refused, match="No such session"):
+        with pytest.raises(HttpRefusal, match="No such session"):
             await Exchange("POST", call(), session).made(application)
     assert caught == [404]
 
@@ -146,7 +146,7 @@ async def test_one_listener_per_session_and_the_next_after_it_left():
 
             group.start_soon(listen)
             await began.wait()
-            with pytest.raises(Refused, match="listened to already"):
+            with pytest.raises(HttpRefusal, match="listened to already"):
                 await Exchange("GET", b"", session).made(application)
             listener.gone.set()
             with anyio.fail_after(60):
@@ -158,7 +158,7 @@ async def test_a_session_is_closed_when_nobody_has_used_it_for_long():
         application.sweep(time.monotonic() + 59)
         assert (await Exchange("POST", call(), session).made(application)).status == 200
         application.sweep(time.monotonic() + 61)
-        with pytest.raises(Refused, match="No such session"):
+        with pytest.raises(HttpRefusal, match="No such session"):
             await Exchange("POST", call(), session).made(application)
 
 
@@ -173,7 +173,7 @@ async def test_a_session_with_a_running_request_is_in_use():
 
 async def test_more_sessions_than_allowed_are_refused():
     async with serving(most=1) as (application, _, _):
-        with pytest.raises(Refused, match="Too many"):
+        with pytest.raises(HttpRefusal, match="Too many"):
             await Exchange("POST", request("initialize", HELLO)).made(application)
 
 
@@ -183,7 +183,7 @@ async def test_more_sessions_than_allowed_are_refused():
 )
 async def test_a_request_of_another_kind_is_refused(headers, status):
     async with serving() as (application, session, _):
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(HttpRefusal) as caught:
             await Exchange("POST", call(), session, **headers).made(application)
     assert caught.value.status == status
 
@@ -197,5 +197,5 @@ async def test_a_body_that_is_no_message_is_refused_in_the_words_of_the_protocol
 
 async def test_without_a_session_only_initialize_is_taken():
     async with serving() as (application, _, _):
-        with pytest.raises(Refused, match="missing"):
+        with pytest.raises(HttpRefusal, match="missing"):
             await Exchange("POST", call()).made(application)

@@ -11,10 +11,10 @@ from pydantic import BaseModel, Field
 
 from handtools import Document, Image, Result, Text
 from handtools.core.result import Fault
-from handtools.core.schema import schema
-from handtools.mcp.translate import CALL_ID, answer, carried, tools
-from handtools.testing.fakes import memory_toolbox
-from handtools.text.tokens import estimate
+from handtools.core.tool import json_schema
+from handtools.mcp.protocol_json import CALL_ID_KEY, call_result, plain_json, tool_list
+from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.text.token_budget import estimate_tokens
 
 KEPT = Path(__file__).parent / "tools_list.json"
 TOKENS = 6_000
@@ -48,7 +48,7 @@ def test_the_list_of_tools_is_as_reviewed(request):
     listed = [
         {key: tool[key] for key in ("name", "title", "annotations")}
         | {"inputs": sorted(tool["inputSchema"]["properties"])}
-        for tool in tools(memory_toolbox())
+        for tool in tool_list(memory_toolbox())
     ]
     text = json.dumps(listed, indent=1) + "\n"
     if request.config.getoption("--update-snapshots", default=False) or not KEPT.exists():
@@ -59,9 +59,9 @@ def test_the_list_of_tools_is_as_reviewed(request):
 def test_all_definitions_together_stay_within_their_budget():
     told = [
         {key: tool[key] for key in ("name", "description", "inputSchema")}
-        for tool in tools(memory_toolbox())
+        for tool in tool_list(memory_toolbox())
     ]
-    assert sum(estimate(json.dumps(one)) for one in told) <= TOKENS
+    assert sum(estimate_tokens(json.dumps(one)) for one in told) <= TOKENS
 
 
 @pytest.mark.parametrize("tool", memory_toolbox().definitions("strict"), ids=lambda one: one.name)
@@ -86,7 +86,7 @@ def test_the_strictest_provider_accepts_the_schema(tool):
     check(tool.input_schema)
 
 
-@pytest.mark.parametrize("tool", tools(memory_toolbox()), ids=lambda tool: tool["name"])
+@pytest.mark.parametrize("tool", tool_list(memory_toolbox()), ids=lambda tool: tool["name"])
 def test_names_and_schemas_keep_to_what_every_client_takes(tool):
     assert tool["name"].replace("_", "").isalnum()
     assert len(tool["name"]) <= 64
@@ -97,23 +97,23 @@ def test_names_and_schemas_keep_to_what_every_client_takes(tool):
 
 def test_details_fit_their_schema():
     whole = Whole.model_validate({"parts": [{"name": "a"}, {"name": "b", "note": "c"}], "must": None})
-    shown = carried(whole)
-    jsonschema.validate(shown, schema(Whole))
+    shown = plain_json(whole)
+    jsonschema.validate(shown, json_schema(Whole))
     assert shown == {"parts": [{"name": "a"}, {"name": "b", "note": "c"}], "must": None, "count": 0}
 
 
 def test_blocks_of_every_kind_have_a_shape():
     result = Result([Text("t"), Image(b"i", "image/png"), Document(b"d", "application/pdf", "a.pdf")], None)
-    content = answer(result, "id")["content"]
+    content = call_result(result, "id")["content"]
     assert [block["type"] for block in content] == ["text", "image", "resource"]
     assert content[2]["resource"]["uri"] == "handtools://call/id/a.pdf"
 
 
 def test_a_failure_is_an_error_with_its_code_and_without_details():
     result = Result("no", Part(name="x"), status="denied", fault=Fault("denied", "no"))
-    value = answer(result, "id", details=True)
+    value = call_result(result, "id", details=True)
     assert value["isError"]
-    assert value["_meta"] == {CALL_ID: "id", "handtools/status": "denied", "handtools/fault": "denied"}
+    assert value["_meta"] == {CALL_ID_KEY: "id", "handtools/status": "denied", "handtools/fault": "denied"}
 
 
 @given(
@@ -121,4 +121,4 @@ def test_a_failure_is_an_error_with_its_code_and_without_details():
     st.text(st.characters()),
 )
 def test_whatever_is_carried_is_json_in_utf8(value, key):
-    json.dumps(carried({key: value, "lone\udcff": ["\ud800"]}), ensure_ascii=False).encode()
+    json.dumps(plain_json({key: value, "lone\udcff": ["\ud800"]}), ensure_ascii=False).encode()

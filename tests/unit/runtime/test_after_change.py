@@ -5,12 +5,17 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from handtools.core.formatting import Formatted
-from handtools.core.language import Delta, Diagnostic, Review, Verdict
+from handtools.core.language import (
+    Diagnostic,
+    DiagnosticDelta,
+    DiagnosticReport,
+    DiagnosticReview,
+    Formatted,
+)
 from handtools.runtime.policy import Policy
-from handtools.runtime.rules import Rule
-from handtools.testing.fakes import memory_toolbox
-from handtools.testing.language import MemoryLanguage
+from handtools.runtime.policy.rules import Rule
+from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.testing.stubs import MemoryLanguage
 
 pytestmark = pytest.mark.anyio
 
@@ -85,9 +90,9 @@ async def test_hidden_files_are_in_no_review():
         async def review(self, changes, *, private, timeout, late):
             self.private.append(tuple(private))
             broken = (Diagnostic("secret/key.py", 1, 0, "a secret"),)
-            review = Review(
-                elsewhere=(Delta("secret/key.py", broken),),
-                verdicts=(Verdict("a.py", "memory", "fresh", broken),),
+            review = DiagnosticReview(
+                elsewhere=(DiagnosticDelta("secret/key.py", broken),),
+                verdicts=(DiagnosticReport("a.py", "memory", "fresh", broken),),
             )
             late(review)
             return review
@@ -108,8 +113,8 @@ async def test_hidden_files_are_in_no_review():
 async def test_what_comes_late_is_announced():
     class Slow(MemoryLanguage):
         async def review(self, changes, *, private, timeout, late):
-            late(Review(deltas=(Delta("a.py", (Diagnostic("a.py", 3, 0, "late"),)),)))
-            return Review(verdicts=(Verdict("a.py", "memory", "unknown"),))
+            late(DiagnosticReview(deltas=(DiagnosticDelta("a.py", (Diagnostic("a.py", 3, 0, "late"),)),)))
+            return DiagnosticReview(verdicts=(DiagnosticReport("a.py", "memory", "unknown"),))
 
     heard = []
     tools = box({"a.py": b"one\n"}, language=Slow(), listeners=[heard.append])
@@ -164,13 +169,13 @@ async def test_diagnostics_are_about_the_formatted_text():
 async def test_without_a_server_a_change_costs_nothing_that_can_be_noticed():
     from handtools.core.call import Call
     from handtools.core.result import Result
-    from handtools.runtime.after_change import after_change
-    from handtools.runtime.approval import Gate
-    from handtools.runtime.guard import GuardedFiles
+    from handtools.runtime.after_call import after_change
+    from handtools.runtime.approval.gate import ApprovalGate
+    from handtools.runtime.guards.files import GuardedFiles
 
     tools = box({"a.py": b"one\n"})
     call = Call(tool="edit", args={})
-    gate = Gate(call, Policy(), None, tools.workspace.journal, lambda _: None, frozenset())
+    gate = ApprovalGate(call, Policy(), None, tools.workspace.journal, lambda _: None, frozenset())
     files = GuardedFiles(call, tools.workspace, gate, lambda _: None)
     from handtools.core.changes import Change, ChangeSet
 

@@ -9,9 +9,8 @@ from pydantic import BaseModel, Field
 
 from handtools import Context, Result, tool
 from handtools.core.errors import InvalidInput
-from handtools.runtime.aliases import ALIASES, understood
-from handtools.runtime.validating import validate
-from handtools.testing.fakes import memory_toolbox
+from handtools.runtime.arguments import ALIASES, resolve_aliases, validate
+from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.tools.edit import edit
 from handtools.tools.multi_edit import multi_edit
 from tests.shape.test_aliases import all_tools
@@ -47,7 +46,7 @@ def test_each_name_means_its_parameter_in_any_spelling(name, parameter, alias):
     head, *rest = alias.split("_")
     camel = head + "".join(word.capitalize() for word in rest)
     for spelling in (alias, camel, alias.replace("_", "-")):
-        assert understood(name, params, {spelling: "x"}) == {parameter: "x"}
+        assert resolve_aliases(name, params, {spelling: "x"}) == {parameter: "x"}
 
 
 async def test_a_call_in_another_tools_words_is_answered_as_in_ours():
@@ -91,4 +90,4 @@ def test_no_alias_is_advertised():
 
 @given(st.dictionaries(st.sampled_from([*TOOLS["read"].params.model_fields, "x", "y"]), st.integers()))
 def test_arguments_in_our_words_stay_as_they_are(args):
-    assert understood("read", TOOLS["read"].params, args) == args
+    assert resolve_aliases("read", TOOLS["read"].params, args) == args

@@ -7,8 +7,8 @@ import pytest
 
 from handtools.core.callbacks import Callbacks
 from handtools.runtime.policy import Policy
-from handtools.runtime.rules import Rule
-from handtools.testing.fakes import memory_toolbox
+from handtools.runtime.policy.rules import Rule
+from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.tools.attach import attach
 from handtools.tools.edit_agent import edit_agent
 from handtools.tools.task import task

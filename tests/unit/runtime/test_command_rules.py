@@ -3,10 +3,10 @@
 import pytest
 
 from handtools import Policy, Reply, Rule, UsageError
-from handtools.core.command import Command
-from handtools.core.effects import Run
-from handtools.testing.commands import Answer, MemoryCommands
-from handtools.testing.fakes import memory_toolbox
+from handtools.core.commands import Command
+from handtools.core.effects import CommandRun
+from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.testing.stubs import CannedOutput, MemoryCommands
 
 LOOK = Rule(
     "look", "allow", "It only looks.",
@@ -25,7 +25,7 @@ POLICY = Policy(rules=(LOOK, NO_RM, PUSH))
 
 
 def decide(script: str, *, policy: Policy = POLICY, confined: bool = False):
-    return policy.decide(Run(Command(script=script), confined=confined), "bash")
+    return policy.decide(CommandRun(Command(script=script), confined=confined), "bash")
 
 
 def verdict(script: str, **options) -> str:
@@ -204,7 +204,7 @@ async def asked_about(
         return Reply(allow=True, remember="session")
 
     commands = MemoryCommands({}, confined=confined)
-    commands.answers = dict.fromkeys(scripts, Answer())
+    commands.answers = dict.fromkeys(scripts, CannedOutput())
     box = memory_toolbox(commands=commands, approver=always, policy=policy)
     counts = []
     for number, script in enumerate(scripts):
@@ -270,7 +270,7 @@ async def test_a_host_that_is_not_listed_is_asked_about_even_for_allowed_command
         seen.append((approval.rule, approval.preview, approval.remembered))
         return Reply(allow=True, remember="session")
 
-    commands = MemoryCommands({"ls": Answer()}, confined=True)
+    commands = MemoryCommands({"ls": CannedOutput()}, confined=True)
     policy = Policy(rules=(LOOK,), hosts=("example.com",))
     box = memory_toolbox(commands=commands, approver=once, policy=policy)
     for hosts in (["example.com"], ["other.example"], ["other.example"], ["third.example"]):
@@ -282,7 +282,7 @@ async def test_a_host_that_is_not_listed_is_asked_about_even_for_allowed_command
 
 def test_the_whole_network_is_asked_about():
     command = Command(script="ls", network="on")
-    assert POLICY.decide(Run(command, confined=False), "bash").rule == "hosts"
+    assert POLICY.decide(CommandRun(command, confined=False), "bash").rule == "hosts"
 
 
 @pytest.mark.anyio
@@ -360,7 +360,7 @@ SPELLINGS = {
 )
 def test_a_rule_against_a_command_holds_however_it_is_spelled(beginning, script):
     rules = [Rule("no", "deny", "Not here.", commands=(beginning,))]
-    decision = Policy().with_rules(rules).decide(Run(Command(script=script), confined=True), "bash")
+    decision = Policy().with_rules(rules).decide(CommandRun(Command(script=script), confined=True), "bash")
     assert (decision.verdict, decision.rule) == ("deny", "no")
 
 
@@ -371,7 +371,7 @@ def test_a_rule_against_a_command_holds_however_it_is_spelled(beginning, script)
 )  # fmt: skip
 def test_a_program_that_no_rule_can_see_is_asked_about_where_a_rule_forbids_one(script):
     rules = [Rule("no", "deny", "Not here.", commands=("rm",))]
-    effect = Run(Command(script=script), confined=True)
+    effect = CommandRun(Command(script=script), confined=True)
     assert Policy().with_rules(rules).decide(effect, "bash").verdict == "ask"
     assert Policy().decide(effect, "bash").verdict == "allow"
 
@@ -381,7 +381,7 @@ def test_a_program_that_no_rule_can_see_is_asked_about_where_a_rule_forbids_one(
 )
 def test_a_rule_against_a_task_leaves_other_tasks_alone(script):
     rules = [Rule("no", "deny", "Not here.", commands=("git push",))]
-    effect = Run(Command(script=script), confined=True)
+    effect = CommandRun(Command(script=script), confined=True)
     assert Policy().with_rules(rules).decide(effect, "bash").verdict == "allow"
 
 
@@ -414,17 +414,17 @@ gcc: gcc -wrapper ./e x.c | gcc @options
 def test_leave_for_a_program_is_no_leave_for_what_it_can_be_made_to_do(beginning, script):
     rules = [Rule("look", "allow", "Fine.", commands=(beginning,))]
     quoted = " ".join(f"'{word}'" if set(word) & set(";{}()@") else word for word in script.split())
-    decision = Policy().with_rules(rules).decide(Run(Command(script=quoted), confined=False), "bash")
+    decision = Policy().with_rules(rules).decide(CommandRun(Command(script=quoted), confined=False), "bash")
     assert decision.verdict == "ask"
 
 
 def test_a_rule_does_not_speak_for_a_command_where_the_caller_decides_which_programs_run():
-    run = Run(Command(script="git log -1", env={"GIT_PAGER": "sh", "B": ""}), confined=False)
+    run = CommandRun(Command(script="git log -1", env={"GIT_PAGER": "sh", "B": ""}), confined=False)
     decision = POLICY.decide(run, "bash")
     assert decision.verdict == "ask"
     assert "the caller has set GIT_PAGER" in decision.reason
     for other in (
-        Run(run.command, confined=True),
-        Run(Command(script="git log", env={"B": ""}), confined=False),
+        CommandRun(run.command, confined=True),
+        CommandRun(Command(script="git log", env={"B": ""}), confined=False),
     ):
         assert POLICY.decide(other, "bash").verdict == "allow"

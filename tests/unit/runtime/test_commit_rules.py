@@ -2,35 +2,37 @@
 
 import pytest
 
-from handtools.core.changes import Change, ChangeSet, Held, Node
-from handtools.core.trees import Leaf, tree
-from handtools.runtime.commit_rules import leads_out, question, rule
+from handtools.core.changes import BackupRef, Change, ChangeSet, FolderItem, Node, folder_node
 from handtools.runtime.policy import Policy
-from handtools.runtime.protected import ROWS
-from handtools.runtime.rules import Rule
+from handtools.runtime.policy.command_rules import link_leaves_workspace, reason_to_ask, rule_changes
+from handtools.runtime.policy.protected_paths import PROTECTED_PATHS
+from handtools.runtime.policy.rules import Rule
 
 
 def made(path, data=b"x", kind="file"):
     return Change(
-        path, None, Node(kind, data, None if kind == "link" else 0o644, Held(f"i/upper/{path}", "m", 1))
+        path,
+        None,
+        Node(kind, data, None if kind == "link" else 0o644, BackupRef(f"i/upper/{path}", "m", 1)),
     )
 
 
 def removed(path, kind="file"):
-    held = Held(f"i/before/{path}", "m", 1) if kind == "file" else None
+    held = BackupRef(f"i/before/{path}", "m", 1) if kind == "file" else None
     return Change(path, Node(kind, b"", 0o755, held), None)
 
 
 def folder(path, *names, target=None):
     leaves = [
-        Leaf(name, "link" if target else "file", 0 if target else 0o644, target or "m", 0) for name in names
+        FolderItem(name, "link" if target else "file", 0 if target else 0o644, target or "m", 0)
+        for name in names
     ]
-    return Change(path, None, tree(leaves, mode=0o755, ref=f"i/upper/{path}"))
+    return Change(path, None, folder_node(leaves, mode=0o755, ref=f"i/upper/{path}"))
 
 
 def judged(*changes, there=(), root="/ws"):
     policy = Policy()
-    return rule(
+    return rule_changes(
         changes,
         forbidden=lambda path, link: policy.forbids(path, "bash", link=link),
         there=lambda path: path in there,
@@ -87,7 +89,7 @@ def test_a_folder_is_not_removed_while_something_off_limits_stays_in_it():
     ],
 )
 def test_links_that_leave_the_workspace_are_known(path, target, out):
-    assert leads_out(path, target, lambda place: place.startswith("/ws/")) == out
+    assert link_leaves_workspace(path, target, lambda place: place.startswith("/ws/")) == out
 
 
 def test_a_link_that_leaves_is_a_question():
@@ -161,7 +163,7 @@ def test_a_slash_at_the_end_of_a_rule_leaves_nothing_out(path):
     assert Policy(excluded=("secrets/",)).hides(path)
 
 
-@pytest.mark.parametrize("glob", ROWS)
+@pytest.mark.parametrize("glob", PROTECTED_PATHS)
 def test_every_protected_row_is_asked_about_as_file_folder_and_link(glob):
     path = glob.replace("y*ml", "yaml").replace("*", "x")
     for kind in ("file", "link"):
@@ -170,7 +172,7 @@ def test_every_protected_row_is_asked_about_as_file_folder_and_link(glob):
 
 
 def test_the_question_says_where_a_link_leads():
-    asked = question(
+    asked = reason_to_ask(
         (made("deps", b"/somewhere/else", "link"),), there=lambda _: False, within=lambda _: False
     )
     assert "`deps` -> `/somewhere/else`" in asked

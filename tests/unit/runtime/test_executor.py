@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from handtools import Call, CancelToken, Context, Policy, Reply, Result, Rule, tool
 from handtools.core.errors import UsageError
 from handtools.core.events import Event, Progressed, Settled, Started
-from handtools.testing.fakes import memory_toolbox
+from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.toolbox import CODING, Toolbox
 
 ASK_ALL = Policy(rules=(Rule("ask-all", "ask", "Look first.", effects=frozenset({"change"})),))

@@ -1,8 +1,8 @@
 """What a policy's rules come to in a sandbox."""
 
 from handtools import Policy, Rule
-from handtools.host.commands.runners.bubblewrap_finding import Wanted
-from handtools.runtime.guard_commands import guarded, hidden
+from handtools.host.sandbox.runners.hidden_paths import PolicyGlobs
+from handtools.runtime.guards.commands import hidden_globs, read_only_globs
 
 
 def secret(name, *paths, but=()):
@@ -10,14 +10,16 @@ def secret(name, *paths, but=()):
 
 
 def test_what_a_rule_excepts_is_not_hidden_from_commands():
-    wanted = Wanted(hidden(Policy(rules=(secret("keys", "*.key", ".env*", but=(".env.example",)),))))
+    wanted = PolicyGlobs(
+        hidden_globs(Policy(rules=(secret("keys", "*.key", ".env*", but=(".env.example",)),)))
+    )
     assert wanted.matches("a/.env", folder=False)
     assert not wanted.matches("a/.env.example", folder=False)
 
 
 def test_an_exception_of_one_rule_opens_nothing_that_another_hides():
     rules = (secret("folder", "vault/**"), secret("keys", "*.key", but=("*.pub.key",)))
-    wanted = Wanted(hidden(Policy(rules=rules)))
+    wanted = PolicyGlobs(hidden_globs(Policy(rules=rules)))
     assert wanted.matches("vault/x.pub.key", folder=False)
     assert not wanted.matches("x.pub.key", folder=False)
 
@@ -31,6 +33,6 @@ def test_what_may_not_be_changed_has_its_exceptions_too():
         paths=(".vscode/**",),
         but=(".vscode/launch.json",),
     )
-    wanted = Wanted(guarded(Policy(rules=(rule,))))
+    wanted = PolicyGlobs(read_only_globs(Policy(rules=(rule,))))
     assert wanted.matches(".vscode/tasks.json", folder=False)
     assert not wanted.matches(".vscode/launch.json", folder=False)

@@ -6,7 +6,7 @@ import pytest
 
 from handtools.core.approval import Reply
 from handtools.core.callbacks import Callbacks
-from handtools.host.local_files import LocalFiles
+from handtools.host.files.local_files import LocalFiles
 from handtools.toolbox import EVERYTHING, Toolbox, local_workspace
 
 SECRET = "TOKEN=very-secret"

@@ -2,10 +2,10 @@
 
 from handtools.core.call import Call
 from handtools.core.changes import Node
-from handtools.runtime.guidance import GUIDE_BYTES, MOST_BYTES
+from handtools.runtime.after_call import ALL_GUIDES_BYTES, GUIDE_BYTES
 from handtools.runtime.policy import Policy
-from handtools.runtime.rules import Rule
-from handtools.testing.fakes import memory_toolbox
+from handtools.runtime.policy.rules import Rule
+from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.toolbox import CODING, Toolbox, local_workspace
 
 FILES = {
@@ -84,7 +84,7 @@ async def test_long_notes_are_shortened_and_say_so():
 async def test_notes_that_no_longer_fit_are_named():
     deep = {f"{'a/' * depth}AGENTS.md": b"x" * 5_000 for depth in (1, 2, 3)}
     text = await read(memory_toolbox(deep | {"a/a/a/x.py": b""}), "a/a/a/x.py")
-    assert len(text) < MOST_BYTES + 1_000
+    assert len(text) < ALL_GUIDES_BYTES + 1_000
     assert "`a/a/AGENTS.md` holds notes" in text
     assert "`a/a/a/AGENTS.md` holds notes" in text
 

@@ -3,9 +3,9 @@
 import pytest
 
 from handtools import Policy, Rule, UsageError
-from handtools.core.command import Command
-from handtools.core.effects import Read, Run, fingerprint, targets
-from handtools.core.visits import Visit
+from handtools.core.commands import Command
+from handtools.core.effects import CommandRun, Read, effect_targets, fingerprint
+from handtools.core.web import Visit
 
 
 def visit(host: str, port: int = 443, url: str = "") -> Visit:
@@ -46,7 +46,7 @@ def test_a_visit_is_judged_by_rules_about_hosts_and_by_no_others(policy, wanted,
 def test_a_rule_about_hosts_says_nothing_about_files_and_commands():
     policy = Policy(rules=(EVIL,))
     assert policy.decide(Read(("evil.example",)), "read").verdict == "allow"
-    run = Run(Command(script="evil.example"), confined=True)
+    run = CommandRun(Command(script="evil.example"), confined=True)
     assert policy.decide(run, "bash").verdict == "allow"
 
 
@@ -92,7 +92,7 @@ def test_an_answer_for_a_host_holds_for_its_pages_and_for_both_usual_ports():
         visit("a.example", 443, "https://a.example/x"),
     )
     assert fingerprint(first) == fingerprint(other)
-    assert targets(first) == ("a.example",)
+    assert effect_targets(first) == ("a.example",)
     assert fingerprint(visit("a.example", 81)) != fingerprint(first)
     assert fingerprint(visit("b.example", 80)) != fingerprint(first)
     assert visit("::1", 81).place == "[::1]:81"

@@ -12,12 +12,12 @@ import pytest
 
 from handtools import Approval, Call, Change, Result
 from handtools.core.changes import Node
-from handtools.core.ports import Step
-from handtools.host.store import FolderStore
-from handtools.runtime.journal import Journal, Note
-from handtools.runtime.journal.behind import NOTES
-from handtools.runtime.journal.blobs import pack, unpack
-from handtools.testing.fakes import MemoryStore, memory_toolbox
+from handtools.core.files import PlannedWrite
+from handtools.host.files.blob_store import FolderStore
+from handtools.runtime.journal import CallRecord, Journal
+from handtools.runtime.journal.blobs import compressed, decompressed
+from handtools.runtime.journal.database import MAX_WAITING_RECORDS
+from handtools.testing.memory_toolbox import MemoryStore, memory_toolbox
 
 
 def recorded(journal, number, **facts):
@@ -58,7 +58,7 @@ def test_a_large_preimage_goes_to_the_store_and_comes_back():
     journal = Journal(":memory:", store)
     data = random.Random(1).randbytes(3 << 20)
     call = Call(tool="write", args={})
-    from handtools.testing.fakes import memory_workspace
+    from handtools.testing.memory_toolbox import memory_workspace
 
     steps = memory_workspace().files.plan([Change.of("a", before=None, after=data)])
     entry = journal.entries.intend(call, steps)
@@ -72,8 +72,8 @@ def test_a_large_preimage_goes_to_the_store_and_comes_back():
 
 def test_packing_is_undone_exactly():
     for data in (b"", b"x", b"abc" * 1000, bytes(range(256)) * 9):
-        assert unpack(pack(data), len(data)) == data
-    assert len(pack(b"abc" * 1000)) < 100
+        assert decompressed(compressed(data), len(data)) == data
+    assert len(compressed(b"abc" * 1000)) < 100
 
 
 def test_the_record_is_readable_by_its_owner_only(tmp_path):
@@ -105,7 +105,7 @@ async def test_what_an_agent_saw_is_its_own():
 
 def noted(journal, name, *, sights=None, session="default"):
     call = Call(tool="read", args={"path": name}, id=name, session=session)
-    journal.later(Note(call, Result(f"result {name}", None), 1.0, 2.0, sights or {}))
+    journal.later(CallRecord(call, Result(f"result {name}", None), 1.0, 2.0, sights or {}))
 
 
 def test_a_record_that_waits_is_found_by_its_id_and_in_the_log():
@@ -152,9 +152,11 @@ def test_a_record_is_written_in_a_moment_though_nobody_asks(tmp_path):
 def test_not_more_than_so_many_records_wait(tmp_path):
     path = tmp_path / "j.sqlite"
     journal, other = Journal(str(path), MemoryStore()), Journal(str(path), MemoryStore())
-    for number in range(NOTES):
+    for number in range(MAX_WAITING_RECORDS):
         noted(journal, f"{number}")
-    assert other.calls.count_since(other.calls.page(limit=NOTES)[-1]) == NOTES - 1
+    assert (
+        other.calls.count_since(other.calls.page(limit=MAX_WAITING_RECORDS)[-1]) == MAX_WAITING_RECORDS - 1
+    )
     journal.close()
     other.close()
 
@@ -172,8 +174,8 @@ def test_closing_writes_what_waits(tmp_path):
 def test_a_process_that_ends_in_order_has_written_what_waits(tmp_path):
     script = (
         "import sys; from handtools import Call, Result\n"
-        "from handtools.runtime.journal import Journal, Note\n"
-        "from handtools.testing.fakes import MemoryStore\n"
+        "from handtools.runtime.journal import Journal, CallRecord\n"
+        "from handtools.testing.memory_toolbox import MemoryStore\n"
         "note = Note(Call(tool='read', args={}, id='a'), Result('x', None), 1.0, 2.0, {})\n"
         "Journal(sys.argv[1], MemoryStore()).later(note)\n"
     )
@@ -297,7 +299,7 @@ def test_forgetting_says_where_else_the_same_bytes_are_kept():
     for name in ("a", "b"):
         change = Change(name, None, Node("file", SECRET.encode()))
         journal.entries.finish(
-            journal.entries.intend(Call(tool="write", args={}, id=name), [Step(change, "")])
+            journal.entries.intend(Call(tool="write", args={}, id=name), [PlannedWrite(change, "")])
         )
     gone = journal.retention.forget("a")
     assert (gone.copies, gone.calls) == (("b",), ("a",))

@@ -5,9 +5,9 @@ import hashlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.core.changes import Change, Held, Node
-from handtools.runtime.recent import LARGEST_BYTES, MOST_BYTES, RecentFiles
-from handtools.testing.fakes import memory_toolbox
+from handtools.core.changes import BackupRef, Change, Node
+from handtools.runtime.workspace import MAX_RECENT_BYTES, MAX_RECENT_FILE_BYTES, RecentFiles
+from handtools.testing.memory_toolbox import memory_toolbox
 
 
 def test_a_file_that_is_read_again_is_the_node_it_was():
@@ -29,9 +29,9 @@ def test_a_node_is_always_of_the_bytes_that_were_read(steps: list[tuple[str, byt
 
 def test_large_files_and_all_beyond_a_limit_are_let_go():
     recent = RecentFiles()
-    large = recent.node("large", b"x" * (LARGEST_BYTES + 1))
+    large = recent.node("large", b"x" * (MAX_RECENT_FILE_BYTES + 1))
     assert recent.node("large", large.data) is not large
-    each = MOST_BYTES // 8
+    each = MAX_RECENT_BYTES // 8
     nodes = [recent.node(str(number), bytes(each)) for number in range(9)]
     assert recent.node("0", nodes[0].data) is not nodes[0]
     assert recent.node("8", nodes[8].data) is nodes[8]
@@ -39,7 +39,7 @@ def test_large_files_and_all_beyond_a_limit_are_let_go():
 
 def test_a_file_with_a_mode_or_in_the_vault_is_no_plain_one():
     recent = RecentFiles()
-    for node in (Node("file", b"x", 0o755), Node("file", b"x", held=Held("ref", "stat:1", 1))):
+    for node in (Node("file", b"x", 0o755), Node("file", b"x", held=BackupRef("ref", "stat:1", 1))):
         recent.keep("a", node)
         assert recent.node("a", b"x") == Node("file", b"x")
 

@@ -3,8 +3,8 @@
 import pytest
 
 from handtools import Call, Change
-from handtools.runtime.landing import recover
-from handtools.testing.fakes import memory_toolbox
+from handtools.runtime.transaction import recover
+from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.toolbox import CODING, Toolbox, local_workspace
 
 

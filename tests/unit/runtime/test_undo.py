@@ -1,7 +1,7 @@
 """Taking things back."""
 
 from handtools import Call, Change, ChangeSet, Node
-from handtools.testing.fakes import memory_toolbox
+from handtools.testing.memory_toolbox import memory_toolbox
 
 
 async def edited(box, path, old, new, *, call_id=None, session="s", turn="t"):
@@ -191,12 +191,12 @@ async def test_forgotten_bytes_are_gone_and_undo_says_so():
 
 
 async def test_retention_drops_the_oldest_first_and_keeps_the_rest_undoable():
-    from handtools.runtime.journal import Limits
+    from handtools.runtime.journal import RetentionLimits
 
     box = memory_toolbox({"a": b"0" * 10})
     calls = [await edited(box, "a", f"{n}" * 10, f"{n + 1}" * 10) for n in range(8)]
     total = box.workspace.journal.retention.kept_bytes()
-    box.workspace.journal.retention.prune(Limits(max_bytes=total // 2))
+    box.workspace.journal.retention.prune(RetentionLimits(max_bytes=total // 2))
     assert 0 < box.workspace.journal.retention.kept_bytes() <= total // 2
     assert (await undone(box, "call", calls[-1])).ok
     assert content(box, "a") == b"7" * 10

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from handtools import Policy, UsageError
 from handtools.core.effects import Read
-from handtools.core.visits import Visit
-from handtools.runtime.policy import DEFAULTS
-from handtools.runtime.rules import PRIVATE, PROTECTED
-from handtools.runtime.written_policy import read_policy
+from handtools.core.web import Visit
+from handtools.runtime.policy import DEFAULTS, policy_from_toml
+from handtools.runtime.policy.rules import PRIVATE_RULE, PROTECTED_RULE
 
 WHOLE = """
 unattended = "deny"
@@ -40,12 +39,12 @@ commands = ["pytest"]
 
 
 def test_an_empty_file_is_the_built_in_policy():
-    assert read_policy("", "policy.toml") == Policy()
+    assert policy_from_toml("", "policy.toml") == Policy()
 
 
 def test_every_word_of_a_policy_can_be_written():
-    policy = read_policy(WHOLE, "policy.toml")
-    assert policy.rules[:2] == (PRIVATE, PROTECTED)
+    policy = policy_from_toml(WHOLE, "policy.toml")
+    assert policy.rules[:2] == (PRIVATE_RULE, PROTECTED_RULE)
     assert [rule.name for rule in policy.rules[2:]] == ["migrations", "tests"]
     assert policy.rules[2].effects == {"change"}
     assert (policy.unattended, policy.tools, policy.block) == ("deny", "coding", ("jobs",))
@@ -56,7 +55,7 @@ def test_every_word_of_a_policy_can_be_written():
 
 def test_what_is_private_stays_so_whatever_is_allowed():
     rule = '[[rule]]\nname = "all"\nverdict = "allow"\npaths = ["**"]'
-    assert read_policy(rule, "p").decide(Read((".env",)), "read").verdict == "deny"
+    assert policy_from_toml(rule, "p").decide(Read((".env",)), "read").verdict == "deny"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +78,7 @@ def test_what_is_private_stays_so_whatever_is_allowed():
 )
 def test_what_can_not_be_meant_is_refused_with_the_name_of_the_file(text, told):
     with pytest.raises(UsageError) as caught:
-        read_policy(text, "/etc/policy.toml")
+        policy_from_toml(text, "/etc/policy.toml")
     assert str(caught.value).startswith("/etc/policy.toml")
     assert told in str(caught.value)
 
@@ -87,12 +86,12 @@ def test_what_can_not_be_meant_is_refused_with_the_name_of_the_file(text, told):
 @given(st.text())
 def test_no_text_does_more_than_be_refused(text):
     with contextlib.suppress(UsageError):
-        assert isinstance(read_policy(text, "p"), Policy)
+        assert isinstance(policy_from_toml(text, "p"), Policy)
 
 
 def test_a_rule_about_hosts_can_be_written():
     text = '[[rule]]\nname = "pastes"\nverdict = "deny"\nhosts = ["*.paste.example"]\n'
-    policy = read_policy(text, "policy.toml")
+    policy = policy_from_toml(text, "policy.toml")
     assert policy.decide(Visit(host="a.paste.example", port=443), "fetch").rule == "pastes"
     with pytest.raises(UsageError, match="is not a host"):
-        read_policy(text.replace("*.paste", "no host"), "policy.toml")
+        policy_from_toml(text.replace("*.paste", "no host"), "policy.toml")

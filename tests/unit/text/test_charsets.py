@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.charsets import read_page
+from handtools.text.web.page_content import decode_page
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from handtools.text.charsets import read_page
     ],
 )
 def test_the_bytes_have_the_last_word(data, label, encoding):
-    source = read_page(data, label)
+    source = decode_page(data, label)
     assert source.encoding == encoding
     assert "�" not in source.body
     assert source.body.strip("“”") in {"Grüße", "漢字", "日本", "plain"}

@@ -1,6 +1,6 @@
 import pytest
 
-from handtools.text.clipping import Clipped, clip, clip_line, one_line
+from handtools.text.truncation import Clipped, clip, clip_line, sanitized_line
 
 TEN = "".join(f"line {number}\n" for number in range(10))
 
@@ -85,8 +85,8 @@ def test_a_long_line_can_be_cut_around_a_place():
 
 
 def test_a_strangers_words_stay_on_one_line_and_turn_nothing_around():
-    assert one_line("a\n2. fake\x1b[31m \u202e b\0", 100) == "a 2. fake [31m b"
-    assert one_line("word " * 100, 20) == "word word word word "[:20]
+    assert sanitized_line("a\n2. fake\x1b[31m \u202e b\0", 100) == "a 2. fake [31m b"
+    assert sanitized_line("word " * 100, 20) == "word word word word "[:20]
 
 
 def test_a_part_of_a_line_is_clipped_without_counts_that_nobody_knows():

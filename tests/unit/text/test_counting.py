@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.counting import agreeing, counted
+from handtools.text.plurals import counted, inflected
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ def test_a_noun_goes_with_its_number(number, noun, said):
 
 
 def test_a_verb_goes_with_its_number():
-    assert [agreeing(n, "was") for n in (0, 1, 2)] == ["were", "was", "were"]
+    assert [inflected(n, "was") for n in (0, 1, 2)] == ["were", "was", "were"]

@@ -1,30 +1,29 @@
 """Which lines of a long file a model is shown, and how."""
 
-from handtools.text.edit_asking import Sight, meant_lines, question
-from handtools.text.edit_stream import Marks
-from handtools.text.ranges import Lines
+from handtools.text.editing.edit_agent_protocol import AnswerTags, ShownFile, edit_prompt, relevant_lines
+from handtools.text.lines import LineRange
 
 LONG = [f"value_{number} = {number}\n" for number in range(1, 20_001)]
 
 
 def test_the_lines_that_instructions_name_are_shown():
-    windows = meant_lines(LONG, "Make value_12345 negative.", most=1_200)
-    assert windows == (Lines(12_320, 12_370),)
+    windows = relevant_lines(LONG, "Make value_12345 negative.", most=1_200)
+    assert windows == (LineRange(12_320, 12_370),)
 
 
 def test_words_that_are_everywhere_point_nowhere():
     lines = [*LONG, *(["return None\n"] * 100)]
-    assert meant_lines(lines, "value_7 shall return None", most=1_200) == (Lines(1, 32),)
+    assert relevant_lines(lines, "value_7 shall return None", most=1_200) == (LineRange(1, 32),)
 
 
 def test_without_a_known_word_the_start_is_shown():
-    assert meant_lines(LONG, "tidy up", most=1_200) == (Lines(1, 1_200),)
-    assert meant_lines([], "tidy up", most=1_200) == (Lines(1, 1),)
+    assert relevant_lines(LONG, "tidy up", most=1_200) == (LineRange(1, 1_200),)
+    assert relevant_lines([], "tidy up", most=1_200) == (LineRange(1, 1),)
 
 
 def test_a_long_file_is_shown_in_parts_that_can_be_copied():
-    sight = Sight(path="a.py", lines=LONG, outline="1 value_1", windows=(Lines(5, 6),))
-    asked = question(sight, "Do it.", Marks("_1"), before=["Refused: no."])
+    sight = ShownFile(path="a.py", lines=LONG, outline="1 value_1", windows=(LineRange(5, 6),))
+    asked = edit_prompt(sight, "Do it.", AnswerTags("_1"), before=["Refused: no."])
     assert '<file_1 path="a.py" lines="5-6">\nvalue_5 = 5\nvalue_6 = 6\n</file_1>' in asked
     assert "1 value_1" in asked
     assert "20,000 lines" in asked
@@ -33,6 +32,6 @@ def test_a_long_file_is_shown_in_parts_that_can_be_copied():
 
 
 def test_a_short_file_is_shown_whole():
-    asked = question(Sight(path="a.py", lines=["x\r\n", "y"]), "Do it.", Marks("_1"))
+    asked = edit_prompt(ShownFile(path="a.py", lines=["x\r\n", "y"]), "Do it.", AnswerTags("_1"))
     assert '<file_1 path="a.py">\nx\ny\n</file_1>' in asked
     assert "<show_1 " not in asked

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.text import lines
-from handtools.text.editing import insert, replace_verbatim
-from handtools.text.matching import Applied, Refused
+from handtools.text.editing import Applied, EditRefused
+from handtools.text.editing.literal_edits import insert_lines, replace_verbatim
 
 BODIES = st.text("ab \r\n", max_size=40)
 
@@ -23,13 +23,13 @@ BODIES = st.text("ab \r\n", max_size=40)
     ],
 )
 def test_text_becomes_the_line(body, line, text, after):
-    assert insert(body, line, text) == after
+    assert insert_lines(body, line, text) == after
 
 
 @given(body=BODIES, share=st.floats(0, 1), text=st.text("xy\n", max_size=8))
 def test_every_other_line_keeps_its_bytes(body, share, text):
     line = 1 + round(share * lines.count(body))
-    after = insert(body, line, text)
+    after = insert_lines(body, line, text)
     at = lines.offset_of(body, line)
     assert after.startswith(body[:at])
     assert after.endswith(body[at:])
@@ -55,7 +55,7 @@ def test_text_that_stands_there_once_is_replaced_and_nothing_else(head, tail, ne
 )
 def test_text_that_is_there_twice_or_not_at_all_is_refused(body, old, code):
     outcome = replace_verbatim(body, old, "x")
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, EditRefused)
     assert outcome.code == code
 
 
@@ -63,7 +63,7 @@ def test_what_a_looser_reading_finds_is_shown_and_not_changed():
     outcome = replace_verbatim(
         "if ready:\n\tvalue = compute(1)\n", "if ready:\n    value = compute(1)", "x"
     )
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, EditRefused)
     assert outcome.suggestion == "if ready:\n\tvalue = compute(1)"
 
 

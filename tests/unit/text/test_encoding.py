@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from handtools.text.encoding import Source, Unencodable, decode, displayed, is_binary
+from handtools.text.encoding import DecodedText, Unencodable, decode, is_binary, without_surrogates
 
 GERMAN = "// Überprüft die Größe des Puffers, bevor er gelöscht wird.\n"
 RUSSIAN = "// Проверяет размер буфера перед удалением\n"
@@ -33,7 +33,7 @@ def test_a_byte_order_mark_decides_and_is_kept_out_of_the_body(mark: bytes, enco
 
 
 def test_a_file_of_nothing_but_a_mark_has_an_empty_body():
-    assert decode(b"\xff\xfe") == Source("", "utf-16-le", b"\xff\xfe")
+    assert decode(b"\xff\xfe") == DecodedText("", "utf-16-le", b"\xff\xfe")
 
 
 def test_a_mark_before_damaged_utf8_is_still_a_mark():
@@ -85,7 +85,7 @@ def test_strict_utf8_outweighs_a_declaration():
 @pytest.mark.parametrize("name", ["utf-16-le", "cp037", "rot13", "hex", "utf-7", "no-such", "idna"])
 def test_a_declaration_that_cannot_be_true_is_ignored(name: str):
     data = f"# coding: {name}\nx = 1\n".encode()
-    assert decode(data) == Source(data.decode(), "utf-8")
+    assert decode(data) == DecodedText(data.decode(), "utf-8")
 
 
 def test_a_declaration_on_the_third_line_is_none():
@@ -152,8 +152,8 @@ def test_a_lone_surrogate_cannot_be_written_to_a_valid_file():
 
 
 def test_what_is_displayed_holds_no_byte_that_stood_for_nothing():
-    assert displayed(decode("é ü".encode() + b"\xff").body) == "é ü\ufffd"
-    assert displayed("語 ok") == "語 ok"
+    assert without_surrogates(decode("é ü".encode() + b"\xff").body) == "é ü\ufffd"
+    assert without_surrogates("語 ok") == "語 ok"
 
 
 def test_adopted_text_takes_the_dominant_end_of_the_file():

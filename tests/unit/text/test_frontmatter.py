@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.frontmatter import read_frontmatter, split_outside
+from handtools.text.frontmatter import read_frontmatter, split_at_commas
 
 SIGNS = string.ascii_letters + string.digits + "äß漢😀" + "'\"\\:#-[]{}&*!|>%@`,.?~=<$ \n"
 PRINTABLE = st.text(SIGNS, max_size=120)
@@ -147,7 +147,7 @@ def test_a_head_that_is_no_head_any_more_is_not_read():
 
 
 def test_commas_in_braces_do_not_split():
-    assert list(split_outside("*.{ts,tsx}, 'a, b',c")) == ["*.{ts,tsx}", " 'a, b'", "c"]
+    assert list(split_at_commas("*.{ts,tsx}, 'a, b',c")) == ["*.{ts,tsx}", " 'a, b'", "c"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from handtools.text.globbing import AnyGlob, BadGlob, Glob
+from handtools.text.search.glob import BadGlob, Glob, GlobSet
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_no_pattern_takes_long(pattern: str, path: str):
 
 
 def test_any_of_several_patterns_matches_and_the_first_is_named():
-    several = AnyGlob(["*.pyc", ".git", "/dist/", "**/*.egg-info/**", "*.pyc"])
+    several = GlobSet(["*.pyc", ".git", "/dist/", "**/*.egg-info/**", "*.pyc"])
     assert several.matches("a/b.pyc")
     assert several.matches(".git/config")
     assert several.matches("dist/x")
@@ -163,13 +163,13 @@ def test_any_of_several_patterns_matches_and_the_first_is_named():
 
 
 def test_no_patterns_match_nothing():
-    assert not AnyGlob([]).matches("a")
-    assert AnyGlob([]).which("a") is None
+    assert not GlobSet([]).matches("a")
+    assert GlobSet([]).which("a") is None
 
 
 def test_asking_many_patterns_about_a_path_is_cheap():
     patterns = [f"name{number}" for number in range(100)] + [f"*.x{number}" for number in range(100)]
-    several = AnyGlob([*patterns, "secrets/**", "*.min.*"])
+    several = GlobSet([*patterns, "secrets/**", "*.min.*"])
     durations = []
     for _ in range(50):
         start = time.perf_counter()

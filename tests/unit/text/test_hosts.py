@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.hosts import BadHost, read_hosts
+from handtools.text.web.host_access import BadHost, parse_host_list
 
 NAMES = st.from_regex(r"[a-z]{1,5}(\.[a-z]{1,5}){1,3}", fullmatch=True)
 
@@ -30,7 +30,7 @@ NAMES = st.from_regex(r"[a-z]{1,5}(\.[a-z]{1,5}){1,3}", fullmatch=True)
     ],
 )
 def test_what_is_listed_is_let_through(listed, host, port):
-    assert read_hosts((listed,)).lists(host, port)
+    assert parse_host_list((listed,)).lists(host, port)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_what_is_listed_is_let_through(listed, host, port):
     ],
 )
 def test_nothing_else_is(listed, host, port):
-    assert not read_hosts((listed,)).lists(host, port)
+    assert not parse_host_list((listed,)).lists(host, port)
 
 
 @pytest.mark.parametrize(
@@ -76,17 +76,17 @@ def test_nothing_else_is(listed, host, port):
 )
 def test_an_entry_that_says_something_else_is_refused(entry):
     with pytest.raises(BadHost):
-        read_hosts((entry,))
+        parse_host_list((entry,))
 
 
 def test_an_empty_list_lets_nothing_through():
-    assert not read_hosts(()).lists("example.com", 443)
+    assert not parse_host_list(()).lists("example.com", 443)
 
 
 @given(NAMES, NAMES)
 def test_a_name_lets_itself_through_and_no_other(one, other):
-    hosts = read_hosts((one,))
+    hosts = parse_host_list((one,))
     assert hosts.lists(one, 443)
     assert hosts.lists(other, 443) == (one == other)
     assert not hosts.lists(f"{other}.{one}", 443)
-    assert read_hosts((f"*.{one}",)).lists(f"{other}.{one}", 443)
+    assert parse_host_list((f"*.{one}",)).lists(f"{other}.{one}", 443)

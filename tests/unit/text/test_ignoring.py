@@ -2,11 +2,11 @@
 
 import pytest
 
-from handtools.text.ignoring import Ignores, leaves_out
+from handtools.text.search.gitignore import IgnoreRules, is_left_out
 
 
-def ignores(**texts: str) -> Ignores:
-    return Ignores().into("", {".gitignore": texts.get("git", ""), ".ignore": texts.get("plain", "")})
+def ignores(**texts: str) -> IgnoreRules:
+    return IgnoreRules().into("", {".gitignore": texts.get("git", ""), ".ignore": texts.get("plain", "")})
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,6 @@ def test_a_deeper_file_is_stronger_and_speaks_about_its_folder():
 
 
 def test_hidden_names_are_left_out_unless_a_rule_keeps_them():
-    assert leaves_out(Ignores(), ".a", folder=False, hidden=False)
-    assert not leaves_out(Ignores(), ".a", folder=False, hidden=True)
-    assert not leaves_out(ignores(git="!.a"), ".a", folder=False, hidden=False)
+    assert is_left_out(IgnoreRules(), ".a", folder=False, hidden=False)
+    assert not is_left_out(IgnoreRules(), ".a", folder=False, hidden=True)
+    assert not is_left_out(ignores(git="!.a"), ".a", folder=False, hidden=False)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.keys import UnknownKey, pressed
+from handtools.text.terminal_emulator import UnknownKey, key_sequence
 
 
 @pytest.mark.parametrize(
@@ -21,10 +21,10 @@ from handtools.text.keys import UnknownKey, pressed
     ],
 )
 def test_a_key_sends_what_a_terminal_sends(name, sent):
-    assert pressed(name) == sent
+    assert key_sequence(name) == sent
 
 
 @pytest.mark.parametrize("name", ["", "entr", "ctrl-", "ctrl-cc", "hyper-x", "x"])
 def test_an_unknown_key_is_refused(name):
     with pytest.raises(UnknownKey):
-        pressed(name)
+        key_sequence(name)

@@ -7,7 +7,7 @@ import pytest
 from bench.web import ADDRESS, corpus
 from bench.web.judging import lost
 from bench.web.styles import STYLES
-from handtools.text.markup import converted, looks_like_html, title_of, without_tags
+from handtools.text.web.page_content import convert_html, html_title, looks_like_html, without_tags
 
 PAGES = corpus()
 
@@ -19,7 +19,7 @@ def names(number: int) -> str:
 @pytest.mark.parametrize("number", range(len(PAGES)), ids=names)
 def test_every_heading_fence_and_table_of_a_documentation_page_is_kept(number):
     document, html = PAGES[number]
-    assert not lost(document, converted(html, "markdown", ADDRESS))
+    assert not lost(document, convert_html(html, "markdown", ADDRESS))
 
 
 def test_the_corpus_is_hard_enough_to_be_lost():
@@ -31,18 +31,18 @@ def test_the_corpus_is_hard_enough_to_be_lost():
 
 
 def test_menus_and_scripts_are_left_out():
-    text = converted(PAGES[0][1], "markdown", ADDRESS)
+    text = convert_html(PAGES[0][1], "markdown", ADDRESS)
     assert "Page 17" not in text
     assert "no heading" not in text
     assert "¶" not in text
 
 
 def test_links_lead_where_they_led():
-    assert "(https://docs.example/other.html#x)" in converted(PAGES[0][1], "markdown", ADDRESS)
+    assert "(https://docs.example/other.html#x)" in convert_html(PAGES[0][1], "markdown", ADDRESS)
 
 
 def test_pictures_in_the_page_itself_leave_only_their_words():
-    text = converted('<p><img alt="a chart" src="data:image/png;base64,AAAA"></p>', "markdown")
+    text = convert_html('<p><img alt="a chart" src="data:image/png;base64,AAAA"></p>', "markdown")
     assert "base64" not in text
     assert "a chart" in text
 
@@ -56,7 +56,7 @@ def test_pictures_in_the_page_itself_leave_only_their_words():
     ],
 )  # fmt: skip
 def test_a_sample_beside_its_line_numbers_is_a_sample(table):
-    text = converted(table.format("<pre>if a:\n    b &lt; 1\n</pre>") + "</table>", "markdown")
+    text = convert_html(table.format("<pre>if a:\n    b &lt; 1\n</pre>") + "</table>", "markdown")
     assert text.strip() == "```\nif a:\n    b < 1\n```"
 
 
@@ -68,13 +68,13 @@ def test_a_page_made_to_keep_us_busy_does_not():
         "<table>",
         '<table><tr><td class="gutter"><',
     ):
-        converted(bait * (100_000 // len(bait)), "markdown")
+        convert_html(bait * (100_000 // len(bait)), "markdown")
     assert time.process_time() - began < 20
 
 
 def test_the_title_is_one_line_without_references():
-    assert title_of("<head><TITLE id=a>\n A &amp;\n B</TITLE>") == "A & B"
-    assert title_of("<p>none</p>") == ""
+    assert html_title("<head><TITLE id=a>\n A &amp;\n B</TITLE>") == "A & B"
+    assert html_title("<p>none</p>") == ""
 
 
 def test_what_nobody_calls_a_page_is_one_by_its_beginning():
@@ -87,7 +87,7 @@ def test_marks_of_engines_go_and_signs_stay():
 
 
 def test_a_title_may_hold_what_looks_like_a_tag():
-    assert title_of("<head><title lang=en>List<T> &amp; co</title>") == "List<T> & co"
+    assert html_title("<head><title lang=en>List<T> &amp; co</title>") == "List<T> & co"
 
 
 @pytest.mark.parametrize("text", ["<!---->" * 580, "<!--" * 1_000, "<!-- -- -->\n" * 300])
@@ -100,11 +100,11 @@ def test_no_heap_of_comments_takes_long_to_tell_from_a_page(text):
 @pytest.mark.parametrize("text", ["<title " * 9_000, "<title>" * 9_000, "<title>" + "<" * 60_000])
 def test_no_heap_of_titles_takes_long(text):
     started = time.process_time()
-    assert title_of(text) == ""
+    assert html_title(text) == ""
     assert time.process_time() - started < 4
 
 
 def test_no_cell_takes_long_to_tell_from_line_numbers():
     started = time.process_time()
-    converted("<table><tr><td " + "linenos " * 20_000, "markdown")
+    convert_html("<table><tr><td " + "linenos " * 20_000, "markdown")
     assert time.process_time() - started < 8

@@ -4,38 +4,40 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handtools.text.file_view import ReadBudget, RequestedLines, lines_that_fit, number_page
 from handtools.text.lines import split
-from handtools.text.paging import Budget, Span, fitting, page
-from handtools.text.tokens import estimate
+from handtools.text.token_budget import estimate_tokens
 
-ROOMY = Budget(1000, 100_000)
+ROOMY = ReadBudget(1000, 100_000)
 
 
 @pytest.mark.parametrize(
     ("span", "wanted"),
     [
-        (Span(), (1, 9)),
-        (Span(0), (1, 9)),
-        (Span(3, 4), (3, 4)),
-        (Span(3, None, 2), (3, 4)),
-        (Span(None, 99), (1, 9)),
-        (Span(-3), (7, 9)),
-        (Span(-3, None, 2), (7, 8)),
-        (Span(-99), (1, 9)),
+        (RequestedLines(), (1, 9)),
+        (RequestedLines(0), (1, 9)),
+        (RequestedLines(3, 4), (3, 4)),
+        (RequestedLines(3, None, 2), (3, 4)),
+        (RequestedLines(None, 99), (1, 9)),
+        (RequestedLines(-3), (7, 9)),
+        (RequestedLines(-3, None, 2), (7, 8)),
+        (RequestedLines(-99), (1, 9)),
     ],
 )
 def test_a_span_is_inclusive_and_may_count_from_the_end(span, wanted):
     assert span.within(9) == wanted
 
 
-@pytest.mark.parametrize(("span", "word"), [(Span(10), "past its end"), (Span(5, 4), "before start_line")])
+@pytest.mark.parametrize(
+    ("span", "word"), [(RequestedLines(10), "past its end"), (RequestedLines(5, 4), "before start_line")]
+)
 def test_a_span_that_means_no_line_says_why(span, word):
     with pytest.raises(ValueError, match=word):
         span.within(9)
 
 
 def test_an_empty_text_has_a_page_that_says_so():
-    shown = page([], (1, 0), 0, ROOMY, max_chars=100)
+    shown = number_page([], (1, 0), 0, ROOMY, max_chars=100)
     assert (shown.text, shown.clipped) == ("(The file is empty.)", False)
 
 
@@ -48,14 +50,14 @@ def test_an_empty_text_has_a_page_that_says_so():
     st.one_of(st.none(), st.integers(1, 300)),
 )
 def test_what_fits_is_a_start_that_keeps_every_limit_or_is_one_line(lines, most, size, tokens):
-    budget = Budget(most, size, tokens)
-    kept = fitting(lines, budget, max_chars=99)
+    budget = ReadBudget(most, size, tokens)
+    kept = lines_that_fit(lines, budget, max_chars=99)
     assert kept
     assert kept == lines[: len(kept)] or kept[0][:tokens] == lines[0][:tokens]
     if len(kept) > 1:
         assert len(kept) <= most
         assert len("".join(kept).encode()) <= size
-        assert tokens is None or estimate("".join(kept)) <= tokens
+        assert tokens is None or estimate_tokens("".join(kept)) <= tokens
     if len(kept) < len(lines) and tokens is None:
         more = lines[: len(kept) + 1]
         assert len(more) > most or len("".join(more).encode()) > size
@@ -66,8 +68,10 @@ def test_following_the_footer_shows_every_line_once(total, most, limit):
     lines = split("".join(f"line {n}\n" for n in range(1, total + 1)))
     seen, first = [], 1
     while first <= total:
-        start, last = Span(first, None, limit).within(total)
-        shown = page(lines[start - 1 :], (start, last), total, Budget(most, 10_000), max_chars=100)
+        start, last = RequestedLines(first, None, limit).within(total)
+        shown = number_page(
+            lines[start - 1 :], (start, last), total, ReadBudget(most, 10_000), max_chars=100
+        )
         seen += range(shown.first, shown.end + 1)
         assert (f"Use start_line={shown.end + 1} " in shown.text) == (shown.end < total)
         first = shown.end + 1
@@ -76,6 +80,6 @@ def test_following_the_footer_shows_every_line_once(total, most, limit):
 
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_a_budget_only_shrinks(first, second):
-    left = Budget(5, 200, 50).less(first)
+    left = ReadBudget(5, 200, 50).less(first)
     assert left.less(second).bytes <= left.bytes
-    assert not left.spent or not Budget(5, 200, 50).less(first).holds("x" * 500)
+    assert not left.spent or not ReadBudget(5, 200, 50).less(first).holds("x" * 500)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.ranking import components, defines, tier
+from handtools.text.search.result_pages import file_category, has_definition, path_sort_key
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from handtools.text.ranking import components, defines, tier
     ],
 )  # fmt: skip
 def test_source_comes_before_tests_documents_and_what_others_made(path, expected):
-    assert tier(path) == expected
+    assert file_category(path) == expected
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_source_comes_before_tests_documents_and_what_others_made(path, expected
 )  # fmt: skip
 def test_a_line_that_introduces_a_name_defines_it(line):
     start = line.index("NAME")
-    assert defines([(line, [(start, start + 4)])])
+    assert has_definition([(line, [(start, start + 4)])])
 
 
 @pytest.mark.parametrize(
@@ -49,18 +49,18 @@ def test_a_line_that_introduces_a_name_defines_it(line):
 )
 def test_a_line_that_uses_a_name_does_not(line):
     start = line.index("NAME")
-    assert not defines([(line, [(start, start + 4)])])
+    assert not has_definition([(line, [(start, start + 4)])])
 
 
 def test_a_pattern_that_holds_the_word_itself_is_a_definition():
-    assert defines([("class Server:", [(0, 12)])])
+    assert has_definition([("class Server:", [(0, 12)])])
 
 
 def test_paths_sort_as_a_walk_meets_them():
-    assert sorted(["a-b/c", "a/z", "a.py"], key=components) == ["a/z", "a-b/c", "a.py"]
+    assert sorted(["a-b/c", "a/z", "a.py"], key=path_sort_key) == ["a/z", "a-b/c", "a.py"]
 
 
 def test_one_line_that_defines_it_is_enough():
     uses = ("    value = name(1)", [(12, 16)])
-    assert not defines([uses, uses])
-    assert defines([uses, ("fn name() {}", [(3, 7)]), uses])
+    assert not has_definition([uses, uses])
+    assert has_definition([uses, ("fn name() {}", [(3, 7)]), uses])

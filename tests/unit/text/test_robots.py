@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.robots import allows
+from handtools.text.web.robots_txt import robots_allow
 
 RULES = """
 # everyone
@@ -34,7 +34,7 @@ Disallow: /ours
     ],
 )
 def test_the_longest_rule_of_our_group_decides(agent, path, allowed):
-    assert allows(RULES, agent, path) is allowed
+    assert robots_allow(RULES, agent, path) is allowed
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ def test_the_longest_rule_of_our_group_decides(agent, path, allowed):
     ],
 )
 def test_stars_and_the_end(rule, path, allowed):
-    assert allows(f"User-agent: *\nDisallow: {rule}", "x", path) is allowed
+    assert robots_allow(f"User-agent: *\nDisallow: {rule}", "x", path) is allowed
 
 
 def test_no_rules_allow_everything():
-    assert allows("", "x", "/")
-    assert allows("Disallow: /", "x", "/")
+    assert robots_allow("", "x", "/")
+    assert robots_allow("Disallow: /", "x", "/")

@@ -2,11 +2,11 @@
 
 import pytest
 
-from handtools.text.screen import Screen
+from handtools.text.terminal_emulator import TerminalScreen
 
 
 def shown(text: str, rows: int = 4, columns: int = 10) -> list[str]:
-    screen = Screen(rows, columns)
+    screen = TerminalScreen(rows, columns)
     screen.feed(text)
     return screen.lines()
 
@@ -56,6 +56,6 @@ def test_the_screen_after_some_output(text, lines):
 
 
 def test_the_cursor_is_where_the_next_character_goes():
-    screen = Screen(4, 10)
+    screen = TerminalScreen(4, 10)
     screen.feed("ab\r\nc")
     assert (screen.row, screen.column) == (1, 1)

@@ -4,8 +4,17 @@ import time
 
 import pytest
 
-from handtools.text.sections import contents, cost, cursor, mentions, named, portion, resumed, sections
-from handtools.text.tokens import estimate
+from handtools.text.token_budget import estimate_tokens
+from handtools.text.web.page_content import (
+    estimate_page_tokens,
+    page_cursor,
+    passages_mentioning,
+    portion_that_fits,
+    resume_page,
+    section_titled,
+    sections,
+    table_of_contents,
+)
 
 TEXT = """# Guide
 
@@ -49,47 +58,52 @@ def test_a_section_reaches_to_the_next_of_its_rank():
     ],
 )
 def test_a_title_is_found_as_people_write_it(asked, title):
-    assert named(sections(TEXT), asked).title == title
+    assert section_titled(sections(TEXT), asked).title == title
 
 
 def test_an_unknown_title_is_none():
-    assert named(sections(TEXT), "zebra") is None
+    assert section_titled(sections(TEXT), "zebra") is None
 
 
 def test_contents_leave_out_the_deepest_first():
     found = sections(TEXT)
-    assert "On Windows" in contents(TEXT, found, most=4)
-    short = contents(TEXT, found, most=3)
+    assert "On Windows" in table_of_contents(TEXT, found, most=4)
+    short = table_of_contents(TEXT, found, most=3)
     assert "On Windows" not in short
     assert short.endswith("… and 1 more")
 
 
 def test_mentions_come_with_their_section_and_neighbours_once():
-    one, two = mentions(TEXT + "\n" * 9 + "Welcome again.", "WELCOME")
+    one, two = passages_mentioning(TEXT + "\n" * 9 + "Welcome again.", "WELCOME")
     assert one == "[Guide]\n# Guide\n\nWelcome.\n\n## Install `it`"
     assert two.startswith("[Use]\n")
-    [touching] = mentions(TEXT, "USE")
+    [touching] = passages_mentioning(TEXT, "USE")
     assert touching.count("## Use") == 1
 
 
 def test_a_cursor_knows_its_text():
-    there = cursor(TEXT, 10)
-    assert resumed(TEXT, there) == (10, True)
-    assert resumed(TEXT + "x", there) == (10, False)
-    assert resumed("short", there) == (5, False)
+    there = page_cursor(TEXT, 10)
+    assert resume_page(TEXT, there) == (10, True)
+    assert resume_page(TEXT + "x", there) == (10, False)
+    assert resume_page("short", there) == (5, False)
     with pytest.raises(ValueError, match="no cursor"):
-        resumed(TEXT, "ten")
+        resume_page(TEXT, "ten")
 
 
 def test_a_portion_ends_with_a_line_where_it_can():
-    part = portion(TEXT, 0, 20)
+    part = portion_that_fits(TEXT, 0, 20)
     assert part.text.endswith("\n")
-    assert estimate(part.text) <= 20
-    assert portion("x" * 1_000, 0, 10).end < 1_000
+    assert estimate_tokens(part.text) <= 20
+    assert portion_that_fits("x" * 1_000, 0, 10).end < 1_000
 
 
 def test_a_long_text_costs_what_its_pieces_cost():
-    assert abs(cost("some words here " * 20_000) - estimate("some words here " * 20_000)) <= 10
+    assert (
+        abs(
+            estimate_page_tokens("some words here " * 20_000) - estimate_tokens("some words here " * 20_000)
+        )
+        <= 10
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,5 +112,5 @@ def test_a_long_text_costs_what_its_pieces_cost():
 def test_no_page_is_made_of_so_many_headings_that_it_takes_long(text):
     started = time.process_time()
     sections(text)
-    mentions(f"{text}\nend", "end")
+    passages_mentioning(f"{text}\nend", "end")
     assert time.process_time() - started < 12

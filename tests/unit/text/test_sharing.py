@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.sharing import share
-from handtools.text.tokens import estimate
+from handtools.text.token_budget import budgeted_listing, estimate_tokens
 
 NAMES = st.text("abcdefgh-", min_size=1, max_size=30)
 WORDS = st.text("abc de.", max_size=300).map(lambda text: " ".join(text.split()))
@@ -13,8 +12,8 @@ ENTRIES = st.lists(st.tuples(NAMES, WORDS), max_size=40)
 
 @given(ENTRIES, st.integers(20, 4_000))
 def test_the_list_is_within_the_budget_and_says_what_is_not_in_it(entries, tokens):
-    shared = share(entries, tokens)
-    assert estimate(shared.text) <= tokens
+    shared = budgeted_listing(entries, tokens)
+    assert estimate_tokens(shared.text) <= tokens
     assert len(shared.rows) + shared.left_out == len(entries)
     if shared.left_out:
         assert str(shared.left_out) in shared.text
@@ -25,14 +24,14 @@ def test_the_list_is_within_the_budget_and_says_what_is_not_in_it(entries, token
 
 @given(ENTRIES)
 def test_with_room_for_all_nothing_is_shortened(entries):
-    shared = share(entries, 1_000_000)
+    shared = budgeted_listing(entries, 1_000_000)
     assert (shared.shortened, shared.left_out, shared.note) == (0, 0, "")
     assert all(words in row for row, (_, words) in zip(shared.rows, entries, strict=True))
 
 
 @given(ENTRIES, st.integers(20, 4_000))
 def test_no_description_is_cut_shorter_than_another_that_was_cut(entries, tokens):
-    shared = share(entries, tokens)
+    shared = budgeted_listing(entries, tokens)
     kept = [len(row) - len(name) - 4 for row, (name, _) in zip(shared.rows, entries, strict=False)]
     cut = [size for size, row in zip(kept, shared.rows, strict=True) if row.endswith("…")]
     whole = [
@@ -44,14 +43,14 @@ def test_no_description_is_cut_shorter_than_another_that_was_cut(entries, tokens
 
 @given(ENTRIES, st.integers(20, 2_000), st.text("/abc", max_size=400))
 def test_a_foot_is_within_the_budget_too_and_gives_way_when_it_is_long(entries, tokens, foot):
-    shared = share(entries, tokens, foot=foot)
-    assert estimate(shared.text) <= tokens
+    shared = budgeted_listing(entries, tokens, foot=foot)
+    assert estimate_tokens(shared.text) <= tokens
     assert shared.foot in ("", foot)
-    assert bool(shared.foot) == (bool(foot) and estimate(f"{foot}\n") <= tokens // 4)
+    assert bool(shared.foot) == (bool(foot) and estimate_tokens(f"{foot}\n") <= tokens // 4)
 
 
 def test_short_descriptions_stay_whole_when_long_ones_are_cut():
-    shared = share([("a", "short"), ("b", "long " * 200)], 60)
+    shared = budgeted_listing([("a", "short"), ("b", "long " * 200)], 60)
     assert shared.rows[0] == "- a: short"
     assert shared.rows[1].endswith("…")
     assert shared.note == "1 descriptions are shortened"

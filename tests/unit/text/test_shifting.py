@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.aligning import align
-from handtools.text.shifting import shifted
+from handtools.text.diffs.alignment import align, line_after_edits
 
 rows = st.lists(st.sampled_from("abcdef"), max_size=12)
 
@@ -13,7 +12,7 @@ rows = st.lists(st.sampled_from("abcdef"), max_size=12)
 def test_a_line_that_stays_has_the_same_text_at_its_new_number(before, after):
     edits = align(before, after)
     for line, text in enumerate(before, 1):
-        now = shifted(edits, line)
+        now = line_after_edits(edits, line)
         assert now is None or after[now - 1] == text
 
 
@@ -21,6 +20,8 @@ def test_a_line_that_stays_has_the_same_text_at_its_new_number(before, after):
 def test_every_line_that_the_diff_keeps_is_found(before, after):
     edits = align(before, after)
     kept = len(before) - sum(edit.end_a - edit.start_a for edit in edits)
-    found = [now for line in range(1, len(before) + 1) if (now := shifted(edits, line)) is not None]
+    found = [
+        now for line in range(1, len(before) + 1) if (now := line_after_edits(edits, line)) is not None
+    ]
     assert len(found) == kept
     assert found == sorted(set(found))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.sniffing import UNKNOWN, media_type, medium
+from handtools.text.media_types import UNKNOWN_MEDIA_TYPE, media_type, medium_of
 
 PNG, JPEG = b"\x89PNG\r\n\x1a\n" + bytes(20), b"\xff\xd8\xff\xe0" + bytes(20)
 WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -41,21 +41,21 @@ WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
         ("a.zip", b"PK\3\4" + bytes(9), "application/zip", "other"),
         ("a.png", b"PK\3\4" + bytes(9), "application/zip", "other"),
         ("a.docx", b"no archive", "text/plain", "document"),
-        ("a.mp4", b"\x7fELF\2\1\1\0\0", UNKNOWN, "other"),
-        ("a.png", b"", UNKNOWN, "other"),
+        ("a.mp4", b"\x7fELF\2\1\1\0\0", UNKNOWN_MEDIA_TYPE, "other"),
+        ("a.png", b"", UNKNOWN_MEDIA_TYPE, "other"),
         ("a", b"BM is how this note begins, and it is text", "text/plain", "document"),
     ],
 )  # fmt: skip
 def test_content_decides(path, head, type_, kind):
     assert media_type(path, head) == type_
-    assert medium(type_) == kind
+    assert medium_of(type_) == kind
 
 
 @given(st.text(max_size=20), st.binary(max_size=200))
 def test_any_bytes_are_something(path, head):
     found = media_type(path, head)
     assert found.count("/") == 1
-    assert medium(found) in {"image", "video", "audio", "document", "other"}
+    assert medium_of(found) in {"image", "video", "audio", "document", "other"}
 
 
 @given(

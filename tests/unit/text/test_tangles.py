@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from handtools.core.syntax import Spot
-from handtools.host.syntax.tree_syntax import TreeSyntax
-from handtools.text.tangles import is_tangled
+from handtools.core.syntax import TextPosition
+from handtools.host.syntax.tree_syntax import TreeSyntax, exceeds_parser_limits
 
 ENDLESS = {
     "a.html": "<div>" * 60_000, "b.html": "<p>\n" * 20_000, "a.vue": "<é-a>" * 20_000,
@@ -23,7 +22,7 @@ ENDLESS = {
 async def test_a_text_that_ends_a_parser_is_not_given_to_it(path):
     data, syntax = ENDLESS[path].encode(), TreeSyntax()
     assert await syntax.outline(path, data) is None
-    assert await syntax.classify(path, data, [Spot(1, 0)]) is None
+    assert await syntax.classify(path, data, [TextPosition(1, 0)]) is None
     assert await syntax.structural(path, data, "$A") is None
 
 
@@ -43,5 +42,5 @@ async def test_what_people_write_is_parsed(path, text):
 
 
 def test_languages_without_such_a_parser_have_no_limit():
-    assert not is_tangled(json.dumps([[]] * 100_000), "json")
-    assert not is_tangled("(" * 100_000, "python")
+    assert not exceeds_parser_limits(json.dumps([[]] * 100_000), "json")
+    assert not exceeds_parser_limits("(" * 100_000, "python")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.terminal import decoded, plain
+from handtools.text.terminal_emulator import decode_output, plain_output
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from handtools.text.terminal import decoded, plain
     ],
 )
 def test_what_a_person_would_see(given, shown):
-    assert plain(given) == shown
+    assert plain_output(given) == shown
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_what_a_person_would_see(given, shown):
     ],
 )
 def test_half_a_character_is_left_out_only_at_a_cut(data, options, text):
-    assert decoded(data, **options) == text
+    assert decode_output(data, **options) == text

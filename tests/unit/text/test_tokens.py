@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from handtools.text.tokens import estimate
+from handtools.text.token_budget import estimate_tokens
 
 PROSE = "The quick brown fox jumps over the lazy dog, and then it went home to sleep. " * 20
 CODE = "def f(self, x: int) -> str:\n    if x > 10:\n        return self.names[x]\n" * 20
@@ -12,7 +12,7 @@ RUSSIAN = "Проверяет размер буфера перед удален�
 
 
 def test_nothing_costs_nothing():
-    assert estimate("") == 0
+    assert estimate_tokens("") == 0
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,13 @@ def test_nothing_costs_nothing():
     [(PROSE, 3.3, 4.5), (CODE, 2.3, 3.6), (JSON, 1.4, 2.6), (CHINESE, 0.7, 1.0), (RUSSIAN, 1.5, 2.5)],
 )
 def test_characters_per_token_are_plausible_and_rather_few(text: str, least: float, most: float):
-    assert least <= len(text) / estimate(text) <= most
+    assert least <= len(text) / estimate_tokens(text) <= most
 
 
 def test_a_large_text_is_estimated_in_a_blink():
     durations = []
     for _ in range(10):
         start = time.perf_counter()
-        estimate((CODE * 80)[:100_000])
+        estimate_tokens((CODE * 80)[:100_000])
         durations.append(time.perf_counter() - start)
     assert min(durations) < 0.003

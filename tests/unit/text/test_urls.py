@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.urls import BadUrl, read_url
+from handtools.text.web.url import BadUrl, parse_url
 
 
 @pytest.mark.parametrize(
@@ -21,8 +21,8 @@ from handtools.text.urls import BadUrl, read_url
     ],
 )
 def test_a_url_has_one_spelling(written, read):
-    assert str(read_url(written)) == read
-    assert read_url(str(read_url(written))) == read_url(read)
+    assert str(parse_url(written)) == read
+    assert parse_url(str(parse_url(written))) == parse_url(read)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_url_has_one_spelling(written, read):
 )
 def test_what_could_be_read_in_two_ways_is_not_read(written, said):
     with pytest.raises(BadUrl, match=said):
-        read_url(written)
+        parse_url(written)
 
 
 @pytest.mark.parametrize(
@@ -69,10 +69,10 @@ def test_what_could_be_read_in_two_ways_is_not_read(written, said):
     ],
 )
 def test_a_reference_leads_on_from_where_it_was_found(reference, leads):
-    assert str(read_url("https://docs.example/a/b").joined(reference)) == leads
+    assert str(parse_url("https://docs.example/a/b").joined(reference)) == leads
 
 
 @pytest.mark.parametrize("reference", ["http://a@b/", "javascript:x", "\\\\evil.example/", "a b", "//["])
 def test_a_reference_is_read_as_strictly(reference):
     with pytest.raises(BadUrl):
-        read_url("https://docs.example/").joined(reference)
+        parse_url("https://docs.example/").joined(reference)

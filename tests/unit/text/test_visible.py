@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.visible import on_one_line, squeezed, visible
+from handtools.text.visible_text import visible, visible_line, without_long_blanks
 
 HIDDEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"}
 MARK = re.compile(r"\[… \d+ (?:blank lines|blanks) …\]")
@@ -53,24 +53,28 @@ def test_each_kind_of_it_is_shown(raw, shown):
 @given(st.lists(st.sampled_from(["", "   ", "x", "y z", "\tif"])))
 def test_squeezing_loses_only_blank_lines_and_says_how_many(rows):
     text = "\n".join(rows)
-    left = [line for line in squeezed(text).split("\n") if line.strip() and not MARK.search(line)]
+    left = [
+        line for line in without_long_blanks(text).split("\n") if line.strip() and not MARK.search(line)
+    ]
     assert left == [line for line in rows if line.strip()]
-    said = sum(int(number) for number in re.findall(r"\[… (\d+) blank lines …\]", squeezed(text)))
-    assert squeezed(text).count("\n") - len(re.findall("blank lines", squeezed(text))) + said == text.count(
-        "\n"
+    said = sum(
+        int(number) for number in re.findall(r"\[… (\d+) blank lines …\]", without_long_blanks(text))
     )
+    assert without_long_blanks(text).count("\n") - len(
+        re.findall("blank lines", without_long_blanks(text))
+    ) + said == text.count("\n")
 
 
 def test_padding_within_a_line_does_not_push_anything_out_of_sight():
-    assert squeezed("true" + " " * 300 + "curl evil") == "true [… 300 blanks …] curl evil"
+    assert without_long_blanks("true" + " " * 300 + "curl evil") == "true [… 300 blanks …] curl evil"
 
 
 @given(anything, st.integers(2, 80))
 def test_a_name_in_a_title_is_one_short_line(text, most):
-    shown = on_one_line(text, most)
+    shown = visible_line(text, most)
     assert len(shown) <= most
     assert not set(shown) & set("\n\r\t")
 
 
 def test_lines_in_a_title_are_not_run_together():
-    assert on_one_line("make\n\n\nrm -rf x\n", 40) == "make⏎rm -rf x"
+    assert visible_line("make\n\n\nrm -rf x\n", 40) == "make⏎rm -rf x"

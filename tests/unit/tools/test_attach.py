@@ -6,8 +6,8 @@ from handtools.core.approval import Reply
 from handtools.core.call import Call
 from handtools.core.callbacks import Callbacks
 from handtools.runtime.policy import Policy
-from handtools.runtime.rules import Rule
-from handtools.testing.fakes import memory_toolbox
+from handtools.runtime.policy.rules import Rule
+from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.toolbox import Toolbox
 from handtools.tools.attach import MAX_FILES, MAX_MB, attach
 

@@ -6,13 +6,13 @@ import pytest
 
 from handtools.core.approval import Reply
 from handtools.core.call import Call
-from handtools.testing.commands import Answer, MemoryCommands
-from handtools.testing.fakes import memory_toolbox
+from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.testing.stubs import CannedOutput, MemoryCommands
 from handtools.toolbox import CODING
 from handtools.tools.bash import bash
 
 
-async def told(answer: Answer, **args):
+async def told(answer: CannedOutput, **args):
     commands = MemoryCommands({"go": answer})
     box = memory_toolbox(commands=commands)
     return await box.call("bash", {"command": "go", **args}), commands
@@ -20,21 +20,21 @@ async def told(answer: Answer, **args):
 
 @pytest.mark.claim("bash.exit_code")
 async def test_a_failing_command_is_a_result_with_its_exit_code():
-    result, _ = await told(Answer(b"no\n", 3))
+    result, _ = await told(CannedOutput(b"no\n", 3))
     assert result.ok
     assert result.details.code == 3
     assert result.text.startswith("no\nExit code 3 after 1.0 s.")
 
 
 async def test_a_signal_is_named():
-    result, _ = await told(Answer(b"", None, 11))
+    result, _ = await told(CannedOutput(b"", None, 11))
     assert "Ended by signal 11" in result.text
 
 
 @pytest.mark.claim("bash.output")
 async def test_long_output_comes_as_both_ends_with_the_place_of_the_whole():
     output = b"".join(b"line %d\n" % number for number in range(20_000))
-    result, _ = await told(Answer(output))
+    result, _ = await told(CannedOutput(output))
     assert result.text.startswith("line 0\nline 1\n")
     assert "line 19999\nExit code 0" in result.text
     assert f"20,000 lines, {len(output):,} bytes" in result.text
@@ -44,47 +44,47 @@ async def test_long_output_comes_as_both_ends_with_the_place_of_the_whole():
 
 
 async def test_output_is_shown_without_escape_sequences():
-    result, _ = await told(Answer(b"\x1b[31mred\x1b[0m\n10%\r20%\n\xff"))
+    result, _ = await told(CannedOutput(b"\x1b[31mred\x1b[0m\n10%\r20%\n\xff"))
     assert result.text.startswith("red\n20%\n\ufffd\n")
 
 
 async def test_the_folder_it_ended_in_is_said():
-    result, _ = await told(Answer(cwd="src/deep"))
+    result, _ = await told(CannedOutput(cwd="src/deep"))
     assert "Now in src/deep." in result.text
 
 
 async def test_notes_are_told():
-    result, _ = await told(Answer(notes=("Not confined.",)))
+    result, _ = await told(CannedOutput(notes=("Not confined.",)))
     assert "(Not confined.)" in result.text
     assert "Not confined." in result.details.notes
 
 
 @pytest.mark.parametrize(("given", "seconds"), [(None, 120), (5, 5), (10_000, 590)])
 async def test_the_time_is_bounded(given, seconds):
-    _, commands = await told(Answer(), **({} if given is None else {"timeout": given}))
+    _, commands = await told(CannedOutput(), **({} if given is None else {"timeout": given}))
     assert commands.ran[0].allowance.seconds == seconds
 
 
 async def test_a_background_command_returns_its_job():
-    result, commands = await told(Answer(), background=True, description="a server")
+    result, commands = await told(CannedOutput(), background=True, description="a server")
     assert result.details.job == "job1"
     assert commands.ran[0].allowance.seconds == 24 * 3600
 
 
 async def test_a_terminal_without_background_is_refused():
-    result, commands = await told(Answer(), pty=True)
+    result, commands = await told(CannedOutput(), pty=True)
     assert result.fault.code == "invalid_input"
     assert commands.ran == []
 
 
 async def test_a_folder_outside_is_refused_before_anything_runs():
-    result, commands = await told(Answer(), cwd="../elsewhere")
+    result, commands = await told(CannedOutput(), cwd="../elsewhere")
     assert result.fault.code == "outside_workspace"
     assert commands.ran == []
 
 
 async def test_a_folder_that_is_a_file_is_refused():
-    commands = MemoryCommands({"go": Answer()})
+    commands = MemoryCommands({"go": CannedOutput()})
     box = memory_toolbox({"a.txt": b""}, commands=commands)
     result = await box.call("bash", {"command": "go", "cwd": "a.txt"})
     assert result.fault.code == "wrong_kind"
@@ -98,7 +98,7 @@ async def test_an_unconfined_command_is_asked_about():
         asked.append(approval)
         return Reply(allow=False, message="Not today.")
 
-    commands = MemoryCommands({"go": Answer()}, confined=False)
+    commands = MemoryCommands({"go": CannedOutput()}, confined=False)
     box = memory_toolbox(commands=commands, approver=approver)
     result = await box.call("bash", {"command": "go"})
     assert result.status == "denied"
@@ -112,7 +112,7 @@ async def test_an_approved_command_runs():
     async def approver(_):
         return Reply(allow=True)
 
-    commands = MemoryCommands({"go": Answer(b"done\n")}, confined=False)
+    commands = MemoryCommands({"go": CannedOutput(b"done\n")}, confined=False)
     result = await memory_toolbox(commands=commands, approver=approver).call("bash", {"command": "go"})
     assert result.ok
     assert len(commands.ran) == 1
@@ -128,7 +128,7 @@ async def test_without_commands_the_tools_are_not_offered():
 
 async def test_progress_is_announced_with_its_counts():
     events = []
-    commands = MemoryCommands({"go": Answer(b"some output")})
+    commands = MemoryCommands({"go": CannedOutput(b"some output")})
     box = memory_toolbox(commands=commands, listeners=[events.append])
     async with box:
         await box.call("bash", {"command": "go"})
@@ -152,7 +152,7 @@ async def test_the_variables_of_a_call_reach_its_commands_and_the_person_who_is_
         asked.append(approval)
         return Reply(allow=True, remember="session")
 
-    commands = MemoryCommands({"go": Answer()}, confined=False)
+    commands = MemoryCommands({"go": CannedOutput()}, confined=False)
     box = memory_toolbox(commands=commands, approver=approver)
     for path in ("one", "one", "two"):
         env = {"TOKEN": "secret", "PATH": path}
@@ -167,7 +167,7 @@ async def test_the_variables_of_a_call_reach_its_commands_and_the_person_who_is_
 
 
 async def test_a_job_has_the_variables_of_the_call_that_started_it():
-    commands = MemoryCommands({"go": Answer()})
+    commands = MemoryCommands({"go": CannedOutput()})
     call = Call(tool="bash", args={"command": "go", "background": True}, env={"A": "1"})
     assert (await memory_toolbox(commands=commands).call(call)).ok
     assert commands.ran[0].env == {"A": "1"}

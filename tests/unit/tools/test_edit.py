@@ -5,8 +5,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from handtools import BlockingToolbox, Call, Change, Policy, Reply, Rule
-from handtools.core.drafts import MAX_BYTES
-from handtools.testing.fakes import memory_toolbox
+from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.tools.editing.drafts import MAX_EDIT_BYTES
 
 INDENTED = b"class A:\n    def run(self):\n        value = compute(1)\n        return value\n"
 
@@ -141,9 +141,9 @@ async def test_a_binary_file_is_refused():
 
 
 async def test_a_file_over_the_limit_is_refused():
-    refused, _ = await edit({"a": b"x" * (MAX_BYTES + 1)}, old_string="y", new_string="z")
+    refused, _ = await edit({"a": b"x" * (MAX_EDIT_BYTES + 1)}, old_string="y", new_string="z")
     assert refused.fault.code == "too_large"
-    assert f"{MAX_BYTES:,}" in refused.text
+    assert f"{MAX_EDIT_BYTES:,}" in refused.text
 
 
 async def test_what_the_encoding_cannot_hold_is_refused():

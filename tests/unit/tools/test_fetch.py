@@ -6,20 +6,20 @@ from dataclasses import replace
 import pytest
 
 from handtools.core.approval import Reply
-from handtools.core.content import Image
 from handtools.core.events import Visited
+from handtools.core.result import Image
 from handtools.runtime.policy import Policy
-from handtools.testing.fakes import memory_toolbox
-from handtools.testing.web import MemoryWeb, Site
+from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.testing.stubs import CannedPage, MemoryWeb
 from handtools.tools.fetch import PAGE_BYTES, fetch
 
 HOME = "https://docs.example/"
 OPEN = Policy(hosts=("docs.example", "*.docs.example"))
-PAGE = Site(
+PAGE = CannedPage(
     data=b"<title>Guide</title><h1>Guide</h1><p>Welcome.</p><h2>Install</h2><pre><code>pip install it\n</code>"
     b"</pre><h2>Use</h2><p>Call <b>it</b>.</p><h3>Install again</h3><p>Not needed.</p>"
 )
-LONG = Site(
+LONG = CannedPage(
     data=b"".join(
         f"<h2>Part {n}</h2>{'<p>Some words about it, and then more of them.</p>' * 40}".encode()
         for n in range(30)
@@ -27,12 +27,12 @@ LONG = Site(
 )
 
 
-def box(sites: dict[str, Site], policy: Policy = OPEN, **options):
+def box(sites: dict[str, CannedPage], policy: Policy = OPEN, **options):
     web = MemoryWeb({HOME if name == "" else f"{HOME}{name}": site for name, site in sites.items()})
     return memory_toolbox(tools=[fetch], web=web, policy=policy, **options), web
 
 
-async def got(page: Site, **args):
+async def got(page: CannedPage, **args):
     tools, _ = box({"": page})
     return await tools.call("fetch", {"url": HOME, **args})
 
@@ -139,7 +139,7 @@ async def test_words_that_are_not_there_are_said_to_be_missing():
 
 
 async def test_json_and_plain_text_come_as_they_are():
-    result = await got(Site(data=b'{"a": "<b>1</b>"}', media_type="application/json"))
+    result = await got(CannedPage(data=b'{"a": "<b>1</b>"}', media_type="application/json"))
     assert '{"a": "<b>1</b>"}' in result.text
 
 
@@ -148,7 +148,7 @@ async def test_a_picture_is_a_picture():
 
     data = io.BytesIO()
     Pictures.new("RGB", (4, 3), "red").save(data, "PNG")
-    result = await got(Site(data=data.getvalue(), media_type="image/png"))
+    result = await got(CannedPage(data=data.getvalue(), media_type="image/png"))
     assert "PNG image, 4 x 3 pixels" in result.text
     assert [type(block) for block in result.content[1:]] == [Image]
 
@@ -161,13 +161,13 @@ async def test_a_pdf_comes_as_the_text_of_all_its_pages():
         document.new_page(100, 100)
     data = io.BytesIO()
     document.save(data)
-    result = await got(Site(data=data.getvalue(), media_type="application/pdf"))
+    result = await got(CannedPage(data=data.getvalue(), media_type="application/pdf"))
     assert "--- page 1 ---" in result.text
     assert "--- page 45 ---" in result.text
 
 
 async def test_what_nobody_can_show_is_named():
-    result = await got(Site(data=b"\0\1\2\3" * 99, media_type="application/x-thing"))
+    result = await got(CannedPage(data=b"\0\1\2\3" * 99, media_type="application/x-thing"))
     assert result.fault.code == "wrong_kind"
     assert "396 bytes" in result.text
 
@@ -181,7 +181,7 @@ async def test_a_wrong_charset_does_not_spoil_the_text():
         ("<p>Привет, мир</p>".encode("cp1251"), "windows-1251"),
         ("<p>Grüße</p>".encode(), "no-such-charset"),
     ]:
-        text = (await got(Site(data=data, charset=label))).text
+        text = (await got(CannedPage(data=data, charset=label))).text
         assert "Grüße" in text or "Привет" in text, (data, label)
 
 
@@ -222,7 +222,11 @@ async def test_a_person_is_asked_about_a_host_and_shown_the_whole_address():
 
 
 async def test_redirects_are_followed_and_told():
-    sites = {"": Site(status=301, location="/a"), "a": Site(status=302, location="b"), "b": PAGE}
+    sites = {
+        "": CannedPage(status=301, location="/a"),
+        "a": CannedPage(status=302, location="b"),
+        "b": PAGE,
+    }
     tools, _ = box(sites)
     result = await tools.call("fetch", {"url": HOME})
     assert result.details.url == f"{HOME}b"
@@ -236,7 +240,7 @@ async def test_a_redirect_to_another_host_is_asked_about_before_it_is_visited():
         asked.append(approval.title)
         return Reply(False)
 
-    tools, web = box({"": Site(status=302, location="https://other.example/x")}, approver=approver)
+    tools, web = box({"": CannedPage(status=302, location="https://other.example/x")}, approver=approver)
     result = await tools.call("fetch", {"url": HOME})
     assert result.status == "denied"
     assert asked == ["fetch wants to visit other.example"]
@@ -248,18 +252,18 @@ async def test_a_redirect_to_another_host_is_asked_about_before_it_is_visited():
     ["http://127.0.0.1/", "http://[::ffff:10.0.0.1]/", "file:///etc/passwd", "//user@evil.example/"],
 )
 async def test_a_redirect_is_read_as_strictly_as_an_address(target):
-    tools, web = box({"": Site(status=302, location=target)})
+    tools, web = box({"": CannedPage(status=302, location=target)})
     result = await tools.call("fetch", {"url": HOME})
     assert result.status == "denied"
     assert web.visited == [HOME]
 
 
 async def test_redirects_in_a_circle_and_without_end_are_given_up():
-    circle = {"": Site(status=302, location="/a"), "a": Site(status=302, location="/")}
+    circle = {"": CannedPage(status=302, location="/a"), "a": CannedPage(status=302, location="/")}
     result = await box(circle)[0].call("fetch", {"url": HOME})
     assert "circle" in result.text
-    endless = {"": Site(status=302, location="/1")} | {
-        f"{n}": Site(status=302, location=f"/{n + 1}") for n in range(1, 30)
+    endless = {"": CannedPage(status=302, location="/1")} | {
+        f"{n}": CannedPage(status=302, location=f"/{n + 1}") for n in range(1, 30)
     }
     tools, web = box(endless)
     assert (await tools.call("fetch", {"url": HOME})).fault.code == "unreachable"
@@ -269,12 +273,12 @@ async def test_redirects_in_a_circle_and_without_end_are_given_up():
 @pytest.mark.parametrize(
     ("site", "code", "said"),
     [
-        (Site(status=404), "not_found", "404"),
-        (Site(status=500), "unreachable", "500"),
-        (Site(status=403), "unreachable", "403"),
-        (Site(status=429, retry_after=30.0), "throttled", "Try in 30 s."),
-        (Site(status=503, retry_after=5.0), "throttled", "Try in 5 s."),
-        (Site(status=429), "throttled", "Try later."),
+        (CannedPage(status=404), "not_found", "404"),
+        (CannedPage(status=500), "unreachable", "500"),
+        (CannedPage(status=403), "unreachable", "403"),
+        (CannedPage(status=429, retry_after=30.0), "throttled", "Try in 30 s."),
+        (CannedPage(status=503, retry_after=5.0), "throttled", "Try in 5 s."),
+        (CannedPage(status=429), "throttled", "Try later."),
     ],
 )
 async def test_an_answer_that_is_no_page_says_what_it_is(site, code, said):
@@ -285,7 +289,7 @@ async def test_an_answer_that_is_no_page_says_what_it_is(site, code, said):
 
 async def test_visits_are_announced_with_what_came_of_them():
     heard = []
-    tools, _ = box({"": Site(status=302, location="http://10.0.0.1/")}, listeners=[heard.append])
+    tools, _ = box({"": CannedPage(status=302, location="http://10.0.0.1/")}, listeners=[heard.append])
     await tools.call("fetch", {"url": HOME})
     await tools.aclose()
     visits = [
@@ -295,7 +299,7 @@ async def test_visits_are_announced_with_what_came_of_them():
 
 
 async def test_robots_are_heeded_only_where_nobody_is_there_to_ask():
-    rules = Site(data=b"User-agent: *\nDisallow: /private", media_type="text/plain")
+    rules = CannedPage(data=b"User-agent: *\nDisallow: /private", media_type="text/plain")
     sites = {"robots.txt": rules, "private/a": PAGE, "b": PAGE}
     alone = replace(OPEN, unattended="allow")
     tools, web = box(sites, alone)

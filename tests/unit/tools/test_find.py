@@ -7,8 +7,8 @@ import pytest
 
 from handtools import Toolbox, local_workspace
 from handtools.runtime.policy import Policy
-from handtools.testing.fakes import memory_toolbox
-from handtools.text.tokens import estimate
+from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.text.token_budget import estimate_tokens
 from handtools.toolbox import READING
 from handtools.tools.find import find as find_tool
 
@@ -185,7 +185,7 @@ async def test_a_page_goes_on_after_the_last_path_though_a_file_of_the_same_age_
 async def test_the_last_line_counts_against_the_budget(tokens):
     files = {f"some/folder/file_{n}.py": b"" for n in range(99)}
     result = await memory_toolbox(files).call("find", {"pattern": "*", "max_tokens": tokens})
-    assert estimate(result.text) <= tokens
+    assert estimate_tokens(result.text) <= tokens
 
 
 @pytest.mark.claim("find.several")

@@ -3,14 +3,14 @@
 import pytest
 
 from handtools.core.call import Call
-from handtools.core.finding import BLOCK
 from handtools.runtime.policy import Policy
-from handtools.runtime.rules import PRIVATE, Rule
-from handtools.testing.fakes import memory_toolbox
-from handtools.text.citing import LINE_CHARS
-from handtools.text.tokens import estimate
+from handtools.runtime.policy.rules import PRIVATE_RULE, Rule
+from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.text.search.result_pages import LINE_CHARS
+from handtools.text.token_budget import estimate_tokens
 from handtools.toolbox import READING, Toolbox, local_workspace
 from handtools.tools.grep import PAGE
+from handtools.tools.search.ranked_hits import RANKING_BLOCK
 
 CODE = b"""import os
 
@@ -86,7 +86,7 @@ async def test_pages_follow_each_other_without_gap_or_repetition():
         cursor = page.details.cursor
         if cursor is None:
             break
-        assert len(page.details.hits) == PAGE or len(seen) % BLOCK == 0
+        assert len(page.details.hits) == PAGE or len(seen) % RANKING_BLOCK == 0
     assert sorted(seen) == sorted((path, line) for path in files for line in range(1, 8))
     assert len(seen) == len(set(seen)) == 231
     assert "(Showing 221-231 of 231 matches.)" in page.text
@@ -100,21 +100,21 @@ async def test_offsets_count_hits_however_they_are_shown():
 
 
 async def test_a_search_that_stopped_says_that_there_is_more():
-    result = await grep({"a": b"x\n" * (BLOCK + 1)}, pattern="x")
-    assert f"Showing {PAGE} of more than {BLOCK} matches." in result.text
+    result = await grep({"a": b"x\n" * (RANKING_BLOCK + 1)}, pattern="x")
+    assert f"Showing {PAGE} of more than {RANKING_BLOCK} matches." in result.text
     assert result.details.total is None
     assert not result.details.complete
 
 
 async def test_a_page_survives_hits_that_were_added_before_it():
-    files = {f"f{n:03}": b"x\n" for n in range(2 * BLOCK)}
+    files = {f"f{n:03}": b"x\n" for n in range(2 * RANKING_BLOCK)}
     box = memory_toolbox(files)
-    args = {"pattern": "x", "limit": BLOCK}
+    args = {"pattern": "x", "limit": RANKING_BLOCK}
     first = await box.call("grep", args)
     await box.call("write", {"path": "a0", "content": "x\n"})
     assert (await box.call("edit", {"path": "f005", "old_string": "x", "new_string": "y\nx"})).ok
     second = await box.call("grep", args | {"cursor": first.details.cursor})
-    assert places(second) == [(f"f{n:03}", 1) for n in range(BLOCK, 2 * BLOCK)]
+    assert places(second) == [(f"f{n:03}", 1) for n in range(RANKING_BLOCK, 2 * RANKING_BLOCK)]
     assert "changed" not in second.text
 
 
@@ -231,7 +231,7 @@ async def test_a_budget_is_kept_and_the_next_page_goes_on_where_it_ended():
     files = {"a.py": b"".join(b"hit number %d\n" % n for n in range(18))}
     box = memory_toolbox(files)
     first = await box.call("grep", {"pattern": "hit", "max_tokens": 100})
-    assert estimate(first.text) < 150
+    assert estimate_tokens(first.text) < 150
     shown = len(first.details.hits)
     assert 0 < shown < 18
     second = await box.call("grep", {"pattern": "hit", "cursor": first.details.cursor})
@@ -262,7 +262,7 @@ async def test_a_private_file_that_is_named_is_refused():
 
 async def test_paths_that_need_a_yes_are_left_out_and_counted():
     rule = Rule("careful", "ask", "Ask first.", effects=frozenset({"read"}), paths=("plans/",))
-    policy = Policy(rules=(PRIVATE, rule))
+    policy = Policy(rules=(PRIVATE_RULE, rule))
     result = await grep({"plans/a": b"x\n", "b": b"x\n"}, policy=policy, pattern="x")
     assert places(result) == [("b", 1)]
     assert "1 path needs a person's approval" in result.text
@@ -340,7 +340,7 @@ async def test_pages_of_files_keep_to_a_budget_and_go_on_where_they_ended(mode):
     for _ in range(60):
         args = {"pattern": "x", "mode": mode, "limit": 200, "max_tokens": 150, "cursor": cursor}
         page = await box.call("grep", args)
-        assert estimate(page.text) <= 150
+        assert estimate_tokens(page.text) <= 150
         seen += [file.path for file in page.details.files]
         cursor = page.details.cursor
         if cursor is None:
@@ -386,8 +386,8 @@ async def test_matches_of_another_kind_explain_an_empty_answer():
 
 
 async def test_what_was_not_parsed_is_said(monkeypatch):
-    monkeypatch.setattr("handtools.core.finding.PARSED_HITS", 3)
-    monkeypatch.setattr("handtools.core.finding.PARSED_FILES", 2)
+    monkeypatch.setattr("handtools.tools.search.ranked_hits.MAX_PARSED_HITS", 3)
+    monkeypatch.setattr("handtools.tools.search.ranked_hits.MAX_PARSED_FILES", 2)
     files = {f"{n}.py": b"open(1)\n" for n in range(5)}
     by_kind = await grep(files, pattern="open", kind="call")
     assert "Showing 3 of 3 matches. Only the first 3 matches were parsed." in by_kind.text
@@ -411,7 +411,7 @@ async def test_a_file_that_is_too_large_for_the_parser_is_counted():
 async def test_the_last_line_counts_against_the_budget(tokens):
     files = {f"folder/file{n}.py": b"class A:\n    def f(self):\n        hit = 1\n" for n in range(40)}
     result = await grep(files, pattern="hit", max_tokens=tokens, limit=40)
-    assert estimate(result.text) <= tokens
+    assert estimate_tokens(result.text) <= tokens
 
 
 async def test_of_a_line_that_is_not_there_as_a_whole_no_length_is_told(tmp_path):

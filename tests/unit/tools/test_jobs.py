@@ -3,18 +3,18 @@
 import pytest
 
 from handtools.core.call import Call
-from handtools.testing.commands import Answer, MemoryCommands
-from handtools.testing.fakes import memory_toolbox
+from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.testing.stubs import CannedOutput, MemoryCommands
 
 
-async def started(answer: Answer, **args):
+async def started(answer: CannedOutput, **args):
     box = memory_toolbox(commands=MemoryCommands({"go": answer}))
     assert (await box.call("bash", {"command": "go", "background": True, **args})).ok
     return box
 
 
 async def test_jobs_are_listed_with_their_state():
-    box = await started(Answer(b"abc"), description="a server")
+    box = await started(CannedOutput(b"abc"), description="a server")
     result = await box.call("jobs", {})
     assert result.details.jobs == ["job1"]
     assert result.text == "job1: running for 1 s, 3 bytes of output: a server"
@@ -27,7 +27,7 @@ async def test_no_jobs_is_said():
 
 @pytest.mark.claim("jobs.cursor")
 async def test_output_goes_on_from_the_cursor():
-    box = await started(Answer(b"one\n", reaction=lambda _: b"two\n"))
+    box = await started(CannedOutput(b"one\n", reaction=lambda _: b"two\n"))
     first = await box.call("jobs", {"action": "output", "job": "job1"})
     assert first.text.startswith("one\n")
     assert f"since={first.details.cursor}" in first.text
@@ -38,7 +38,7 @@ async def test_output_goes_on_from_the_cursor():
 
 
 async def test_without_a_cursor_the_newest_comes():
-    box = await started(Answer(b"old\n" + b"x" * 40_000 + b"\nnew\n"))
+    box = await started(CannedOutput(b"old\n" + b"x" * 40_000 + b"\nnew\n"))
     result = await box.call("jobs", {"action": "output", "job": "job1"})
     assert "old" not in result.text
     assert "new" in result.text
@@ -48,7 +48,7 @@ async def test_without_a_cursor_the_newest_comes():
 @pytest.mark.claim("jobs.send")
 async def test_text_is_typed_and_then_keys_are_pressed():
     sent = []
-    box = await started(Answer(reaction=lambda data: sent.append(data) or b""))
+    box = await started(CannedOutput(reaction=lambda data: sent.append(data) or b""))
     await box.call(
         "jobs", {"action": "send", "job": "job1", "text": "ls", "keys": ["enter", "ctrl-c", "up"]}
     )
@@ -56,7 +56,7 @@ async def test_text_is_typed_and_then_keys_are_pressed():
 
 
 async def test_an_unknown_key_names_the_known_ones():
-    box = await started(Answer())
+    box = await started(CannedOutput())
     result = await box.call("jobs", {"action": "send", "job": "job1", "keys": ["entr"]})
     assert result.fault.code == "invalid_input"
     assert "enter" in result.fault.hint
@@ -64,19 +64,19 @@ async def test_an_unknown_key_names_the_known_ones():
 
 @pytest.mark.claim("jobs.screen")
 async def test_the_screen_is_what_a_person_would_see():
-    box = await started(Answer(b"\x1b[2J\x1b[2;3Hmenu\x1b[1;1Htitle"), pty=True)
+    box = await started(CannedOutput(b"\x1b[2J\x1b[2;3Hmenu\x1b[1;1Htitle"), pty=True)
     result = await box.call("jobs", {"action": "screen", "job": "job1"})
     assert result.text.startswith("title\n  menu\n(Cursor in line 1, column 6.)")
 
 
 async def test_a_job_without_a_terminal_has_no_screen():
-    box = await started(Answer())
+    box = await started(CannedOutput())
     result = await box.call("jobs", {"action": "screen", "job": "job1"})
     assert result.fault.code == "invalid_input"
 
 
 async def test_a_killed_job_says_so():
-    box = await started(Answer(b"x"))
+    box = await started(CannedOutput(b"x"))
     result = await box.call("jobs", {"action": "kill", "job": "job1"})
     assert not result.details.running
     assert "killed" in result.text
@@ -84,7 +84,7 @@ async def test_a_killed_job_says_so():
 
 @pytest.mark.parametrize("action", ["output", "wait", "send", "kill", "screen"])
 async def test_every_action_needs_a_job_of_this_session(action):
-    box = await started(Answer())
+    box = await started(CannedOutput())
     missing = await box.call("jobs", {"action": action})
     assert missing.fault.code == "invalid_input"
     foreign = Call(tool="jobs", args={"action": action, "job": "job1"}, session="other")

@@ -3,9 +3,9 @@
 import pytest
 
 from handtools.runtime.policy import Policy
-from handtools.testing.fakes import memory_toolbox
+from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.toolbox import READING, Toolbox, local_workspace
-from handtools.tools.list import BUILT, MAX_ENTRIES
+from handtools.tools.list import BUILD_FOLDERS, MAX_ENTRIES
 
 FILES = {"src/b.py": b"123", "src/a.py": b"", "src/Z/z.py": b"", "docs/x.md": b"", "a.txt": b"12345"}
 
@@ -39,7 +39,7 @@ async def test_a_tree_stops_at_its_limit_and_says_what_is_not_shown():
 
 
 @pytest.mark.claim("list.ignored")
-@pytest.mark.parametrize("name", sorted(BUILT))
+@pytest.mark.parametrize("name", sorted(BUILD_FOLDERS))
 async def test_build_folders_and_ignored_files_are_left_out_and_counted(name):
     files = {f"{name}/x": b"", ".gitignore": b"*.log\n", "a.log": b"", "b": b""}
     result = await listed(files)

@@ -3,11 +3,18 @@
 import pytest
 
 from handtools.core.call import Call
-from handtools.core.language import Answer, Diagnostic, Place, Question, Rewritten, Verdict
+from handtools.core.language import (
+    CodeLocation,
+    Diagnostic,
+    DiagnosticReport,
+    LanguageAnswer,
+    LanguageQuestion,
+    RewrittenFile,
+)
 from handtools.runtime.policy import Policy
-from handtools.runtime.rules import Rule
-from handtools.testing.fakes import memory_toolbox
-from handtools.testing.language import MemoryLanguage
+from handtools.runtime.policy.rules import Rule
+from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.testing.stubs import MemoryLanguage
 from handtools.tools.lsp import lsp
 from handtools.tools.undo import undo
 
@@ -19,7 +26,7 @@ SOURCE = b"class Box:\n    def total(self):\n        return 1\n\n\ndef use(box):
 class Asked(MemoryLanguage):
     """Notes the questions."""
 
-    questions: list[Question]
+    questions: list[LanguageQuestion]
 
     async def ask(self, question, *, private):
         self.questions.append(question)
@@ -34,7 +41,9 @@ def box(answers=None, files=None, **options):
 
 
 def places(*lines, path="a.py"):
-    return Answer(server="memory", places=tuple(Place(path, line, 4, line, "total") for line in lines))
+    return LanguageAnswer(
+        server="memory", places=tuple(CodeLocation(path, line, 4, line, "total") for line in lines)
+    )
 
 
 @pytest.mark.claim("lsp.by_name")
@@ -77,7 +86,9 @@ async def test_answers_are_code_lines_with_the_symbols_around_them():
 
 async def test_many_answers_come_in_pages():
     body = b"".join(b"x%d = total\n" % n for n in range(30))
-    answer = Answer(server="memory", places=tuple(Place("a.py", n + 1, 6, n + 1) for n in range(30)))
+    answer = LanguageAnswer(
+        server="memory", places=tuple(CodeLocation("a.py", n + 1, 6, n + 1) for n in range(30))
+    )
     tools, _ = box({"references": answer}, {"a.py": body})
     args = {"operation": "references", "path": "a.py", "symbol": "total", "limit": 20}
     first = await tools.call("lsp", args)
@@ -90,10 +101,10 @@ async def test_many_answers_come_in_pages():
 @pytest.mark.claim("lsp.rename")
 async def test_a_rename_is_one_change_that_undo_takes_back():
     files = {f"m{n}.py": b"total = %d\n" % n for n in range(30)}
-    answer = Answer(
+    answer = LanguageAnswer(
         server="memory",
         files=tuple(
-            Rewritten(path, data, data.replace(b"total", b"whole")) for path, data in files.items()
+            RewrittenFile(path, data, data.replace(b"total", b"whole")) for path, data in files.items()
         ),
     )
     tools, _ = box({"rename": answer}, files)
@@ -115,10 +126,10 @@ async def test_a_rename_is_previewed_before_anything_is_written():
         return
 
     files = {"a.py": b"total = 1\n", "b.py": b"import total\n"}
-    answer = Answer(
+    answer = LanguageAnswer(
         server="memory",
         files=tuple(
-            Rewritten(path, data, data.replace(b"total", b"whole")) for path, data in files.items()
+            RewrittenFile(path, data, data.replace(b"total", b"whole")) for path, data in files.items()
         ),
     )
     ask = Rule("ask", "ask", "A person decides.", effects=frozenset({"change"}))
@@ -137,8 +148,8 @@ async def test_actions_are_listed_and_one_is_made_by_its_title():
     class Fixing(Asked):
         async def ask(self, question, *, private):
             if question.text:
-                return Answer(server="memory", files=(Rewritten("a.py", SOURCE, b"fixed\n"),))
-            return Answer(server="memory", titles=("Remove it", "Keep it"))
+                return LanguageAnswer(server="memory", files=(RewrittenFile("a.py", SOURCE, b"fixed\n"),))
+            return LanguageAnswer(server="memory", titles=("Remove it", "Keep it"))
 
     tools = memory_toolbox({"a.py": SOURCE}, tools=[lsp], language=Fixing())
     listed = await tools.call("lsp", {"operation": "actions", "path": "a.py", "line": 3})
@@ -151,12 +162,12 @@ async def test_actions_are_listed_and_one_is_made_by_its_title():
 @pytest.mark.claim("lsp.fresh")
 async def test_diagnostics_say_unknown_rather_than_clean():
     error = Diagnostic("a.py", 3, 8, "wrong type", "E1")
-    proved = Verdict("a.py", "memory", "fresh", (error,))
-    tools, _ = box({"diagnostics": Answer(server="memory", verdicts=(proved,))})
+    proved = DiagnosticReport("a.py", "memory", "fresh", (error,))
+    tools, _ = box({"diagnostics": LanguageAnswer(server="memory", verdicts=(proved,))})
     result = await tools.call("lsp", {"operation": "diagnostics", "path": "a.py"})
     assert "1 error (memory).\na.py:3:9 wrong type [E1]" in result.text
-    unknown = Verdict("a.py", "memory", "unknown", why="server still checking")
-    tools, _ = box({"diagnostics": Answer(server="memory", verdicts=(unknown,))})
+    unknown = DiagnosticReport("a.py", "memory", "unknown", why="server still checking")
+    tools, _ = box({"diagnostics": LanguageAnswer(server="memory", verdicts=(unknown,))})
     result = await tools.call("lsp", {"operation": "diagnostics", "path": "a.py"})
     assert "unknown" in result.text
     assert "No errors" not in result.text
@@ -180,10 +191,10 @@ async def test_the_file_is_checked_first():
 
 async def test_what_rules_hide_is_in_no_answer():
     hide = Rule("secrets", "deny", "No.", effects=frozenset({"read"}), paths=("secret/**",))
-    answer = Answer(
+    answer = LanguageAnswer(
         server="memory",
-        places=(Place("a.py", 2, 8, 2), Place("secret/k.py", 1, 0, 1)),
-        verdicts=(Verdict("secret/k.py", "memory", "fresh"),),
+        places=(CodeLocation("a.py", 2, 8, 2), CodeLocation("secret/k.py", 1, 0, 1)),
+        verdicts=(DiagnosticReport("secret/k.py", "memory", "fresh"),),
     )
     files = {"a.py": SOURCE, "secret/k.py": b"total\n"}
     tools, language = box(

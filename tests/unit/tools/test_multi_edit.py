@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools import BlockingToolbox, Call
-from handtools.testing.fakes import memory_toolbox
-from handtools.text.diffing import first_changed_line, unified
+from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.text.diffs.unified_diff import first_changed_line, unified_diff
 
 
 async def multi_edit(files, edits, **args):
@@ -168,5 +168,5 @@ def test_the_diff_is_what_was_written_whatever_the_order_of_edits(steps):
     done = BlockingToolbox(box).call("multi_edit", {"path": "a", "edits": edits})
     if done.ok:
         after = box.workspace.files.files["a"].decode()
-        assert done.text.endswith(unified("a", body, after))
+        assert done.text.endswith(unified_diff("a", body, after))
         assert done.details.files[0].first_changed_line == first_changed_line(body, after)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from handtools import Node
-from handtools.host.memory_files import MemoryFiles
-from handtools.testing.fakes import memory_toolbox, memory_workspace
+from handtools.testing.memory_files_and_search import MemoryFiles
+from handtools.testing.memory_toolbox import memory_toolbox, memory_workspace
 from handtools.toolbox import CODING, Toolbox
 from handtools.tools.patch import MAX_CHARS
 

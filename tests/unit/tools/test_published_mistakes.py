@@ -3,7 +3,7 @@
 import pytest
 
 from handtools import Call, Policy, Rule
-from handtools.testing.fakes import memory_toolbox
+from handtools.testing.memory_toolbox import memory_toolbox
 
 ASK = Policy(rules=(Rule("ask", "ask", "A person decides.", effects=frozenset({"change"})),))
 

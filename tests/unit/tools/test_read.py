@@ -7,8 +7,8 @@ import pytest
 
 from handtools import Toolbox, local_workspace
 from handtools.core.changes import Node
-from handtools.testing.fakes import memory_toolbox
-from handtools.text.tokens import estimate
+from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.text.token_budget import estimate_tokens
 from handtools.tools.read import MAX_BYTES, MAX_LINE_CHARS, MAX_LINES
 from handtools.tools.read import read as read_tool
 
@@ -266,7 +266,7 @@ async def test_several_files_share_one_budget():
 async def test_an_answer_keeps_to_the_tokens_it_was_given(tokens):
     text = b"some words on a line, with signs: {}()\n" * 3000
     result = await read({"a": text}, path="a", max_tokens=tokens)
-    assert estimate(result.text) <= tokens * 1.1 + 30
+    assert estimate_tokens(result.text) <= tokens * 1.1 + 30
     assert result.details.clipped
     assert result.details.left_out.startswith("lines")
 
@@ -294,7 +294,7 @@ async def test_text_is_never_held_back_unless_the_agent_asks_for_changes():
 @pytest.mark.claim("read.map")
 async def test_a_map_has_the_most_referenced_definitions_first_and_is_the_same_every_time():
     files = {
-        "core.py": b"def central_thing(x):\n    return x\n\n\ndef unused_thing():\n    pass\n",
+        "core/__init__.py": b"def central_thing(x):\n    return x\n\n\ndef unused_thing():\n    pass\n",
         **{
             f"user{n}.py": b"from core import central_thing\n\n\ndef use():\n    central_thing(1)\n"
             for n in range(5)
@@ -302,13 +302,13 @@ async def test_a_map_has_the_most_referenced_definitions_first_and_is_the_same_e
     }
     result = await read(files, path=".", view="map")
     rows = result.text.splitlines()
-    assert rows[0] == "core.py"
+    assert rows[0] == "core/__init__.py"
     assert rows[1] == "     1\tdef central_thing(x):"
     assert "unused_thing" in result.text
     assert (await read(dict(reversed(files.items())), path=".", view="map")).text == result.text
     short = await read(files, path=".", view="map", max_tokens=100)
     assert "central_thing" in short.text
-    assert estimate(short.text) <= 150
+    assert estimate_tokens(short.text) <= 150
 
 
 async def test_a_folder_is_refused_with_what_to_do():
@@ -402,7 +402,7 @@ async def test_overlong_lines_are_clipped_in_every_view(args):
     assert len(result.text) < 2 * MAX_LINE_CHARS
     assert "chars]" in result.text
     box.workspace.files._put("a.py", Node("file", long + b"# more\n"))
-    assert estimate((await box.call("read", args | {"max_tokens": 100})).text) <= 100
+    assert estimate_tokens((await box.call("read", args | {"max_tokens": 100})).text) <= 100
 
 
 @pytest.mark.parametrize("view", ["text", "outline", "fold", "auto"])
@@ -411,13 +411,13 @@ async def test_what_is_said_about_the_answer_counts_against_its_budget(view, tok
     row = b"def function_%d(argument, other):\n    # Words in a row.\n    return argument + %d\n\n"
     source = b"".join(row % (n, n) for n in range(900))
     result = await read({"a.py": source}, path="a.py", view=view, max_tokens=tokens)
-    assert estimate(result.text) <= tokens
+    assert estimate_tokens(result.text) <= tokens
 
 
 async def test_several_parts_together_keep_to_the_budget():
     files = {f"f{n}": b"some words on a line, with signs: {}()\n" * 300 for n in range(6)}
     result = await read(files, path="f0", also=[f"f{n}" for n in range(1, 6)], max_tokens=400)
-    assert estimate(result.text) <= 400
+    assert estimate_tokens(result.text) <= 400
     assert [part.path for part in result.details.also] == [f"f{n}" for n in range(1, 6)]
 
 

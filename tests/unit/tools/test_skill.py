@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from handtools.core.call import Call
-from handtools.host.skill_folders import SkillFolders
+from handtools.host.skills import SkillFolders
 from handtools.runtime.policy import Policy
-from handtools.testing.fakes import memory_toolbox, memory_workspace
-from handtools.text.tokens import estimate
+from handtools.testing.memory_toolbox import memory_toolbox, memory_workspace
+from handtools.text.token_budget import estimate_tokens
 from handtools.toolbox import EVERYTHING, Toolbox, local_workspace
 from handtools.tools.read import read
 from handtools.tools.skill import skill
@@ -106,7 +106,7 @@ async def test_the_list_keeps_to_two_percent_of_the_context():
         for n in range(60)
     }
     result = await box(many).call("skill", {"context_tokens": 20_000})
-    assert estimate(result.text) <= 400
+    assert estimate_tokens(result.text) <= 400
     assert result.details.shortened + result.details.left_out > 0
     assert "shortened" in result.text or "left out" in result.text
 

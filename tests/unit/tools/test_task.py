@@ -3,14 +3,13 @@
 import anyio
 import pytest
 
-from handtools.core.call import Call
+from handtools.core.call import Call, CancelToken
 from handtools.core.callbacks import Callbacks
-from handtools.core.cancel import CancelToken
-from handtools.runtime.guard_callbacks import MOST_DEPTH
-from handtools.runtime.overflow import OUTPUT_BYTES
+from handtools.runtime.after_call import OUTPUT_BYTES
+from handtools.runtime.guards.callbacks import MAX_ERRAND_DEPTH
 from handtools.runtime.policy import Policy
-from handtools.runtime.rules import Rule
-from handtools.testing.fakes import memory_toolbox
+from handtools.runtime.policy.rules import Rule
+from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.tools.find import find
 from handtools.tools.grep import grep
 from handtools.tools.task import task
@@ -121,7 +120,7 @@ async def test_errands_within_errands_come_to_an_end(named):
 
     toolbox = box(work)
     result = await toolbox.call("task", ARGS)
-    assert depths == list(range(1, MOST_DEPTH + 1))
+    assert depths == list(range(1, MAX_ERRAND_DEPTH + 1))
     assert "yourself" in result.text
 
 
@@ -131,11 +130,11 @@ async def test_the_depth_is_known_to_an_agent_that_runs_elsewhere():
 
     toolbox = box(work)
     parent, depths = "", []
-    for _ in range(MOST_DEPTH + 1):
+    for _ in range(MAX_ERRAND_DEPTH + 1):
         call = Call(tool="task", args=ARGS, parent=parent)
         depths.append((await toolbox.call(call)).text)
         parent = call.id
-    assert depths[:MOST_DEPTH] == [str(depth) for depth in range(1, MOST_DEPTH + 1)]
+    assert depths[:MAX_ERRAND_DEPTH] == [str(depth) for depth in range(1, MAX_ERRAND_DEPTH + 1)]
     assert "the most" in depths[-1]
 
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from handtools import UsageError
-from handtools.core.schema import schema
-from handtools.testing.fakes import memory_toolbox
+from handtools.core.tool import json_schema
+from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.tools.read import read
 from handtools.tools.text_editor import text_editor
 
@@ -32,7 +32,7 @@ async def ask(command, files=None, edition=THIRD, **args):
 def test_each_edition_has_its_name_and_its_commands(edition, name, undoes):
     tool = text_editor(edition)
     assert tool.name == name
-    commands = schema(tool.params)["properties"]["command"]["enum"]
+    commands = json_schema(tool.params)["properties"]["command"]["enum"]
     assert ("undo_edit" in commands) == undoes
     assert tool.prompt.startswith("View, create and edit")
 

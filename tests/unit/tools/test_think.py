@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.testing.fakes import memory_toolbox
+from handtools.testing.memory_toolbox import memory_toolbox
 
 
 @pytest.mark.claim("think.inert")

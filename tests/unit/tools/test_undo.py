@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from handtools.testing.fakes import memory_toolbox
+from handtools.testing.memory_toolbox import memory_toolbox
 
 
 async def changed(versions):

@@ -3,7 +3,7 @@
 import pytest
 
 from handtools import Change, Node
-from handtools.testing.fakes import memory_toolbox
+from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.tools.write import MAX_BYTES
 
 

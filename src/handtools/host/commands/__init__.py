@@ -1,1 +1,1 @@
-"""Running commands on this machine: launching, confining, capturing, ending."""
+"""Bash commands of a workspace: run, kept in the background, their shell state. Start with `local_commands`."""

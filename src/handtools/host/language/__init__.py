@@ -1,1 +1,1 @@
-"""Language servers of this machine."""
+"""Language servers and formatters of this machine. Start with `local_language`, then `workspace_session`."""

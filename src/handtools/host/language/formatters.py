@@ -1,21 +1,30 @@
-"""Formatters: which program formats a file, and where the project says so."""
+"""Formatters: the table, which one a project asks for, and its run over a change, confined and timed."""
 
+import hashlib
 import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from handtools.core.language import Formatted
+from handtools.core.syntax import Syntax
 from handtools.host import programs
-from handtools.host.small_files import small_text
+from handtools.host.files.small_files import read_small_text
+from handtools.host.sandbox.readable_folders import program_folders
+from handtools.text.diffs.formatter_scope import format_touched_lines, has_same_words
+from handtools.text.encoding import DecodedText, Unencodable, decode, is_binary
 
 _SETTINGS_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class FormatterSetting:
     """A file that says that a project uses a formatter; with `says`, only if its text does."""
 
     name: str
@@ -30,7 +39,7 @@ class Formatter:
     suffixes: tuple[str, ...]
     argv: tuple[str, ...]
     """After the program itself; `{path}` is the file's."""
-    settings: tuple[Setting, ...]
+    settings: tuple[FormatterSetting, ...]
     own: tuple[str, ...] = ()
     """Folders of a project where its own copy may be."""
     runs_code: bool = False
@@ -39,20 +48,20 @@ class Formatter:
 
 
 _SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".css", ".json", ".jsonc")
-_PAGES = (".scss", ".less", ".html", ".vue", ".md", ".mdx", ".yaml", ".yml", ".graphql")
-_PRETTIER = (
+_MARKUP = (".scss", ".less", ".html", ".vue", ".md", ".mdx", ".yaml", ".yml", ".graphql")
+_PRETTIER_SETTINGS = (
     ".prettierrc", ".prettierrc.json", ".prettierrc.json5", ".prettierrc.yaml", ".prettierrc.yml",
     ".prettierrc.toml", ".prettierrc.js", ".prettierrc.mjs", ".prettierrc.cjs", ".prettierrc.ts",
     "prettier.config.js", "prettier.config.mjs", "prettier.config.cjs", "prettier.config.ts",
 )  # fmt: skip
-_BINARIES = ("node_modules/.bin",)
+_NODE_PROGRAM_FOLDERS = ("node_modules/.bin",)
 
 FORMATTERS: tuple[Formatter, ...] = (
     Formatter(
         name="black",
         suffixes=(".py", ".pyi"),
         argv=("--quiet", "--stdin-filename", "{path}", "-"),
-        settings=(Setting("pyproject.toml", r"^\[tool\.black\]"),),
+        settings=(FormatterSetting("pyproject.toml", r"^\[tool\.black\]"),),
         own=(".venv/bin",),
         install="pip install black",
     ),
@@ -61,9 +70,9 @@ FORMATTERS: tuple[Formatter, ...] = (
         suffixes=(".py", ".pyi"),
         argv=("format", "--no-cache", "--force-exclude", "--stdin-filename", "{path}", "-"),
         settings=(
-            Setting("ruff.toml"),
-            Setting(".ruff.toml"),
-            Setting("pyproject.toml", r"^\[tool\.ruff[.\]]"),
+            FormatterSetting("ruff.toml"),
+            FormatterSetting(".ruff.toml"),
+            FormatterSetting("pyproject.toml", r"^\[tool\.ruff[.\]]"),
         ),
         own=(".venv/bin",),
         install="pip install ruff",
@@ -72,16 +81,19 @@ FORMATTERS: tuple[Formatter, ...] = (
         name="biome",
         suffixes=_SCRIPTS,
         argv=("format", "--stdin-file-path={path}"),
-        settings=(Setting("biome.json"), Setting("biome.jsonc")),
-        own=_BINARIES,
+        settings=(FormatterSetting("biome.json"), FormatterSetting("biome.jsonc")),
+        own=_NODE_PROGRAM_FOLDERS,
         install="npm install --save-dev @biomejs/biome",
     ),
     Formatter(
         name="prettier",
-        suffixes=(*_SCRIPTS, *_PAGES),
+        suffixes=(*_SCRIPTS, *_MARKUP),
         argv=("--stdin-filepath", "{path}"),
-        settings=(*map(Setting, _PRETTIER), Setting("package.json", r'^\s*"prettier"\s*:\s*["{]')),
-        own=_BINARIES,
+        settings=(
+            *map(FormatterSetting, _PRETTIER_SETTINGS),
+            FormatterSetting("package.json", r'^\s*"prettier"\s*:\s*["{]'),
+        ),
+        own=_NODE_PROGRAM_FOLDERS,
         runs_code=True,
         install="npm install --save-dev prettier",
     ),
@@ -89,7 +101,7 @@ FORMATTERS: tuple[Formatter, ...] = (
         name="gofmt",
         suffixes=(".go",),
         argv=(),
-        settings=(Setting("go.mod"),),
+        settings=(FormatterSetting("go.mod"),),
         install="it comes with Go",
     ),
     Formatter(
@@ -97,47 +109,50 @@ FORMATTERS: tuple[Formatter, ...] = (
         suffixes=(".rs",),
         # Its own default is the oldest edition, in which `async` is a name.
         argv=("--emit", "stdout", "--quiet", "--edition", "2021"),
-        settings=(Setting("rustfmt.toml"), Setting(".rustfmt.toml")),
+        settings=(FormatterSetting("rustfmt.toml"), FormatterSetting(".rustfmt.toml")),
         install="rustup component add rustfmt",
     ),
     Formatter(
         name="clang-format",
         suffixes=(".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".m", ".mm"),
         argv=("--style=file", "--assume-filename={path}"),
-        settings=(Setting(".clang-format"), Setting("_clang-format")),
+        settings=(FormatterSetting(".clang-format"), FormatterSetting("_clang-format")),
         install="pip install clang-format",
     ),
     Formatter(
         name="shfmt",
         suffixes=(".sh", ".bash"),
         argv=("--filename", "{path}"),
-        settings=(Setting(".editorconfig", r"^\[.*(\*\.(sh|bash)\b|\b(sh|bash)[,}]|\[shell\])"),),
+        settings=(FormatterSetting(".editorconfig", r"^\[.*(\*\.(sh|bash)\b|\b(sh|bash)[,}]|\[shell\])"),),
         install="pip install shfmt-py",
     ),
 )
 """Of two that a folder asks for, the first."""
 
 
-def by_suffix(path: str) -> list[Formatter]:
+def formatters_by_suffix(path: str) -> list[Formatter]:
     """The formatters that know such files."""
     suffix = os.path.splitext(path)[1].lower()
     return _BY_SUFFIX.get(suffix, [])
 
 
-def asked_for(root: str, path: str) -> tuple[Formatter, str] | None:
+def project_formatter(root: str, path: str) -> tuple[Formatter, str] | None:
     """The formatter that the nearest settings above a file ask for, and their folder."""
-    known = by_suffix(path)
+    known = formatters_by_suffix(path)
     if not known:
         return None
     for folder in _upwards(root, os.path.dirname(path)):
-        names = _names(folder)
+        names = _setting_files(folder)
         for formatter in known:
-            if any(setting.name in names and _says(folder, setting) for setting in formatter.settings):
+            if any(
+                setting.name in names and _setting_applies(folder, setting)
+                for setting in formatter.settings
+            ):
                 return formatter, folder
     return None
 
 
-def program_of(formatter: Formatter, root: str, folder: str, *, ours_only: bool) -> str | None:
+def formatter_program(formatter: Formatter, root: str, folder: str, *, ours_only: bool) -> str | None:
     """The project's own copy where it may be used, else the one on the path."""
     if not ours_only:
         for place in _upwards(root, os.path.relpath(folder, root)):
@@ -146,7 +161,7 @@ def program_of(formatter: Formatter, root: str, folder: str, *, ours_only: bool)
                 if os.access(copy, os.X_OK):
                     return copy
         return shutil.which(formatter.name)
-    found = programs.find(formatter.name, root)
+    found = programs.find_program(formatter.name, root)
     return found.name if found else None
 
 
@@ -160,20 +175,20 @@ def _upwards(root: str, folder: str) -> Iterator[str]:
         here = os.path.dirname(here)
 
 
-def _names(folder: str) -> frozenset[str]:
+def _setting_files(folder: str) -> frozenset[str]:
     try:
-        return _listed(folder, os.stat(folder).st_mtime_ns)
+        return _listed_setting_files(folder, os.stat(folder).st_mtime_ns)
     except OSError:
         return frozenset()
 
 
 @lru_cache(maxsize=1024)
-def _listed(folder: str, changed: int) -> frozenset[str]:  # noqa: ARG001
+def _listed_setting_files(folder: str, changed: int) -> frozenset[str]:  # noqa: ARG001
     """What a folder held at a time: listed again only when names came or went."""
-    return frozenset(os.listdir(folder)) & _NAMES
+    return frozenset(os.listdir(folder)) & _SETTING_FILE_NAMES
 
 
-def _says(folder: str, setting: Setting) -> bool:
+def _setting_applies(folder: str, setting: FormatterSetting) -> bool:
     if not setting.says:
         return True
     path = os.path.join(folder, setting.name)
@@ -181,18 +196,163 @@ def _says(folder: str, setting: Setting) -> bool:
         facts = os.stat(path)
         if not stat.S_ISREG(facts.st_mode):
             return False  # a pipe would keep whoever opens it
-        return _matches(path, setting.says, facts.st_mtime_ns, facts.st_size)
+        return _file_matches(path, setting.says, facts.st_mtime_ns, facts.st_size)
     except OSError:
         return False
 
 
 @lru_cache(maxsize=1024)
-def _matches(path: str, says: str, changed: int, size: int) -> bool:  # noqa: ARG001
-    return re.search(says, small_text(path, _SETTINGS_BYTES, links=True), re.MULTILINE) is not None
+def _file_matches(path: str, says: str, changed: int, size: int) -> bool:  # noqa: ARG001
+    return re.search(says, read_small_text(path, _SETTINGS_BYTES, links=True), re.MULTILINE) is not None
 
 
 _BY_SUFFIX = {
     suffix: [formatter for formatter in FORMATTERS if suffix in formatter.suffixes]
     for suffix in {suffix for formatter in FORMATTERS for suffix in formatter.suffixes}
 }
-_NAMES = frozenset(setting.name for formatter in FORMATTERS for setting in formatter.settings)
+_SETTING_FILE_NAMES = frozenset(setting.name for formatter in FORMATTERS for setting in formatter.settings)
+
+if TYPE_CHECKING:
+    from handtools.host.sandbox.launch import Runner
+
+FORMATTER_SECONDS = 5.0
+MOST_FORMATTED_BYTES = 2_000_000
+REMEMBERED_CLEAN_FILES = 4_096
+
+
+class Unformatted(Exception):
+    """Why a file is left as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _FormatterRun:
+    """A formatter as it is to be run for one file."""
+
+    formatter: Formatter
+    program: str
+    path: str
+    folder: str
+    private: tuple[str, ...]
+    deadline: float
+
+
+class LocalFormatters:
+    """The formatters that a project asks for and this machine has."""
+
+    def __init__(
+        self,
+        root: str | Path,
+        syntax: Syntax,
+        *,
+        runner: Callable[[], "Runner"] | None = None,
+        seconds: float = FORMATTER_SECONDS,
+    ) -> None:
+        self._root = os.path.realpath(root)
+        self._syntax = syntax
+        self._given = runner
+        self._seconds = seconds
+        self._clean: dict[str, bytes] = {}
+        """Digests of files as they were when they were last known to be formatted."""
+
+    @cached_property
+    def _runner(self) -> "Runner":
+        from handtools.host.sandbox.runners.runner_selection import choose_runner
+
+        return self._given() if self._given else choose_runner(root=self._root).runner
+
+    def formats(self, path: str) -> bool:
+        """Whether the project asks for a formatter that is here."""
+        found = project_formatter(self._root, path)
+        return found is not None and self._program(*found) is not None
+
+    async def format(
+        self, path: str, before: bytes | None, after: bytes, *, private: Sequence[str]
+    ) -> Formatted | None:
+        """Format what a change made of a file, as far as the change goes; None when there is nothing to tell."""
+        found = project_formatter(self._root, path)
+        program = self._program(*found) if found else None
+        if found is None or program is None or is_binary(after) or len(after) > MOST_FORMATTED_BYTES:
+            return None
+        formatter, folder = found
+        job = _FormatterRun(
+            formatter, program, path, folder, tuple(private), time.monotonic() + self._seconds
+        )
+        try:
+            done = await self._settled(job, before, after)
+        except Unformatted as why:
+            return Formatted(formatter.name, why=f"{formatter.name} {why}.")
+        return None if done == after else Formatted(formatter.name, done)
+
+    async def _settled(self, job: _FormatterRun, before: bytes | None, after: bytes) -> bytes:
+        """The bytes as they should be: all that the formatter does where the file was clean, else a part."""
+        formatted = await self._run(job, after)
+        if formatted == after:
+            self._keep(job.path, after)
+            return after
+        await self._check(job.path, after, formatted)
+        if before is None or await self._was_clean(job, before):
+            self._keep(job.path, formatted)
+            return formatted
+        source = decode(after)
+        near = format_touched_lines(decode(before).body, source.body, decode(formatted).body)
+        part = _encoded(source, near)
+        # A part of a formatter's work can be no work at all: it must still mean the same to the formatter.
+        if part != after and await self._run(job, part) != formatted:
+            raise Unformatted("would change more than this edit")
+        return part
+
+    def _keep(self, path: str, data: bytes) -> None:
+        if len(self._clean) >= REMEMBERED_CLEAN_FILES:
+            self._clean.clear()
+        self._clean[path] = _digest(data)
+
+    async def _was_clean(self, job: _FormatterRun, before: bytes) -> bool:
+        if self._clean.get(job.path) == _digest(before):
+            return True
+        try:
+            return await self._run(job, before) == before
+        except Unformatted:
+            return False  # it could not be read before the edit: then nothing is known of the rest
+
+    async def _check(self, path: str, after: bytes, formatted: bytes) -> None:
+        if is_binary(formatted) or not has_same_words(decode(after).body, decode(formatted).body):
+            raise Unformatted("gave back something else, which was not used")
+        was = await self._syntax.outline(path, after)
+        now = await self._syntax.outline(path, formatted)
+        if was and now and not was.broken_lines and now.broken_lines:
+            raise Unformatted(f"broke the syntax at line {now.broken_lines[0]}, which was not used")
+
+    async def _run(self, job: _FormatterRun, data: bytes) -> bytes:
+        # Loaded with the first file that is formatted: most workspaces never get there.
+        from handtools.host.sandbox.stdin_filter import FilterProgram, run_filter
+
+        seconds = job.deadline - time.monotonic()
+        if seconds <= 0:
+            raise Unformatted(f"took longer than {self._seconds:g} s")
+        path = os.path.join(self._root, job.path)
+        argv = (job.program, *(part.replace("{path}", path) for part in job.formatter.argv))
+        program = FilterProgram(
+            argv, self._root, job.folder, job.private, program_folders(job.program, self._root)
+        )
+        made, complaint = await run_filter(self._runner, program, data, seconds)
+        if complaint:
+            raise Unformatted(complaint)
+        return made
+
+    def _program(self, formatter: Formatter, folder: str) -> str | None:
+        """What may be run: code of the project only where the kernel confines it."""
+        confined = self._runner.confined
+        if formatter.runs_code and not confined:
+            return None
+        return formatter_program(formatter, self._root, folder, ours_only=not confined)
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+def _encoded(source: DecodedText, text: str) -> bytes:
+    try:
+        return source.encode(text)
+    except Unencodable as problem:
+        raise Unformatted(f"can't be used here: {problem}") from problem

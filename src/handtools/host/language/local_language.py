@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING
 from anyio.from_thread import start_blocking_portal
 
 from handtools.core.changes import ChangeSet
-from handtools.core.language import Answer, Late, Question, Review, Speaker
+from handtools.core.language import (
+    DiagnosticReview,
+    KnownServer,
+    LanguageAnswer,
+    LanguageQuestion,
+    LateReviewListener,
+)
 from handtools.host import programs
-from handtools.host.commands.launching import Runner
-from handtools.host.language.finding import Finder, listed
-from handtools.host.language.readable_folders import program_folders
-from handtools.host.language.servers import SERVERS, Server, Table
+from handtools.host.language.server_discovery import ServerFinder, servers_with_programs
+from handtools.host.language.servers import SERVERS, LanguageServer, ServerTable
+from handtools.host.sandbox.launch import Runner
+from handtools.host.sandbox.readable_folders import program_folders
 
 if TYPE_CHECKING:
-    from handtools.host.language.desk import Desk
+    from handtools.host.language.workspace_session import WorkspaceSession
 
 VERSION_SECONDS = 10.0
 
@@ -31,14 +37,14 @@ class LocalLanguage:
         *,
         cache: Path,
         runner: Callable[[], Runner],
-        servers: Sequence[Server] = SERVERS,
+        servers: Sequence[LanguageServer] = SERVERS,
         search_path: str | None = None,
     ) -> None:
         self._workspace = os.path.realpath(root)
         self._cache = cache
         self._choose = runner
-        self._table = Table(tuple(servers))
-        self._finder = Finder(
+        self._table = ServerTable(tuple(servers))
+        self._finder = ServerFinder(
             self._workspace,
             self._table,
             confined=lambda: self._runner.confined,
@@ -50,10 +56,10 @@ class LocalLanguage:
         return self._choose()
 
     @cached_property
-    def _desk(self) -> "Desk":
-        from handtools.host.language.desk import Desk
+    def _desk(self) -> "WorkspaceSession":
+        from handtools.host.language.workspace_session import WorkspaceSession
 
-        return Desk(self._workspace, self._finder, self._cache, lambda: self._runner)
+        return WorkspaceSession(self._workspace, self._finder, self._cache, lambda: self._runner)
 
     def speaks(self, path: str) -> bool:
         """Whether a server here knows the language of a file."""
@@ -74,24 +80,24 @@ class LocalLanguage:
         *,
         private: Sequence[str],
         timeout: float,  # noqa: ASYNC109
-        late: Late,
-    ) -> Review:
+        late: LateReviewListener,
+    ) -> DiagnosticReview:
         """Tell servers what is on disk now, and give back what they prove in time."""
         if not any(self._finder.spoken(change.path) for change in changes):
-            return Review()
+            return DiagnosticReview()
         return await self._desk.review(changes, tuple(private), timeout, late)
 
-    async def ask(self, question: Question, *, private: Sequence[str]) -> Answer:
+    async def ask(self, question: LanguageQuestion, *, private: Sequence[str]) -> LanguageAnswer:
         """Ask the server of a file."""
         return await self._desk.ask(question, tuple(private))
 
-    def speakers(self) -> list[Speaker]:
+    def speakers(self) -> list[KnownServer]:
         """Every server that we know how to use, found or not."""
         found = []
-        for server, program in listed(self._table, self._finder):
+        for server, program in servers_with_programs(self._table, self._finder):
             names = tuple(dict.fromkeys(server.languages.values()))
             version = self._version(server, program) if program else ""
-            found.append(Speaker(server.name, names, program, version, server.install))
+            found.append(KnownServer(server.name, names, program, version, server.install))
         return found
 
     def close(self) -> None:
@@ -99,7 +105,7 @@ class LocalLanguage:
         if "_desk" in self.__dict__:
             self._desk.close()
 
-    def _version(self, server: Server, program: str) -> str:
+    def _version(self, server: LanguageServer, program: str) -> str:
         """The first line of what a program says about itself; empty when it does not run."""
         beside = os.path.dirname(program)
         other = [os.path.join(beside, server.version[0]), *server.version[1:]] if server.version else []
@@ -112,22 +118,24 @@ class LocalLanguage:
     def _said(self, command: list[str]) -> str:
         """What a program prints, run as the server would be."""
         if not self._runner.confined:
-            return _printed(command, self._workspace)
-        from handtools.host.language.filtering import Filter, filtered
+            return _unconfined_output(command, self._workspace)
+        from handtools.host.sandbox.stdin_filter import FilterProgram, run_filter
 
         readable = program_folders(command[0], self._workspace)
-        asked = Filter(tuple(command), self._workspace, self._workspace, (), readable)
+        asked = FilterProgram(tuple(command), self._workspace, self._workspace, (), readable)
         with start_blocking_portal() as portal:
-            made, complaint = portal.call(filtered, self._runner, asked, b"", VERSION_SECONDS)
+            made, complaint = portal.call(run_filter, self._runner, asked, b"", VERSION_SECONDS)
         return "" if complaint else made.decode(errors="replace")
 
 
-def _printed(command: list[str], workspace: str) -> str:
-    program = programs.find(os.path.basename(command[0]), workspace, folders=[os.path.dirname(command[0])])
+def _unconfined_output(command: list[str], workspace: str) -> str:
+    program = programs.find_program(
+        os.path.basename(command[0]), workspace, folders=[os.path.dirname(command[0])]
+    )
     if program is None:
         return ""
     try:
-        done = programs.run(program, command[1:], programs.Bounds(seconds=VERSION_SECONDS))
-    except (OSError, programs.TookTooLong):
+        done = programs.run_program(program, command[1:], programs.ProgramLimits(seconds=VERSION_SECONDS))
+    except (OSError, programs.ProgramTimeout):
         return ""
     return done.output.decode(errors="replace") if done.code == 0 else ""

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Proof = Literal["pull", "version", "tsserver", "flycheck", "push"]
+FreshnessProof = Literal["pull", "version", "tsserver", "flycheck", "push"]
 """How a server proves that it speaks about the text it was last given; see `freshness`."""
-Role = Literal["checker", "linter"]
+ServerRole = Literal["checker", "linter"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Server:
+class LanguageServer:
     """One language server."""
 
     name: str
@@ -20,8 +20,8 @@ class Server:
     markers: tuple[str, ...]
     """Files that mark the root of a project; the nearest folder with one is it."""
     install: str
-    proof: Proof
-    role: Role = "checker"
+    proof: FreshnessProof
+    role: ServerRole = "checker"
     chosen_by: tuple[str, ...] = ()
     """Settings that say a project wants this one: a file, or `file#table` of a TOML file."""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -49,7 +49,7 @@ _SCRIPT = {
     ".ts": "typescript", ".mts": "typescript", ".cts": "typescript", ".tsx": "typescriptreact",
     ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript", ".jsx": "javascriptreact",
 }  # fmt: skip
-_C = {
+_C_FAMILY = {
     ".c": "c", ".h": "cpp", ".cc": "cpp", ".cpp": "cpp", ".cxx": "cpp", ".hh": "cpp", ".hpp": "cpp",
     ".hxx": "cpp", ".cu": "cuda", ".cuh": "cuda",
 }  # fmt: skip
@@ -58,8 +58,8 @@ _SCRIPT_ROOTS = ("tsconfig.json", "jsconfig.json", "package.json", ".git")
 _ANALYSIS = {"diagnosticMode": "openFilesOnly", "autoSearchPaths": True, "useLibraryCodeForTypes": True}
 _GO = {"GOCACHE": "{cache}/go-build", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod"}
 
-SERVERS: tuple[Server, ...] = (
-    Server(
+SERVERS: tuple[LanguageServer, ...] = (
+    LanguageServer(
         name="pyright",
         languages=_PYTHON,
         command=("pyright-langserver", "--stdio"),
@@ -70,7 +70,7 @@ SERVERS: tuple[Server, ...] = (
         proof="pull",
         settings={"python": {"analysis": _ANALYSIS}, "python.analysis": _ANALYSIS},
     ),
-    Server(
+    LanguageServer(
         name="basedpyright",
         languages=_PYTHON,
         command=("basedpyright-langserver", "--stdio"),
@@ -81,7 +81,7 @@ SERVERS: tuple[Server, ...] = (
         proof="pull",
         settings={"basedpyright": {"analysis": _ANALYSIS}, "basedpyright.analysis": _ANALYSIS},
     ),
-    Server(
+    LanguageServer(
         name="ty",
         languages=_PYTHON,
         command=("ty", "server"),
@@ -90,7 +90,7 @@ SERVERS: tuple[Server, ...] = (
         install="pip install ty",
         proof="pull",
     ),
-    Server(
+    LanguageServer(
         name="pyrefly",
         languages=_PYTHON,
         command=("pyrefly", "lsp"),
@@ -100,7 +100,7 @@ SERVERS: tuple[Server, ...] = (
         proof="version",
         settings={"python": {"pyrefly": {"displayTypeErrors": "force-on"}}},
     ),
-    Server(
+    LanguageServer(
         name="ruff",
         languages=_PYTHON,
         command=("ruff", "server"),
@@ -111,7 +111,7 @@ SERVERS: tuple[Server, ...] = (
         proof="pull",
         runs_code=False,
     ),
-    Server(
+    LanguageServer(
         name="typescript",
         languages=_SCRIPT,
         command=("tsc", "--lsp", "--stdio"),
@@ -121,7 +121,7 @@ SERVERS: tuple[Server, ...] = (
         # Older ones are compilers alone.
         least_version=7,
     ),
-    Server(
+    LanguageServer(
         name="typescript-language-server",
         languages=_SCRIPT,
         command=("typescript-language-server", "--stdio"),
@@ -130,7 +130,7 @@ SERVERS: tuple[Server, ...] = (
         proof="tsserver",
         options={"disableAutomaticTypingAcquisition": True, "tsserver": {"logVerbosity": "off"}},
     ),
-    Server(
+    LanguageServer(
         name="gopls",
         languages={".go": "go"},
         command=("gopls",),
@@ -142,9 +142,9 @@ SERVERS: tuple[Server, ...] = (
         environment=_GO,
         readable=("go/pkg/mod", "sdk"),
     ),
-    Server(
+    LanguageServer(
         name="clangd",
-        languages=_C,
+        languages=_C_FAMILY,
         # Headers as we have them, not as they are on disk: a change is known before it is saved.
         command=(
             "clangd",
@@ -158,7 +158,7 @@ SERVERS: tuple[Server, ...] = (
         proof="version",
         narrow=True,
     ),
-    Server(
+    LanguageServer(
         name="rust-analyzer",
         languages={".rs": "rust"},
         command=("rust-analyzer",),
@@ -174,25 +174,25 @@ SERVERS: tuple[Server, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ServerTable:
     """Servers by the suffixes of files."""
 
-    servers: tuple[Server, ...] = SERVERS
-    by_suffix: Mapping[str, tuple[Server, ...]] = field(init=False)
+    servers: tuple[LanguageServer, ...] = SERVERS
+    by_suffix: Mapping[str, tuple[LanguageServer, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
-        found: dict[str, tuple[Server, ...]] = {}
+        found: dict[str, tuple[LanguageServer, ...]] = {}
         for server in self.servers:
             for suffix in server.languages:
                 found[suffix] = (*found.get(suffix, ()), server)
         object.__setattr__(self, "by_suffix", found)
 
-    def of(self, path: str) -> tuple[Server, ...]:
+    def of(self, path: str) -> tuple[LanguageServer, ...]:
         """The servers that know a file's language, the preferred one first."""
-        return self.by_suffix.get(suffix(path), ())
+        return self.by_suffix.get(file_suffix(path), ())
 
 
-def suffix(path: str) -> str:
+def file_suffix(path: str) -> str:
     """The end of a name from its last dot."""
     name = path.rpartition("/")[2]
     return name[name.rfind(".") :].lower() if "." in name[1:] else ""

@@ -10,7 +10,7 @@ import zlib
 
 from handtools.core.errors import TooLarge, WrongKind
 from handtools.core.media import Preview
-from handtools.text.citing import named
+from handtools.text.search.result_pages import path_on_one_line
 
 MOST_ENTRIES = 2_000
 UNPACKED_BYTES = 256 << 20
@@ -35,7 +35,7 @@ def preview(path: str, data: bytes) -> Preview:
         hint = "If it is one packed file and no archive, unpack it with a command." if packed else ""
         raise WrongKind(f"`{path}` looks like an archive but can't be read: {error}.", hint=hint) from error
     total = sum(size for _, size in entries)
-    rows = [f"{size:>12,}  {named(name)}" for name, size in entries[:MOST_ENTRIES]]
+    rows = [f"{size:>12,}  {path_on_one_line(name)}" for name, size in entries[:MOST_ENTRIES]]
     more = len(entries) > MOST_ENTRIES
     return Preview(
         kind="archive",

@@ -3,20 +3,20 @@
 import io
 from typing import TYPE_CHECKING
 
-from handtools.core.content import Image
 from handtools.core.errors import TooLarge, WrongKind
 from handtools.core.media import Preview
-from handtools.host.media.kinds import UNREADABLE
+from handtools.core.result import Image
+from handtools.host.media.magic_numbers import UNREADABLE_HINT
 
 if TYPE_CHECKING:
     from PIL import Image as Pictures
 
-LONG_EDGE = 1568
+MOST_EDGE_PIXELS = 1568
 """Pixels; more is scaled down by the models themselves, after it has been paid for."""
 IMAGE_BYTES = 3_700_000
 """What is under 5 MB as base64."""
 MOST_PIXELS = 100_000_000
-_AS_IT_IS = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
+_MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 _ORIENTATION = 0x0112
 _SMALLER = "Read a smaller copy of it."
 
@@ -33,27 +33,27 @@ def preview(path: str, data: bytes) -> Preview:
                 message = f"`{path}` has {width} x {height} pixels; the limit is {MOST_PIXELS:,}."
                 raise TooLarge(message, hint=_SMALLER)
             turned = picture.getexif().get(_ORIENTATION, 1) != 1
-            small = max(width, height) <= LONG_EDGE and len(data) <= IMAGE_BYTES
+            small = max(width, height) <= MOST_EDGE_PIXELS and len(data) <= IMAGE_BYTES
             title = f"{shape} image, {width} x {height} pixels"
-            if shape in _AS_IT_IS and small and not turned:
-                return Preview(kind="image", title=title, images=(Image(data, _AS_IT_IS[shape]),))
-            image, shown = encoded(picture)
+            if shape in _MEDIA_TYPES and small and not turned:
+                return Preview(kind="image", title=title, images=(Image(data, _MEDIA_TYPES[shape]),))
+            image, shown = encoded_image(picture)
     except Pictures.DecompressionBombError as error:
         message = f"`{path}` has too many pixels; the limit is {MOST_PIXELS:,}."
         raise TooLarge(message, hint=_SMALLER) from error
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
         message = f"`{path}` looks like an image but can't be read: {error}."
-        raise WrongKind(message, hint=UNREADABLE) from error
+        raise WrongKind(message, hint=UNREADABLE_HINT) from error
     note = "" if shown == (width, height) else f", shown at {shown[0]} x {shown[1]}"
     return Preview(kind="image", title=title + note, images=(image,))
 
 
-def encoded(picture: "Pictures.Image") -> tuple[Image, tuple[int, int]]:
+def encoded_image(picture: "Pictures.Image") -> tuple[Image, tuple[int, int]]:
     """A picture in whichever of PNG and JPEG is smaller, and its size."""
     from PIL import ImageOps
 
     upright = ImageOps.exif_transpose(picture)
-    upright.thumbnail((LONG_EDGE, LONG_EDGE))
+    upright.thumbnail((MOST_EDGE_PIXELS, MOST_EDGE_PIXELS))
     solid = upright.convert(
         "RGBA" if "A" in upright.getbands() or "transparency" in upright.info else "RGB"
     )

@@ -9,16 +9,16 @@ from importlib.util import find_spec
 from itertools import accumulate, chain
 from typing import Any
 
-from handtools.core.content import Image
 from handtools.core.errors import TooLarge, WrongKind
 from handtools.core.media import Preview
+from handtools.core.result import Image
 from handtools.host.media import images
-from handtools.text.clipping import clip
-from handtools.text.counting import counted
 from handtools.text.lines import count
+from handtools.text.plurals import counted
+from handtools.text.truncation import clip
 
-OUTPUT_LINES = 60
-OUTPUT_BYTES = 4_000
+CELL_OUTPUT_LINES = 60
+CELL_OUTPUT_BYTES = 4_000
 _PICTURES = ("image/png", "image/jpeg")
 
 
@@ -56,7 +56,9 @@ def _cell(number: int, cell: dict[str, Any], language: str) -> str:
     rows.append(_joined(cell.get("source", cell.get("input", ""))))
     outputs = [text for output in cell.get("outputs", ()) for text in _outputs(output)]
     if outputs:
-        clipped = clip("\n".join(outputs), max_lines=OUTPUT_LINES, max_bytes=OUTPUT_BYTES, keep="both")
+        clipped = clip(
+            "\n".join(outputs), max_lines=CELL_OUTPUT_LINES, max_bytes=CELL_OUTPUT_BYTES, keep="both"
+        )
         rows += ["--- output ---", clipped.text.rstrip("\n")]
     return "\n".join(rows)
 

@@ -11,14 +11,14 @@ from typing import Any
 
 from handtools.core.errors import WrongKind
 from handtools.core.media import Preview
-from handtools.host.media.kinds import UNREADABLE
-from handtools.text.counting import counted
+from handtools.host.media.magic_numbers import UNREADABLE_HINT
 from handtools.text.encoding import decode
+from handtools.text.plurals import counted
 
-ROWS = 10
+PREVIEW_ROWS = 10
 CELL_CHARS = 80
 MOST_TABLES = 50
-_STEPS = 2_000_000
+_SQLITE_STEPS = 2_000_000
 """Steps of SQLite's machine for one question, so that counting a huge table gives up."""
 
 
@@ -36,7 +36,7 @@ def _separated(path: str, data: bytes) -> Preview:
     tabbed = path.lower().endswith(".tsv")
     try:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if tabbed else _delimiter(text))
-        rows = list(islice(reader, ROWS + 1))
+        rows = list(islice(reader, PREVIEW_ROWS + 1))
         # Lines would not do: a cell in quotes may hold line ends.
         count = max(len(rows) - 1, 0) + sum(1 for _ in reader)
     except csv.Error as error:
@@ -46,7 +46,9 @@ def _separated(path: str, data: bytes) -> Preview:
         kind="table",
         title=f"{'TSV' if tabbed else 'CSV'}, {counted(len(head), 'column')}, {counted(count, 'row')}",
         text=_rendered(head, body),
-        left_out=f"rows after the first {ROWS}; use start_line or view=text" if count > len(body) else "",
+        left_out=f"rows after the first {PREVIEW_ROWS}; use start_line or view=text"
+        if count > len(body)
+        else "",
     )
 
 
@@ -61,16 +63,18 @@ def _database(path: str, data: bytes) -> Preview:
             # A copy in memory has no write-ahead log, whatever the header says.
             connection.deserialize(data[:18] + b"\1\1" + data[20:])
             connection.execute("PRAGMA query_only = 1")
-            connection.set_progress_handler(lambda: 1, _STEPS)
+            connection.set_progress_handler(lambda: 1, _SQLITE_STEPS)
             query = "SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
             tables = connection.execute(query).fetchall()
             shown = [_table(connection, name, sql) for name, sql in tables[:MOST_TABLES]]
         except sqlite3.Error as error:
             message = f"`{path}` can't be read as a SQLite database: {error}."
-            raise WrongKind(message, hint=UNREADABLE) from error
+            raise WrongKind(message, hint=UNREADABLE_HINT) from error
     more = len(tables) - MOST_TABLES
     left_out = [f"{more} more tables"] * (more > 0)
-    left_out += [f"rows after the first {ROWS} of each"] * any(count > ROWS for _, count in shown)
+    left_out += [f"rows after the first {PREVIEW_ROWS} of each"] * any(
+        count > PREVIEW_ROWS for _, count in shown
+    )
     return Preview(
         kind="table",
         title=f"SQLite database, {len(tables)} tables and views",
@@ -83,7 +87,7 @@ def _table(connection: sqlite3.Connection, name: str, sql: str | None) -> tuple[
     """The schema and first rows of a table, and how many rows it has."""
     quoted = '"' + name.replace('"', '""') + '"'
     try:
-        rows = connection.execute(f"SELECT * FROM {quoted} LIMIT {ROWS}")
+        rows = connection.execute(f"SELECT * FROM {quoted} LIMIT {PREVIEW_ROWS}")
         head, body = [column[0] for column in rows.description], rows.fetchall()
         count = connection.execute(f"SELECT count(*) FROM {quoted}").fetchone()[0]
     except sqlite3.Error as error:
@@ -98,9 +102,9 @@ def _parquet(path: str, data: bytes) -> Preview:
 
     try:
         file = ParquetFile(BufferReader(data))
-        first = next(file.iter_batches(batch_size=ROWS), None)
+        first = next(file.iter_batches(batch_size=PREVIEW_ROWS), None)
     except (ArrowException, OSError) as error:
-        raise WrongKind(f"`{path}` can't be read as Parquet: {error}.", hint=UNREADABLE) from error
+        raise WrongKind(f"`{path}` can't be read as Parquet: {error}.", hint=UNREADABLE_HINT) from error
     schema = file.schema_arrow
     rows = [list(row.values()) for row in first.to_pylist()] if first is not None else []
     count = file.metadata.num_rows
@@ -109,7 +113,7 @@ def _parquet(path: str, data: bytes) -> Preview:
         kind="table",
         title=f"Parquet, {counted(len(schema), 'column')}, {counted(count, 'row')}",
         text=f"{types}\n\n{_rendered(schema.names, rows)}",
-        left_out=f"rows after the first {ROWS}" if count > len(rows) else "",
+        left_out=f"rows after the first {PREVIEW_ROWS}" if count > len(rows) else "",
     )
 
 

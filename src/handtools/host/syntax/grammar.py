@@ -11,32 +11,32 @@ from handtools.core.syntax import SymbolKind
 if TYPE_CHECKING:
     from ast_grep_py import SgNode
 
-BROKEN = "ERROR"
+ERROR_NODE = "ERROR"
 """What every grammar calls a stretch that it could not read."""
-NAME_CHARS = 80
+SYMBOL_NAME_CHARS = 80
 
-Pattern = Mapping[str, Any]
+NodeRule = Mapping[str, Any]
 """An ast-grep rule: what must hold of a node."""
 
 
-class Name(NamedTuple):
+class SymbolName(NamedTuple):
     """What a definition is called, and the node that says so."""
 
     text: str
     node: "SgNode"
 
 
-Namer = Callable[["SgNode"], Name | None]
+NameFinder = Callable[["SgNode"], SymbolName | None]
 """Finds the name of a definition; None means that it is none after all."""
 
 
 @dataclass(frozen=True, slots=True)
-class Define:
+class DefinitionRule:
     """How one kind of node defines a symbol."""
 
     kind: SymbolKind
-    name: Namer
-    where: Pattern = field(default_factory=dict)
+    name: NameFinder
+    where: NodeRule = field(default_factory=dict)
     """What must hold of the node as well."""
     refine: Mapping[str, SymbolKind] = field(default_factory=dict)
     """Kinds of children that make it something more exact, such as the keyword `interface`."""
@@ -54,7 +54,7 @@ class Grammar:
 
     language: str
     """As ast-grep calls it."""
-    definitions: Mapping[str, Define]
+    definitions: Mapping[str, DefinitionRule]
     wrappers: frozenset[str] = frozenset()
     """Parents that belong to the definition inside: decorators, `export`, `template <…>`."""
     prefixes: frozenset[str] = frozenset()
@@ -68,7 +68,7 @@ class Grammar:
     @cached_property
     def outline_rule(self) -> Any:
         """One rule for one walk of the tree: every definition, what wraps one, and what is broken."""
-        others = [{"kind": kind} for kind in (BROKEN, *sorted(self.wrappers))]
+        others = [{"kind": kind} for kind in (ERROR_NODE, *sorted(self.wrappers))]
         return {"rule": {"any": [*self._defined, *others]}}
 
     @cached_property
@@ -83,71 +83,71 @@ class Grammar:
         return [{"kind": kind, **define.where} for kind, define in self.definitions.items()]
 
 
-def simple(field_name: str, kind: str) -> Namer:
+def field_of_kind(field_name: str, kind: str) -> NameFinder:
     """The text of a field, if it is of one kind: cheaper here than as a rule."""
 
-    def name(node: "SgNode") -> Name | None:
+    def name(node: "SgNode") -> SymbolName | None:
         found = node.field(field_name)
-        return shown(found) if found is not None and found.kind() == kind else None
+        return name_of_node(found) if found is not None and found.kind() == kind else None
 
     return name
 
 
-def named(*path: str) -> Namer:
+def field_text(*path: str) -> NameFinder:
     """The text of a field, or of a field of a field."""
 
     first, *rest = path
 
-    def name(node: "SgNode") -> Name | None:
+    def name(node: "SgNode") -> SymbolName | None:
         found = node.field(first)
         for step in rest:
             found = found and found.field(step)
-        return shown(found)
+        return name_of_node(found)
 
     return name
 
 
-def child(*kinds: str) -> Namer:
+def child_text(*kinds: str) -> NameFinder:
     """The text of the first child of one of these kinds."""
 
-    def name(node: "SgNode") -> Name | None:
-        return shown(next((part for part in node.children() if part.kind() in kinds), None))
+    def name(node: "SgNode") -> SymbolName | None:
+        return name_of_node(next((part for part in node.children() if part.kind() in kinds), None))
 
     return name
 
 
-def plain(namer: Namer, pattern: str, put: str = "") -> Namer:
+def name_without(namer: NameFinder, pattern: str, put: str = "") -> NameFinder:
     """A name with what matches a pattern taken out or replaced: type parameters, quotes."""
     compiled = re.compile(pattern)
 
-    def name(node: "SgNode") -> Name | None:
+    def name(node: "SgNode") -> SymbolName | None:
         found = namer(node)
         return found and found._replace(text=compiled.sub(put, found.text))
 
     return name
 
 
-def fixed(text: str) -> Namer:
+def fixed_name(text: str) -> NameFinder:
     """A name that the language gives."""
-    return lambda node: Name(text, node)
+    return lambda node: SymbolName(text, node)
 
 
-def shown(node: "SgNode | None") -> Name | None:
+def name_of_node(node: "SgNode | None") -> SymbolName | None:
     """A node's text as a name: one line, not too long."""
     if node is None:
         return None
     text = node.text()
     if not text.isidentifier():
         text = " ".join(text.split())
-        text = text if len(text) <= NAME_CHARS else f"{text[: NAME_CHARS - 1]}…"
-    return Name(text, node)
+        text = text if len(text) <= SYMBOL_NAME_CHARS else f"{text[: SYMBOL_NAME_CHARS - 1]}…"
+    return SymbolName(text, node)
 
 
-def kinds(*names: str) -> Pattern:
+def any_kind(*names: str) -> NodeRule:
     """Holds of nodes of these kinds."""
     return {"any": [{"kind": name} for name in names]}
 
 
-def within(*names: str) -> Pattern:
+def inside_kind(*names: str) -> NodeRule:
     """Holds of a node whose parent is of one of these kinds."""
-    return {"inside": kinds(*names)}
+    return {"inside": any_kind(*names)}

@@ -1,6 +1,13 @@
-"""Languages: which one a file is in, by its name or by its first line."""
+"""Which language a file is in, by its name or its first line; and the grammar of that language.
+
+To add a language: a grammar in one of the `*_grammars` modules, a row in both tables here, labelled lines.
+"""
 
 import re
+from functools import cache
+from importlib import import_module
+
+from handtools.host.syntax.grammar import Grammar
 
 # Only names in this table reach ast-grep: it panics on a language that it does not know.
 _EXTENSIONS = {
@@ -66,10 +73,10 @@ _BY_PROGRAM = {
 }
 _SHEBANG = re.compile(rb"#![ \t]*(?:\S*/)?(?:env[ \t]+(?:-\S+[ \t]+|\w+=\S*[ \t]+)*)?(?:\S*/)?([\w.+-]+)")
 _VERSION = re.compile(r"[\d.]+\Z")
-_CPP = re.compile(rb"^\s*(?:class|namespace|template|using|public:|private:)\b", re.MULTILINE)
-_CPP_BYTES = 64 << 10
+_CPP_HINT = re.compile(rb"^\s*(?:class|namespace|template|using|public:|private:)\b", re.MULTILINE)
+_CPP_HINT_BYTES = 64 << 10
 
-NAMES = frozenset(_EXTENSIONS)
+LANGUAGES = frozenset(_EXTENSIONS)
 
 
 def language_of(path: str, data: bytes) -> str | None:
@@ -77,7 +84,7 @@ def language_of(path: str, data: bytes) -> str | None:
     name = path.rpartition("/")[2].lower()
     stem, dot, extension = name.rpartition(".")
     found = _BY_NAME.get(name) or (_BY_EXTENSION.get(extension) if dot and stem else None)
-    if found == "c" and extension == "h" and _CPP.search(data[:_CPP_BYTES]):
+    if found == "c" and extension == "h" and _CPP_HINT.search(data[:_CPP_HINT_BYTES]):
         return "cpp"
     return found or _by_shebang(data)
 
@@ -87,3 +94,15 @@ def _by_shebang(data: bytes) -> str | None:
         return None
     match = _SHEBANG.match(data[:200])
     return _BY_PROGRAM.get(_VERSION.sub("", match[1].decode("ascii", "replace"))) if match else None
+
+
+_GRAMMAR_MODULES = {"tsx": "typescript"}
+"""Languages that share the table of another."""
+
+
+@cache
+def grammar_of(language: str) -> Grammar:
+    """The table of a language, loaded when it is first needed."""
+    module = import_module(f"{__name__}.{_GRAMMAR_MODULES.get(language, language)}")
+    grammar: Grammar = getattr(module, language.upper())
+    return grammar

@@ -1,1 +1,1 @@
-"""The web of this machine: pages and searches."""
+"""Pages and searches from this machine. Start with `local_web`."""

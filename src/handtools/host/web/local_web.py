@@ -10,60 +10,69 @@ import anyio
 from anyio import to_thread
 
 from handtools.core.errors import Denied, HostError, NotFound, TimedOut
-from handtools.core.web import NO_ENGINE, Answer, Engine, Findings, Form, Opens, Query, Rendered, Request
-from handtools.host.web.keeping import Kept, Pages
-from handtools.host.web.limits import Limits
-from handtools.host.web.looking_up import LookUp, looked_up, vetted
-from handtools.host.web.pacing import Pace
-from handtools.text.urls import Url
+from handtools.core.web import (
+    NO_ENGINE_HINT,
+    HostIsListed,
+    PageForm,
+    RenderedPage,
+    SearchEngine,
+    WebQuery,
+    WebRequest,
+    WebResponse,
+    WebSearchHits,
+)
+from handtools.host.web.dns_lookup import LookUpHost, system_lookup, vetted_addresses
+from handtools.host.web.page_cache import CachedPage, PageCache
+from handtools.host.web.request_limits import RateLimiter, ResponseLimits
+from handtools.text.web.url import Url
 
 if TYPE_CHECKING:
     import ssl
 
-    from handtools.host.web.engines.adapting import SetUp
+    from handtools.host.web.search_engines import ConfiguredEngine
 
-NEEDS = ("httpcore2", "html_to_markdown")
-MISSING = "The web tools are not installed: `pip install handtools-slim[web]`."
+REQUIRED_LIBRARIES = ("httpcore2", "html_to_markdown")
+NOT_INSTALLED = "The web tools are not installed: `pip install handtools-slim[web]`."
 
 
 @dataclass(slots=True, kw_only=True)
 class LocalWeb:
     """The HostWeb port over connections of our own: no proxy, no cookies, nothing taken from the environment."""
 
-    pages: Pages | None = None
+    pages: PageCache | None = None
     """Where pages are kept; None keeps nothing."""
-    limits: Limits = field(default_factory=Limits)
-    look_up: LookUp = looked_up
+    limits: ResponseLimits = field(default_factory=ResponseLimits)
+    look_up: LookUpHost = system_lookup
     trust: "ssl.SSLContext | None" = None
     """Whom to believe; None is whom the system believes."""
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     """Where a person has put the keys of search engines."""
-    pace: Pace = field(default_factory=Pace)
+    pace: RateLimiter = field(default_factory=RateLimiter)
     root: str | os.PathLike[str] = ""
     """The workspace, from which no library is loaded."""
 
     @property
     def missing(self) -> str:
         """Why there is no web here."""
-        return "" if all(find_spec(name) for name in NEEDS) else MISSING
+        return "" if all(find_spec(name) for name in REQUIRED_LIBRARIES) else NOT_INSTALLED
 
     @property
-    def engine(self) -> Engine | None:
+    def engine(self) -> SearchEngine | None:
         """Where searches go: what is set up in the environment; what is set up wrongly, `doctor` tells."""
         try:
             found = self._set_up
         except HostError:
             return None
-        return Engine(found.adapter.name, found.url) if found else None
+        return SearchEngine(found.adapter.name, found.url) if found else None
 
-    async def visit(self, request: Request, *, opens: Opens) -> Answer:
+    async def visit(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:
         """Ask one server, unless what is kept will do."""
         kept = await to_thread.run_sync(self._kept, request)
         if kept is not None and self.pages is not None and self.pages.serves(kept, request):
             return kept.answer(request.url)
-        from handtools.host.web.visiting import Visiting
+        from handtools.host.web.http_client import HttpClient
 
-        visiting = Visiting(self.limits, self._trusted, self.pace)
+        visiting = HttpClient(self.limits, self._trusted, self.pace)
         addresses = await self._vetted(request.url, opens)
         received = await visiting.page(request, addresses, kept.conditions if kept else {})
         if kept is not None and received.status == 304:
@@ -74,36 +83,36 @@ class LocalWeb:
             await to_thread.run_sync(self._keep, request, answer, received.headers, kept)
         return answer
 
-    async def render(self, answer: Answer, form: Form) -> Rendered:
+    async def render(self, answer: WebResponse, form: PageForm) -> RenderedPage:
         """A page as text."""
-        from handtools.host.web.rendering import rendered
+        from handtools.host.web.page_text import rendered_page
 
-        return await rendered(answer, form, self.root)
+        return await rendered_page(answer, form, self.root)
 
-    async def search(self, query: Query, *, opens: Opens) -> Findings:
+    async def search(self, query: WebQuery, *, opens: HostIsListed) -> WebSearchHits:
         """Ask the engine that is set up."""
         found = self._set_up
         if found is None:
-            raise NotFound("No search engine is set up here.", hint=NO_ENGINE)
-        from handtools.host.web.visiting import Visiting
+            raise NotFound("No search engine is set up here.", hint=NO_ENGINE_HINT)
+        from handtools.host.web.http_client import HttpClient
 
-        visiting = Visiting(self.limits, self._trusted, self.pace)
+        visiting = HttpClient(self.limits, self._trusted, self.pace)
         addresses = await self._vetted(found.url, opens)
         return await visiting.search(found, query, addresses)
 
-    async def _vetted(self, url: Url, opens: Opens) -> tuple[str, ...]:
+    async def _vetted(self, url: Url, opens: HostIsListed) -> tuple[str, ...]:
         try:
             with anyio.fail_after(self.limits.connect):
-                return await vetted(url, self.look_up, opens)
+                return await vetted_addresses(url, self.look_up, opens)
         except TimeoutError as error:
             message = f"Nobody said within {self.limits.connect:g} s where {url.host} is."
             raise TimedOut(message, hint="Try again, or another source.") from error
 
     @property
-    def _set_up(self) -> "SetUp | None":
-        from handtools.host.web.engines.choosing import chosen
+    def _set_up(self) -> "ConfiguredEngine | None":
+        from handtools.host.web.search_engines import configured_engine
 
-        return chosen(self.environment)
+        return configured_engine(self.environment)
 
     def _trusted(self) -> "ssl.SSLContext":
         if self.trust is None:
@@ -112,11 +121,11 @@ class LocalWeb:
             self.trust = default_ssl_context()
         return self.trust
 
-    def _kept(self, request: Request) -> Kept | None:
+    def _kept(self, request: WebRequest) -> CachedPage | None:
         return self.pages.find(request) if self.pages is not None else None
 
     def _keep(
-        self, request: Request, answer: Answer, headers: Mapping[str, str], kept: Kept | None
+        self, request: WebRequest, answer: WebResponse, headers: Mapping[str, str], kept: CachedPage | None
     ) -> None:
         assert self.pages is not None
         control = headers.get("cache-control", "")
@@ -130,7 +139,7 @@ class LocalWeb:
             return
         self.pages.keep(
             request,
-            Kept(
+            CachedPage(
                 url=str(request.url),
                 media_type=answer.media_type,
                 charset=answer.charset,
@@ -146,16 +155,16 @@ class NoWeb:
     """The HostWeb port of a machine that has none."""
 
     missing = "There is no web here."
-    engine: Engine | None = None
+    engine: SearchEngine | None = None
 
-    async def visit(self, request: Request, *, opens: Opens) -> Answer:  # noqa: ARG002
+    async def visit(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:  # noqa: ARG002
         """Nobody goes anywhere."""
         raise Denied(self.missing, hint="Go on without it, or ask the person.")
 
-    async def render(self, answer: Answer, form: Form) -> Rendered:  # noqa: ARG002
+    async def render(self, answer: WebResponse, form: PageForm) -> RenderedPage:  # noqa: ARG002
         """There is nothing to show."""
         raise Denied(self.missing, hint="Go on without it, or ask the person.")
 
-    async def search(self, query: Query, *, opens: Opens) -> Findings:  # noqa: ARG002
+    async def search(self, query: WebQuery, *, opens: HostIsListed) -> WebSearchHits:  # noqa: ARG002
         """Nothing is looked for."""
         raise Denied(self.missing, hint="Go on without it, or ask the person.")

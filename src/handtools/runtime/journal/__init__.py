@@ -9,20 +9,23 @@ from dataclasses import replace
 
 from handtools.core.call import Call
 from handtools.core.errors import HostError
-from handtools.core.ports import Store
-from handtools.core.vault import Vault
-from handtools.runtime.journal.behind import Note
+from handtools.core.files import Backups, Store
+from handtools.runtime.journal.backup_refs import BackupRefs, DeferredDigests
 from handtools.runtime.journal.blobs import Blobs
-from handtools.runtime.journal.calls import Calls, LoggedCall
-from handtools.runtime.journal.contents import Contents
-from handtools.runtime.journal.database import Database, Occupied
-from handtools.runtime.journal.entries import Entries, Entry, Touch
-from handtools.runtime.journal.holds import Holds
-from handtools.runtime.journal.once import Once
-from handtools.runtime.journal.refs import Refs
-from handtools.runtime.journal.retention import Limits, Retention
+from handtools.runtime.journal.calls import Calls, HeldCommands, LoggedCall, OnceMarks
+from handtools.runtime.journal.change_entries import ChangeEntries, ChangeEntry, RecordedTouch
+from handtools.runtime.journal.database import CallRecord, Database, DatabaseBusy
+from handtools.runtime.journal.retention import Retention, RetentionLimits
 
-__all__ = ["Entry", "Journal", "Limits", "LoggedCall", "Note", "Occupied", "Touch"]
+__all__ = [
+    "CallRecord",
+    "ChangeEntry",
+    "DatabaseBusy",
+    "Journal",
+    "LoggedCall",
+    "RecordedTouch",
+    "RetentionLimits",
+]
 
 log = logging.getLogger("handtools")
 
@@ -33,15 +36,15 @@ class Journal:
     owner = ""
     """Of others nothing is there; the local user, who has no name, sees everything."""
 
-    def __init__(self, path: str, store: Store, vault: Vault | None = None) -> None:
+    def __init__(self, path: str, store: Store, vault: Backups | None = None) -> None:
         self._database = Database(path, self._record)
         blobs = Blobs(store)
-        self.refs = Refs(self._database, vault)
+        self.refs = BackupRefs(self._database, vault)
         self.calls = Calls(self._database)
-        self.holds = Holds(self._database)
-        self.once = Once(self._database)
-        self.contents = Contents(self._database)
-        self.entries = Entries(self._database, blobs, self.refs, self.contents)
+        self.holds = HeldCommands(self._database)
+        self.once = OnceMarks(self._database)
+        self.contents = DeferredDigests(self._database)
+        self.entries = ChangeEntries(self._database, blobs, self.refs, self.contents)
         self.retention = Retention(self._database, blobs, self.refs)
 
     def owned_by(self, owner: str) -> "Journal":
@@ -77,14 +80,14 @@ class Journal:
         return self._database.healed
 
     def together(self, *, wait: bool = True) -> AbstractContextManager[object]:
-        """One transaction for all that is recorded within the block; `Occupied` rather than a `wait`."""
+        """One transaction for all that is recorded within the block; `DatabaseBusy` rather than a `wait`."""
         return self._database.writing(wait=wait)
 
-    def later(self, note: Note) -> None:
+    def later(self, note: CallRecord) -> None:
         """Record a call that changed nothing, a moment from now; whoever asks for it before finds it."""
         self._database.behind.add(note)
 
-    def _record(self, notes: Sequence[Note]) -> None:
+    def _record(self, notes: Sequence[CallRecord]) -> None:
         try:
             with self._database.writing():
                 for note in notes:

@@ -1,24 +1,108 @@
-"""The journal's database: one SQLite file in WAL mode, shared by every process of a checkout."""
+"""The journal's SQLite file: WAL mode, shared by processes, with write-behind for calls that changed nothing."""
 
+import atexit
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from handtools.core.call import Call
+from handtools.core.changes import Node
 from handtools.core.errors import HostError, JournalDamaged
-from handtools.runtime.journal.behind import Behind, Note
+from handtools.core.result import Result
+
+WRITE_DELAY_SECONDS = 0.2
+"""How long a record may wait: what a crash can lose."""
+MAX_WAITING_RECORDS, MAX_WAITING_BYTES = 256, 8 << 20
+"""How many records may wait, and how much they may hold on to."""
+
+
+class CallRecord(NamedTuple):
+    """How a call ended, and what the agent saw in it."""
+
+    call: Call
+    result: Result[Any]
+    started: float
+    ended: float
+    sights: Mapping[str, Node]
+
+
+class WriteBehind:
+    """What is still to be written, found by the same keys as what is.
+
+    The thread lives only while something waits. So does the promise to write at exit: a process that ends in
+    order loses nothing.
+    """
+
+    def __init__(self, write: Callable[[], None]) -> None:
+        self._write = write
+        self._notes: dict[str, CallRecord] = {}
+        self._sights: dict[tuple[str, str, str], Node] = {}
+        self._held = 0
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def __len__(self) -> int:
+        return len(self._notes)
+
+    def __contains__(self, call_id: str) -> bool:
+        return call_id in self._notes
+
+    def add(self, note: CallRecord) -> None:
+        """Let a record wait; the first ending of an id stays."""
+        call = note.call
+        with self._lock:
+            self._notes.setdefault(call.id, note)
+            for path, node in note.sights.items():
+                self._sights[call.session_key, call.agent, path] = node
+                self._held += len(node.data)
+            full = len(self._notes) >= MAX_WAITING_RECORDS or self._held >= MAX_WAITING_BYTES
+            self._start_thread()
+        if full:
+            self._write()
+
+    def sight(self, call: Call, path: str) -> Node | None:
+        """What an agent last saw of a path, if that is still to be written."""
+        return self._sights.get((call.session_key, call.agent, path))
+
+    def take(self) -> list[CallRecord]:
+        """Give what waits, to be written now; whoever looks for it meanwhile waits for the database."""
+        with self._lock:
+            taken = list(self._notes.values())
+            self._notes, self._sights, self._held = {}, {}, 0
+        return taken
+
+    def _start_thread(self) -> None:
+        # A process that was forked has the notes and not the thread.
+        if self._thread is None or not self._thread.is_alive():
+            atexit.register(self._write)
+            self._thread = threading.Thread(
+                target=self._write_until_empty, name="handtools-journal", daemon=True
+            )
+            self._thread.start()
+
+    def _write_until_empty(self) -> None:
+        while True:
+            time.sleep(WRITE_DELAY_SECONDS)
+            self._write()
+            with self._lock:
+                if not self._notes:
+                    self._thread = None
+                    atexit.unregister(self._write)
+                    return
+
 
 SCHEMA_VERSION = 5
 BUSY_SECONDS = 30.0
-PRIVATE = 0o600
-SUFFIXES = ("-wal", "-shm")
+PRIVATE_MODE = 0o600
+WAL_SUFFIXES = ("-wal", "-shm")
 CHECKPOINT_WRITES = 400
 """After this many transactions the log is folded into the file, by a caller that has time."""
 
-ONCE = """CREATE TABLE once (
+ONCE_SCHEMA = """CREATE TABLE once (
   scope TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (scope, name)
 ) WITHOUT ROWID;"""
 SCHEMA = f"""
@@ -64,28 +148,28 @@ CREATE TABLE approvals (
   call_id TEXT PRIMARY KEY, call TEXT NOT NULL, approval TEXT NOT NULL, granted TEXT NOT NULL, at REAL NOT NULL,
   owner TEXT NOT NULL DEFAULT ''
 );
-{ONCE}
+{ONCE_SCHEMA}
 """
-CONTENT = "ALTER TABLE refs ADD COLUMN content TEXT NOT NULL DEFAULT ''"
-OWNED = ";\n".join(
+ADD_CONTENT_COLUMN = "ALTER TABLE refs ADD COLUMN content TEXT NOT NULL DEFAULT ''"
+ADD_OWNER_COLUMNS = ";\n".join(
     f"ALTER TABLE {table} ADD COLUMN owner TEXT NOT NULL DEFAULT ''"
     for table in ("calls", "entries", "approvals")
 )
-UPGRADES = {1: ONCE, 2: CONTENT, 3: "", 4: OWNED}
+UPGRADES = {1: ONCE_SCHEMA, 2: ADD_CONTENT_COLUMN, 3: "", 4: ADD_OWNER_COLUMNS}
 """What each older version lacks; from 4 on some blobs are differences, which older programs can't read.
 
 Whose the calls of older versions were is not known: they are the local user's.
 """
 
 
-def of_owner(table: str, owner: str) -> str:
+def rows_of_owner(table: str, owner: str) -> str:
     """A table as its owner sees it, for a query to choose from; the local user has no name, and sees all of it."""
     return (
         f"(SELECT * FROM {table} WHERE owner = CAST(x'{owner.encode().hex()}' AS TEXT))" if owner else table
     )
 
 
-def storable(name: str) -> str | bytes:
+def path_to_column(name: str) -> str | bytes:
     """A name as SQLite takes it: one that is no valid text, as its bytes."""
     try:
         name.encode()
@@ -94,21 +178,21 @@ def storable(name: str) -> str | bytes:
     return name
 
 
-def stored(value: str | bytes) -> str:
-    """The inverse of `storable`."""
+def path_from_column(value: str | bytes) -> str:
+    """The inverse of `path_to_column`."""
     return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
 
 
-class Occupied(HostError):
+class DatabaseBusy(HostError):
     """Someone else is writing, or there is housekeeping to do: come back with time to wait."""
 
 
 class Database:
     """A lazily opened connection that any thread may use, one at a time."""
 
-    def __init__(self, path: str, write: Callable[[Sequence[Note]], None]) -> None:
+    def __init__(self, path: str, write: Callable[[Sequence[CallRecord]], None]) -> None:
         self.path = path
-        self.behind = Behind(self.catch_up)
+        self.behind = WriteBehind(self.catch_up)
         self._write = write
         self.healed: str = ""
         """Says what was done when the file was found damaged; empty otherwise."""
@@ -145,14 +229,14 @@ class Database:
 
     @contextmanager
     def writing(self, *, wait: bool = True) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it or nothing. Without `wait`, raises `Occupied` rather than take long."""
+        """One transaction: all of it or nothing. Without `wait`, raises `DatabaseBusy` rather than take long."""
         if not self._lock.acquire(blocking=wait):
-            raise Occupied("Another thread is writing.")
+            raise DatabaseBusy("Another thread is writing.")
         try:
             if wait:
                 self.catch_up()
             elif self.behind:
-                raise Occupied("Earlier records are to be written first.")
+                raise DatabaseBusy("Earlier records are to be written first.")
             with _explained(self.path):
                 connection = self._open()
                 if connection.in_transaction:
@@ -172,7 +256,7 @@ class Database:
         self._writes += 1
         if self._writes >= CHECKPOINT_WRITES:
             if not wait:
-                raise Occupied("The log is due to be folded in.")
+                raise DatabaseBusy("The log is due to be folded in.")
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
             self._writes = 0
         if wait:
@@ -184,7 +268,7 @@ class Database:
         except sqlite3.OperationalError as failure:
             if failure.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                 raise
-            raise Occupied("Another process is writing.") from None
+            raise DatabaseBusy("Another process is writing.") from None
         finally:
             connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
 
@@ -256,10 +340,10 @@ def _connect(path: str) -> sqlite3.Connection:
 def _make_private(path: str) -> None:
     """For its owner alone, whatever the umask and whoever made it; SQLite gives its other files the same mode."""
     with suppress(PermissionError):  # another user's: then it is theirs to close
-        Path(path).touch(PRIVATE)
-        for file in (Path(path), *(Path(path + suffix) for suffix in SUFFIXES)):
+        Path(path).touch(PRIVATE_MODE)
+        for file in (Path(path), *(Path(path + suffix) for suffix in WAL_SUFFIXES)):
             if file.exists() and file.stat().st_mode & 0o077:
-                file.chmod(PRIVATE)
+                file.chmod(PRIVATE_MODE)
 
 
 def _create(connection: sqlite3.Connection) -> None:
@@ -293,7 +377,7 @@ def _set_aside(path: str, damage: str) -> str:
     """Keep the damaged file for a person to look at, and make room for a new one."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     kept = f"{path}.damaged-{stamp}"
-    for suffix in ("", *SUFFIXES):
+    for suffix in ("", *WAL_SUFFIXES):
         part = Path(path + suffix)
         if part.exists():
             part.rename(kept + suffix)

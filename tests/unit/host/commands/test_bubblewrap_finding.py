@@ -5,15 +5,14 @@ import os
 import pytest
 
 from handtools.core.errors import HostError
-from handtools.host.commands.runners.bubblewrap_finding import Finder
-from handtools.host.commands.runners.bubblewrap_hidden import fitted, kept_paths
-from handtools.host.commands.runners.bubblewrap_profile import Masks
+from handtools.host.sandbox.runners.bubblewrap_args import Masks
+from handtools.host.sandbox.runners.hidden_paths import GlobFinder, limit_masks, read_only_paths
 
 PRIVATE = (".env", ".env.*", "*.pem", ".ssh/", "!.env.example")
 
 
 def finder(root, private=PRIVATE, read_only=(".git", ".git/")):
-    return Finder(str(root), private, read_only)
+    return GlobFinder(str(root), private, read_only)
 
 
 def plant(root, *paths):
@@ -83,7 +82,7 @@ def test_a_link_of_a_name_that_must_not_be_written_is_kept_with_what_it_leads_to
     plant(tmp_path, "real/tasks.json")
     (tmp_path / ".vscode").symlink_to("real")
     found = finder(tmp_path, read_only=(".vscode",)).found()
-    assert names(tmp_path, kept_paths(str(tmp_path), found.read_only)) == ["real"]
+    assert names(tmp_path, read_only_paths(str(tmp_path), found.read_only)) == ["real"]
 
 
 def test_a_folder_that_is_named_like_an_exception_excepts_nothing_in_it(tmp_path):
@@ -93,15 +92,15 @@ def test_a_folder_that_is_named_like_an_exception_excepts_nothing_in_it(tmp_path
 
 def test_more_private_files_than_can_be_covered_hide_their_folder_whole():
     files = ("/w/.env", *(f"/w/keys/{number}.pem" for number in range(9)), "/w/a/x.pem", "/w/a/y.pem")
-    fitting, notes = fitted(Masks(files, ("/w/keys/.ssh", "/w/.aws")), "/w", most=6)
+    fitting, notes = limit_masks(Masks(files, ("/w/keys/.ssh", "/w/.aws")), "/w", most=6)
     assert fitting == Masks(("/w/.env", "/w/a/x.pem", "/w/a/y.pem"), ("/w/.aws", "/w/keys"))
     assert notes == ("`keys` is hidden from it whole: it holds too many private files.",)
-    assert fitted(Masks(files), "/w", most=99) == (Masks(files), ())
+    assert limit_masks(Masks(files), "/w", most=99) == (Masks(files), ())
 
 
 def test_a_workspace_that_is_full_of_private_files_itself_runs_nothing_rather_than_show_them():
     with pytest.raises(HostError, match="private files"):
-        fitted(Masks(tuple(f"/w/{number}.pem" for number in range(9))), "/w", most=5)
+        limit_masks(Masks(tuple(f"/w/{number}.pem" for number in range(9))), "/w", most=5)
 
 
 def test_what_is_private_is_found_in_folders_that_must_not_be_written(tmp_path):

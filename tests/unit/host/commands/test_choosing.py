@@ -5,8 +5,13 @@ import os
 import pytest
 
 from handtools.core.errors import HostError
-from handtools.host.commands.launching import Launch
-from handtools.host.commands.runners.choosing import choose, confining, ladder, named
+from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.runners.runner_selection import (
+    choose_runner,
+    confined_launch,
+    runner_named,
+    runners_by_strength,
+)
 
 
 class Rung:
@@ -17,7 +22,7 @@ class Rung:
         self.name = name
         self.problem = problem
 
-    def available(self):
+    def unavailable_reason(self):
         return self.problem
 
     def confine(self, launch):
@@ -28,7 +33,7 @@ class Rung:
 
 
 def test_the_first_that_works_is_taken_and_the_others_are_explained():
-    choice = choose([Rung("strong", "No namespaces here."), Rung("weak"), Rung("weaker")])
+    choice = choose_runner([Rung("strong", "No namespaces here."), Rung("weak"), Rung("weaker")])
     assert choice.runner.name == "weak"
     assert [(each.name, each.reason) for each in choice.passed] == [("strong", "No namespaces here.")]
     assert "No namespaces here." in choice.reason
@@ -36,18 +41,18 @@ def test_the_first_that_works_is_taken_and_the_others_are_explained():
 
 def test_a_wanted_runner_is_never_replaced_by_a_weaker_one():
     with pytest.raises(HostError, match="No namespaces here"):
-        choose([Rung("strong", "No namespaces here."), Rung("weak")], wanted="strong")
+        choose_runner([Rung("strong", "No namespaces here."), Rung("weak")], wanted="strong")
 
 
 def test_a_runner_that_does_not_exist_is_an_error():
     with pytest.raises(HostError, match="nothing"):
-        choose([Rung("weak")], wanted="nothing")
+        choose_runner([Rung("weak")], wanted="nothing")
 
 
 def test_descriptors_of_the_runner_are_closed_and_others_are_not():
     runner, ours = Rung("strong"), os.open(os.devnull, os.O_RDONLY)
     try:
-        with confining(runner, Launch(argv=("true",), env={}, cwd="/", root="/x", pass_fds=(ours,))):
+        with confined_launch(runner, Launch(argv=("true",), env={}, cwd="/", root="/x", pass_fds=(ours,))):
             os.fstat(runner.made)
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(runner.made)
@@ -57,11 +62,11 @@ def test_descriptors_of_the_runner_are_closed_and_others_are_not():
 
 
 def test_a_container_is_asked_for_by_name_with_its_image():
-    runner = named("container:python:3.12-slim")
+    runner = runner_named("container:python:3.12-slim")
     assert (runner.name, runner.image) == ("container", "python:3.12-slim")
-    assert "container" not in [each.name for each in ladder()], "it is never taken unasked"
+    assert "container" not in [each.name for each in runners_by_strength()], "it is never taken unasked"
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones():
     with pytest.raises(HostError, match=r"bubblewrap, landlock, plain, container"):
-        named("docker")
+        runner_named("docker")

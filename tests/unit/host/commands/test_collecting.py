@@ -7,20 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.host.commands.processes import collecting
-from handtools.host.commands.processes.collecting import Collected
+from handtools.host.sandbox.processes import output_buffer
+from handtools.host.sandbox.processes.output_buffer import OutputBuffer
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Small ends, so that small outputs have a middle."""
-    monkeypatch.setattr(collecting, "HEAD_BYTES", 10)
-    monkeypatch.setattr(collecting, "TAIL_BYTES", 10)
-    monkeypatch.setattr(collecting, "KEPT_LINES", 1000)
+    monkeypatch.setattr(output_buffer, "BUFFER_HEAD_BYTES", 10)
+    monkeypatch.setattr(output_buffer, "BUFFER_TAIL_BYTES", 10)
+    monkeypatch.setattr(output_buffer, "SPILL_LINES", 1000)
 
 
-def collected(tmp_path: Path, *pieces: bytes, limit: int = 1000) -> Collected:
-    output = Collected(tmp_path / "out" / "kept.log", limit)
+def collected(tmp_path: Path, *pieces: bytes, limit: int = 1000) -> OutputBuffer:
+    output = OutputBuffer(tmp_path / "out" / "kept.log", limit)
     for piece in pieces:
         output.feed(piece)
     return output
@@ -45,7 +45,7 @@ def test_a_larger_one_is_whole_in_its_file(tmp_path):
 
 
 def test_many_short_lines_are_kept_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(collecting, "KEPT_LINES", 3)
+    monkeypatch.setattr(output_buffer, "SPILL_LINES", 3)
     output = collected(tmp_path, b"a\n", b"b\nc\nd\n", b"e\n")
     assert output.ends() == (b"a\nb\nc\nd\ne\n", b"")
     assert output.kept

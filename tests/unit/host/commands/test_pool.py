@@ -4,15 +4,15 @@ import os
 
 import pytest
 
-from handtools.host.commands.launching import Launch
-from handtools.host.commands.processes import pool as pools
-from handtools.host.commands.processes.pool import Pool
-from handtools.host.commands.processes.running import run_process
+from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.processes import supervisor_client as pools
+from handtools.host.sandbox.processes.running_process import run_process
+from handtools.host.sandbox.processes.supervisor_client import SupervisorPool
 
 
 @pytest.fixture
 def pool():
-    made = Pool()
+    made = SupervisorPool()
     yield made
     made.close()
 
@@ -30,10 +30,10 @@ def test_a_supervisor_is_used_again(pool):
 
 
 def test_only_a_few_are_kept_idle(pool):
-    hired = [pool.take() for _ in range(pools.IDLE + 1)]
+    hired = [pool.take() for _ in range(pools.IDLE_SUPERVISORS + 1)]
     for each in hired:
         pool.give_back(each)
-    assert sum(each.process.poll() is None for each in hired) == pools.IDLE
+    assert sum(each.process.poll() is None for each in hired) == pools.IDLE_SUPERVISORS
 
 
 def test_one_that_died_while_idle_is_replaced(pool):
@@ -101,7 +101,7 @@ async def test_memory_is_measured(tmp_path):
 
 @pytest.mark.parametrize(("limit", "code"), [(None, 0), (100 << 20, 1)])
 async def test_a_limit_on_memory_holds(tmp_path, limit, code):
-    from handtools.core.command import Allowance
+    from handtools.core.commands import Allowance
 
     script = "python3 -c 'bytearray(300 << 20)' 2>/dev/null || exit 1"
     allowance = Allowance(memory_bytes=limit)
@@ -110,7 +110,7 @@ async def test_a_limit_on_memory_holds(tmp_path, limit, code):
 
 
 async def test_a_limit_on_file_size_holds(tmp_path):
-    from handtools.core.command import Allowance
+    from handtools.core.commands import Allowance
 
     script = "exec head -c 9000000 /dev/zero > big"
     allowance = Allowance(written_bytes=1_000_000)

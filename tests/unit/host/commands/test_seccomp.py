@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.host.commands.runners import seccomp
-from handtools.host.commands.runners.seccomp_calls import ARCHITECTURES, NEWEST, NUMBERS
+from handtools.host.sandbox.runners import seccomp
+from handtools.host.sandbox.runners.seccomp import AUDIT_ARCHITECTURES, NEWEST_SYSCALL, SYSCALL_NUMBERS
 
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 HEADERS = {
@@ -41,10 +41,10 @@ def execute(program: bytes, architecture: int, number: int, arguments=()) -> int
 
 
 def answer(call, *arguments, machine="x86_64", sockets="own", namespaces="own") -> int:
-    rules = seccomp.rules(sockets=sockets, namespaces=namespaces)
-    number = NUMBERS[machine][call] if isinstance(call, str) else call
-    program = seccomp.assemble(rules, architecture=machine)
-    return execute(program, ARCHITECTURES[machine], number, arguments)
+    rules = seccomp.syscall_rules(sockets=sockets, namespaces=namespaces)
+    number = SYSCALL_NUMBERS[machine][call] if isinstance(call, str) else call
+    program = seccomp.assemble_filter(rules, architecture=machine)
+    return execute(program, AUDIT_ARCHITECTURES[machine], number, arguments)
 
 
 def refused(verdict: int) -> int:
@@ -52,7 +52,7 @@ def refused(verdict: int) -> int:
     return verdict & 0xFFFF if verdict >> 16 == 5 else 0
 
 
-@pytest.mark.parametrize("machine", ARCHITECTURES)
+@pytest.mark.parametrize("machine", AUDIT_ARCHITECTURES)
 @pytest.mark.parametrize(
     "call", ["mount", "setns", "bpf", "keyctl", "open_by_handle_at", "reboot", "move_mount"]
 )
@@ -60,18 +60,20 @@ def test_calls_at_the_boundary_are_refused(call, machine):
     assert refused(answer(call, machine=machine)) == errno.EPERM
 
 
-@pytest.mark.parametrize("machine", ARCHITECTURES)
+@pytest.mark.parametrize("machine", AUDIT_ARCHITECTURES)
 def test_a_call_of_another_kind_of_machine_ends_the_process(machine):
-    program = seccomp.assemble(seccomp.rules(sockets="own", namespaces="own"), architecture=machine)
+    program = seccomp.assemble_filter(
+        seccomp.syscall_rules(sockets="own", namespaces="own"), architecture=machine
+    )
     assert execute(program, 0x40000003, 20) == KILL
 
 
-@pytest.mark.parametrize("number", [NEWEST + 1, 0x40000000 + 41, 0xFFFFFFFF])
+@pytest.mark.parametrize("number", [NEWEST_SYSCALL + 1, 0x40000000 + 41, 0xFFFFFFFF])
 def test_what_is_newer_or_of_another_convention_does_not_exist(number):
     assert refused(answer(number)) == errno.ENOSYS
 
 
-@pytest.mark.parametrize("machine", ARCHITECTURES)
+@pytest.mark.parametrize("machine", AUDIT_ARCHITECTURES)
 def test_new_namespaces_are_refused_and_threads_are_not(machine):
     assert refused(answer("clone", NEW_USER | 17, machine=machine)) == errno.EPERM
     assert answer("clone", 0x3D0F00, machine=machine) == ALLOW
@@ -105,9 +107,12 @@ def test_without_namespaces_no_socket_and_no_pair_that_can_be_addressed(kind, fl
     assert (pair == ALLOW) == (kind != 2)
 
 
-@given(number=st.integers(0, NEWEST), machine=st.sampled_from(sorted(ARCHITECTURES)))
+@given(number=st.integers(0, NEWEST_SYSCALL), machine=st.sampled_from(sorted(AUDIT_ARCHITECTURES)))
 def test_what_no_rule_names_is_allowed(number, machine):
-    named = {NUMBERS[machine].get(rule.call) for rule in seccomp.rules(sockets="own", namespaces="own")}
+    named = {
+        SYSCALL_NUMBERS[machine].get(rule.call)
+        for rule in seccomp.syscall_rules(sockets="own", namespaces="own")
+    }
     verdict = answer(number, machine=machine)
     assert verdict == ALLOW or number in named
 
@@ -117,7 +122,7 @@ def test_the_numbers_are_those_of_the_system(machine):
     if not HEADERS[machine].exists():
         pytest.skip("machine: no headers of the kernel")
     found = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", HEADERS[machine].read_text()))
-    ours = NUMBERS[machine]
+    ours = SYSCALL_NUMBERS[machine]
     assert {name: number for name, number in ours.items() if name in found} == {
         name: int(found[name]) for name in ours if name in found
     }
@@ -125,4 +130,4 @@ def test_the_numbers_are_those_of_the_system(machine):
 
 
 def test_this_machine_is_known_or_said_not_to_be():
-    assert seccomp.known() == (os.uname().machine in ARCHITECTURES)
+    assert seccomp.architecture_known() == (os.uname().machine in AUDIT_ARCHITECTURES)

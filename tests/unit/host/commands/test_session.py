@@ -5,14 +5,22 @@ import subprocess
 
 import pytest
 
-from handtools.host.commands.session import STATE_BYTES, Left, Notes, Sessions, Slip
+from handtools.host.commands.shell_session import (
+    SHELL_STATE_BYTES,
+    ShellSessions,
+    ShellState,
+    ShellStateFile,
+    ShellStateReport,
+)
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "GIVEN": "as it was", "GONE": "soon"}
 
 
-def ran(script: str, left: Left | None = None) -> tuple[subprocess.CompletedProcess[str], Notes | None]:
+def ran(
+    script: str, left: ShellState | None = None
+) -> tuple[subprocess.CompletedProcess[str], ShellStateReport | None]:
     """A script as commands run it, without any of the rest."""
-    slip = Slip(left or Left(), script)
+    slip = ShellStateFile(left or ShellState(), script)
     argv = ["bash", "--noprofile", "--norc", "-c", slip.boot, "bash"]
     done = subprocess.run(
         argv, pass_fds=[slip.fd], env=ENVIRONMENT, capture_output=True, text=True, check=False, cwd="/"
@@ -22,9 +30,9 @@ def ran(script: str, left: Left | None = None) -> tuple[subprocess.CompletedProc
     return done, notes
 
 
-def next_of(notes: Notes | None) -> Left:
+def next_of(notes: ShellStateReport | None) -> ShellState:
     assert notes is not None
-    return Left(exports=notes.exports, functions=notes.functions, aliases=notes.aliases)
+    return ShellState(exports=notes.exports, functions=notes.functions, aliases=notes.aliases)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +122,7 @@ def test_output_can_not_pretend_to_be_state():
 
 
 def test_too_much_state_is_not_kept():
-    _, notes = ran(f"export BIG=$(head -c {STATE_BYTES + 1} /dev/zero | tr '\\0' x); :")
+    _, notes = ran(f"export BIG=$(head -c {SHELL_STATE_BYTES + 1} /dev/zero | tr '\\0' x); :")
     assert notes is None
 
 
@@ -124,29 +132,29 @@ def test_a_script_of_a_megabyte_runs():
 
 
 def test_sessions_are_apart_and_survive_a_restart(tmp_path):
-    Sessions(tmp_path).keep("one", Notes("/", {"A": '"1"'}, "f() { :; }", ""), "sub")
-    again = Sessions(tmp_path)
+    ShellSessions(tmp_path).keep("one", ShellStateReport("/", {"A": '"1"'}, "f() { :; }", ""), "sub")
+    again = ShellSessions(tmp_path)
     assert again.find("one").exports == {"A": '"1"'}
     assert again.find("one").cwd == "sub"
-    assert again.find("two") == Left()
+    assert again.find("two") == ShellState()
 
 
 def test_commands_side_by_side_do_not_undo_each_others_exports(tmp_path):
-    sessions = Sessions(tmp_path)
-    sessions.keep("s", Notes("/", {"A": '"1"'}, "", ""), None)
-    sessions.keep("s", Notes("/", {"B": '"2"'}, "", ""), None)
+    sessions = ShellSessions(tmp_path)
+    sessions.keep("s", ShellStateReport("/", {"A": '"1"'}, "", ""), None)
+    sessions.keep("s", ShellStateReport("/", {"B": '"2"'}, "", ""), None)
     assert sessions.find("s").exports == {"A": '"1"', "B": '"2"'}
 
 
 def test_only_the_owner_can_read_a_session(tmp_path):
-    Sessions(tmp_path / "sessions").keep("s", Notes("/", {"A": "1"}, "", ""), None)
+    ShellSessions(tmp_path / "sessions").keep("s", ShellStateReport("/", {"A": "1"}, "", ""), None)
     [path] = (tmp_path / "sessions").iterdir()
     assert os.stat(path).st_mode & 0o777 == 0o600
 
 
 def test_a_damaged_session_is_an_empty_one(tmp_path):
-    sessions = Sessions(tmp_path)
-    sessions.keep("s", Notes("/", {"A": "1"}, "", ""), None)
+    sessions = ShellSessions(tmp_path)
+    sessions.keep("s", ShellStateReport("/", {"A": "1"}, "", ""), None)
     [path] = tmp_path.iterdir()
     path.write_text("{broken")
-    assert sessions.find("s") == Left()
+    assert sessions.find("s") == ShellState()

@@ -7,13 +7,17 @@ import time
 
 import pytest
 
-from handtools.host.commands.processes.watching import LONGEST, SHORTEST, Watch
+from handtools.host.sandbox.processes.resource_monitor import (
+    MAX_POLL_SECONDS,
+    MIN_POLL_SECONDS,
+    ResourceMonitor,
+)
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="system: /proc is Linux's")
 
 
 def watch(*, memory=None, layer="", most_bytes=1 << 40, files=1000):
-    return Watch(memory, (), str(layer), str(layer), most_bytes, files)
+    return ResourceMonitor(memory, (), str(layer), str(layer), most_bytes, files)
 
 
 def holding(code):
@@ -92,5 +96,5 @@ def test_a_layer_that_is_gone_is_not_over(tmp_path):
 def test_it_looks_again_soon_but_not_all_the_time(tmp_path):
     limits = watch(layer=tmp_path)
     limits.look(list)
-    assert 0 < limits.due - time.monotonic() <= LONGEST
-    assert limits.due - time.monotonic() > SHORTEST / 2
+    assert 0 < limits.due - time.monotonic() <= MAX_POLL_SECONDS
+    assert limits.due - time.monotonic() > MIN_POLL_SECONDS / 2

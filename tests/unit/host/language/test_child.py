@@ -5,12 +5,12 @@ import sys
 
 PROGRAM = """
 import asyncio, atexit, threading
-from handtools.host.language.child import aside
+from handtools.host.language.server_process import run_in_thread
 
 loop = asyncio.new_event_loop()
 threading.Thread(target=loop.run_forever, daemon=True).start()
 work = lambda: print("done")
-atexit.register(lambda: asyncio.run_coroutine_threadsafe(aside(work), loop).result(10))
+atexit.register(lambda: asyncio.run_coroutine_threadsafe(run_in_thread(work), loop).result(10))
 """
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from handtools.host.language.depending import Heads, dependents
-from handtools.host.language.texts import Texts
+from handtools.host.language.dependent_files import ChangedDefinitions, dependent_files
+from handtools.host.language.workspace_documents import WorkspaceDocuments
 
 pytestmark = pytest.mark.anyio
 
@@ -11,7 +11,7 @@ SOURCE = "def area(width):\n    total = width\n    return total\n\n\ndef other()
 
 
 async def touched(before, after):
-    return await Heads().touched("a.py", before, after)
+    return await ChangedDefinitions().touched("a.py", before, after)
 
 
 async def test_a_body_touches_nobody():
@@ -29,7 +29,7 @@ async def test_a_definition_that_goes_or_comes_counts():
 
 
 async def test_what_is_remembered_of_a_body_is_still_right_after_it():
-    heads = Heads()
+    heads = ChangedDefinitions()
     first = SOURCE.replace("return total", "return total + 1")
     await heads.touched("a.py", SOURCE, first)
     assert await heads.touched("a.py", first, first.replace("other()", "other(x)")) == {"other"}
@@ -41,5 +41,5 @@ def test_files_that_name_it_come_newest_first(tmp_path):
     for age, name in enumerate(("old.py", "new.py", "none.py", "note.txt")):
         (tmp_path / name).write_text("area(1)\n" if name != "none.py" else "areas(1)\n")
         os.utime(tmp_path / name, (1000 + age, 1000 + age))
-    found = dependents(str(tmp_path), Texts(str(tmp_path)), ["area"], (".py",))
+    found = dependent_files(str(tmp_path), WorkspaceDocuments(str(tmp_path)), ["area"], (".py",))
     assert found == ["new.py", "old.py"]

@@ -3,8 +3,8 @@
 import pytest
 
 from handtools.core.errors import OutsideWorkspace, Stale
-from handtools.host.language.edits import rewritten
-from handtools.host.language.texts import Texts
+from handtools.host.language.lsp_requests import files_of_workspace_edit
+from handtools.host.language.workspace_documents import WorkspaceDocuments
 
 
 def span(line, start, end, text, end_line=None):
@@ -17,13 +17,13 @@ def span(line, start, end, text, end_line=None):
 
 @pytest.fixture
 def texts(tmp_path):
-    return Texts(str(tmp_path))
+    return WorkspaceDocuments(str(tmp_path))
 
 
 def test_positions_count_units_of_utf_16_and_line_ends_stay(texts, tmp_path):
     (tmp_path / "a.py").write_bytes("😀 old\r\nold\r\n".encode())
     edit = {"changes": {texts.uri("a.py"): [span(1, 0, 3, "new"), span(0, 3, 6, "new")]}}
-    (file,) = rewritten(edit, texts)
+    (file,) = files_of_workspace_edit(edit, texts)
     assert file.after == "😀 new\r\nnew\r\n".encode()
     assert file.before == "😀 old\r\nold\r\n".encode()
 
@@ -37,7 +37,10 @@ def test_files_are_made_moved_and_deleted(texts, tmp_path):
         {"kind": "rename", "oldUri": texts.uri("old.py"), "newUri": texts.uri("new.py")},
         {"kind": "delete", "uri": texts.uri("gone.py")},
     ]
-    found = {file.path: (file.before, file.after) for file in rewritten({"documentChanges": steps}, texts)}
+    found = {
+        file.path: (file.before, file.after)
+        for file in files_of_workspace_edit({"documentChanges": steps}, texts)
+    }
     assert found == {
         "made.py": (None, b"z\n"),
         "old.py": (b"x\n", None),
@@ -51,10 +54,12 @@ def test_a_file_outside_refuses_the_whole(texts, tmp_path):
     for uri in ("file:///etc/passwd", f"{texts.uri('a.py')}/../../../../etc/passwd", "untitled:x"):
         edit = {"changes": {texts.uri("a.py"): [span(0, 0, 1, "y")], uri: [span(0, 0, 0, "z")]}}
         with pytest.raises(OutsideWorkspace):
-            rewritten(edit, texts)
+            files_of_workspace_edit(edit, texts)
 
 
 def test_edits_that_overlap_are_refused(texts, tmp_path):
     (tmp_path / "a.py").write_bytes(b"abcdef\n")
     with pytest.raises(Stale):
-        rewritten({"changes": {texts.uri("a.py"): [span(0, 0, 4, "x"), span(0, 2, 5, "y")]}}, texts)
+        files_of_workspace_edit(
+            {"changes": {texts.uri("a.py"): [span(0, 0, 4, "x"), span(0, 2, 5, "y")]}}, texts
+        )

@@ -2,8 +2,8 @@
 
 import pytest
 
-from handtools.host.language.finding import Finder
-from handtools.host.language.servers import SERVERS, Table, suffix
+from handtools.host.language.server_discovery import ServerFinder
+from handtools.host.language.servers import SERVERS, ServerTable, file_suffix
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def place(tmp_path):
 
 def finder(place):
     root, programs = place
-    return Finder(str(root), Table(SERVERS), confined=lambda: True, search_path=programs)
+    return ServerFinder(str(root), ServerTable(SERVERS), confined=lambda: True, search_path=programs)
 
 
 def names(place, path):
@@ -76,12 +76,14 @@ def test_an_old_compiler_is_no_server(place, tmp_path):
         (package / "package.json").write_text(f'{{"version": "{version}"}}')
         (package / "bin" / "tsc").write_text("#!/bin/sh\n")
         (package / "bin" / "tsc").chmod(0o755)
-        looked = Finder(str(root), Table(SERVERS), confined=lambda: True, search_path=str(package / "bin"))
+        looked = ServerFinder(
+            str(root), ServerTable(SERVERS), confined=lambda: True, search_path=str(package / "bin")
+        )
         assert looked.speaks("a.ts") is found
 
 
 def test_a_suffix_is_what_follows_the_last_dot():
-    assert [suffix(each) for each in ("a/b.c/d.PY", "x.tar.gz", ".bashrc", "Makefile")] == [
+    assert [file_suffix(each) for each in ("a/b.c/d.PY", "x.tar.gz", ".bashrc", "Makefile")] == [
         ".py",
         ".gz",
         "",
@@ -100,5 +102,5 @@ def test_settings_that_are_deep_or_a_device_choose_nothing(tmp_path, settings):
         (root / "pyproject.toml").symlink_to("/dev/zero")
     else:
         (root / "pyproject.toml").write_text(settings)
-    finder = Finder(str(root), Table(SERVERS), confined=lambda: True, search_path=str(programs))
+    finder = ServerFinder(str(root), ServerTable(SERVERS), confined=lambda: True, search_path=str(programs))
     assert [each.server.name for each in finder.spoken("a.py")] == ["pyright"]

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from handtools.host.language.child import NotStarted
-from handtools.host.language.pool import BACK_OFF, NotReady, Pool
+from handtools.host.language.server_pool import RESTART_DELAYS, ServerNotReady, ServerPool
+from handtools.host.language.server_process import ServerNotStarted
 
 pytestmark = pytest.mark.anyio
 
@@ -45,7 +45,7 @@ def running(pool):
 
 
 async def test_there_are_never_more_than_so_many_and_the_oldest_goes():
-    pool = Pool(most=2)
+    pool = ServerPool(most=2)
     for name in ("a", "b", "c"):
         await started(pool, name)
     assert running(pool) == ["b", "c"]
@@ -54,7 +54,7 @@ async def test_there_are_never_more_than_so_many_and_the_oldest_goes():
 
 
 async def test_what_is_idle_is_ended():
-    pool = Pool(idle_seconds=60.0)
+    pool = ServerPool(idle_seconds=60.0)
     old, _ = await started(pool, "old"), await started(pool, "new")
     old.used -= 61
     await pool.tidy()
@@ -63,7 +63,7 @@ async def test_what_is_idle_is_ended():
 
 
 async def test_too_much_memory_ends_what_was_used_longest_ago_until_it_fits():
-    pool = Pool(memory_bytes=250)
+    pool = ServerPool(memory_bytes=250)
     for name in ("a", "b", "c"):
         await started(pool, name)
     await pool.tidy()
@@ -72,7 +72,7 @@ async def test_too_much_memory_ends_what_was_used_longest_ago_until_it_fits():
 
 
 async def test_a_server_is_kept_until_its_last_owner_lets_go():
-    pool = Pool()
+    pool = ServerPool()
     await started(pool, "a", owner="me")
     await started(pool, "a", owner="you")
     await pool.let_go("me")
@@ -84,30 +84,30 @@ async def test_a_server_is_kept_until_its_last_owner_lets_go():
 
 
 async def test_one_that_does_not_start_is_tried_again_later_each_time_and_then_parked():
-    pool = Pool()
+    pool = ServerPool()
     tries = []
 
     async def start():
         tries.append(1)
-        raise NotStarted("no such program")
+        raise ServerNotStarted("no such program")
 
     seat = pool.seat(("bad",), "bad", start, "me")
     pauses = []
-    for _ in range(len(BACK_OFF) + 1):
+    for _ in range(len(RESTART_DELAYS) + 1):
         seat.again_at = 0.0
-        with pytest.raises(NotReady, match="no such program"):
+        with pytest.raises(ServerNotReady, match="no such program"):
             await pool.client(seat, time.monotonic() + 60)
         pauses.append(round(seat.again_at - time.monotonic()))
     assert pauses == [0, 1, 4, 300]
     assert len(tries) == 4
-    with pytest.raises(NotReady, match="given up for some minutes"):
+    with pytest.raises(ServerNotReady, match="given up for some minutes"):
         await pool.client(seat, time.monotonic() + 60)
     assert len(tries) == 4
     await pool.close()
 
 
 async def test_one_that_ended_is_started_again_at_once():
-    pool = Pool()
+    pool = ServerPool()
     seat = await started(pool, "a")
     seat.client.alive, seat.client.fault = False, "it ended"
     again = await pool.client(seat, time.monotonic() + 60)

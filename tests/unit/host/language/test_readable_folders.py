@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from handtools.host.language.readable_folders import interpreter_folders, packages, program_folders
+from handtools.host.sandbox.readable_folders import (
+    interpreter_folders,
+    node_modules_folder,
+    program_folders,
+)
 
 
 @pytest.fixture
@@ -39,7 +43,7 @@ def test_a_program_of_npm_gets_the_packages_around_it(tmp_path, home):
     (tmp_path / "bin/tool").symlink_to(real)
     found = program_folders(str(tmp_path / "bin/tool"), str(tmp_path / "work"))
     assert str(tmp_path / "node_modules") in found
-    assert packages(str(tmp_path / "bin/tool")) == str(tmp_path / "node_modules")
+    assert node_modules_folder(str(tmp_path / "bin/tool")) == str(tmp_path / "node_modules")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +94,7 @@ def test_a_pipe_in_place_of_a_program_holds_nobody_up(tmp_path, home):
 
 
 def test_an_interpreter_beside_a_program_is_the_one_that_will_run_it(tmp_path):
-    from handtools.host.language.readable_folders import program_folders
+    from handtools.host.sandbox.readable_folders import program_folders
 
     real = tmp_path / "lib" / "node_modules" / "server"
     (real / "bin").mkdir(parents=True)

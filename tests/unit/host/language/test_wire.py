@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.host.language.wire import BODY_BYTES, Garbage, encode, receive
+from handtools.host.language.lsp_client import LSP_BODY_BYTES, InvalidMessage, encode_message, read_message
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text(max_size=20),
@@ -21,7 +21,7 @@ def read(data, most=10):
         stream.feed_data(data)
         stream.feed_eof()
         found = []
-        while len(found) < most and (message := await receive(stream)) is not None:
+        while len(found) < most and (message := await read_message(stream)) is not None:
             found.append(message)
         return found
 
@@ -31,7 +31,7 @@ def read(data, most=10):
 @given(st.lists(values, max_size=4))
 def test_messages_come_out_as_they_went_in(params):
     sent = [{"method": "x", "params": each} for each in params]
-    came = read(b"".join(map(encode, sent)))
+    came = read(b"".join(map(encode_message, sent)))
     assert [{**each, "jsonrpc": "2.0"} for each in sent] == came
 
 
@@ -39,7 +39,7 @@ def test_messages_come_out_as_they_went_in(params):
 def test_any_bytes_are_a_message_the_end_or_garbage(data):
     try:
         read(data)
-    except Garbage:
+    except InvalidMessage:
         return
 
 
@@ -51,15 +51,15 @@ def test_any_bytes_are_a_message_the_end_or_garbage(data):
         b"Content-Length: 5\r\n\r\n{]}}}",
         b"Content-Length: 2\r\n\r\n[]",
         b"Content-Length: 50\r\n\r\n{}",
-        b"Content-Length: %d\r\n\r\n" % (BODY_BYTES + 1),
+        b"Content-Length: %d\r\n\r\n" % (LSP_BODY_BYTES + 1),
         b"half a head",
     ],
 )
 def test_nonsense_is_called_so(data):
-    with pytest.raises(Garbage):
+    with pytest.raises(InvalidMessage):
         read(data)
 
 
 def test_a_text_that_quotes_bytes_that_are_no_character_is_sent_all_the_same():
-    [came] = read(encode({"method": "x", "params": {"text": "é caf\udce9", "more": [1, None]}}))
+    [came] = read(encode_message({"method": "x", "params": {"text": "é caf\udce9", "more": [1, None]}}))
     assert came["params"] == {"text": "é caf?", "more": [1, None]}

@@ -2,13 +2,15 @@
 
 import pytest
 
-from handtools.core.web import Request
-from handtools.host.store import FolderStore
-from handtools.host.web.keeping import MOST_FRESH, RECENT, Kept, Pages
-from handtools.text.urls import read_url
+from handtools.core.web import WebRequest
+from handtools.host.files.blob_store import FolderStore
+from handtools.host.web.page_cache import MOST_FRESH_SECONDS, REREAD_SECONDS, CachedPage, PageCache
+from handtools.text.web.url import parse_url
 
-REQUEST = Request(url=read_url("https://docs.example/A"))
-PAGE = Kept(url="https://docs.example/A", media_type="text/html", charset="utf-8", etag='"1"', data=b"a\nb")
+REQUEST = WebRequest(url=parse_url("https://docs.example/A"))
+PAGE = CachedPage(
+    url="https://docs.example/A", media_type="text/html", charset="utf-8", etag='"1"', data=b"a\nb"
+)
 
 
 TIME = [0.0]
@@ -17,7 +19,7 @@ TIME = [0.0]
 @pytest.fixture
 def pages(tmp_path):
     TIME[0] = 1_000.0
-    return Pages(FolderStore(tmp_path), clock=lambda: TIME[0])
+    return PageCache(FolderStore(tmp_path), clock=lambda: TIME[0])
 
 
 def test_a_page_comes_back_as_it_was(pages):
@@ -31,13 +33,13 @@ def test_a_page_comes_back_as_it_was(pages):
 
 def test_addresses_that_differ_in_case_or_form_are_different_pages(pages):
     pages.keep(REQUEST, PAGE)
-    assert pages.find(Request(url=read_url("https://docs.example/a"))) is None
-    assert pages.find(Request(url=REQUEST.url, form="html")) is None
+    assert pages.find(WebRequest(url=parse_url("https://docs.example/a"))) is None
+    assert pages.find(WebRequest(url=REQUEST.url, form="html")) is None
 
 
 def test_a_newer_page_takes_the_place_of_an_older_one(pages):
     pages.keep(REQUEST, PAGE)
-    pages.keep(REQUEST, Kept(url=PAGE.url, media_type="", charset="", data=b"new"))
+    pages.keep(REQUEST, CachedPage(url=PAGE.url, media_type="", charset="", data=b"new"))
     assert pages.find(REQUEST).data == b"new"
     pages.drop(REQUEST)
     assert pages.find(REQUEST) is None
@@ -55,7 +57,7 @@ def test_a_damaged_page_is_none(pages, tmp_path):
     [
         ("max-age=60", 60),
         ("public, Max-Age=60", 60),
-        ("max-age=999999999", MOST_FRESH),
+        ("max-age=999999999", MOST_FRESH_SECONDS),
         ("no-cache, max-age=60", None),
         ("", None),
         ("max-age=soon", None),
@@ -67,8 +69,8 @@ def test_a_servers_word_holds_as_long_as_it_says(pages, control, seconds):
 
 def test_a_page_will_do_for_going_on_but_not_for_a_new_look(pages):
     pages.keep(REQUEST, PAGE)
-    kept, again = pages.find(REQUEST), Request(url=REQUEST.url, kept=True)
+    kept, again = pages.find(REQUEST), WebRequest(url=REQUEST.url, kept=True)
     assert not pages.serves(kept, REQUEST)
     assert pages.serves(kept, again)
-    TIME[0] = 1_000.0 + RECENT + 1
+    TIME[0] = 1_000.0 + REREAD_SECONDS + 1
     assert not pages.serves(kept, again)

@@ -10,19 +10,18 @@ from typing import ClassVar
 import pytest
 
 from handtools.core.errors import Denied, TimedOut, TooLarge, Unreachable
-from handtools.core.web import Answer, Request
-from handtools.host.store import FolderStore
-from handtools.host.web import rendering
-from handtools.host.web.answers import ACCEPTS
-from handtools.host.web.connecting import Sent, exchange
-from handtools.host.web.keeping import Pages
-from handtools.host.web.limits import Limits
+from handtools.core.web import WebRequest, WebResponse
+from handtools.host.confined_workers import WorkerLimits, Workers
+from handtools.host.files.blob_store import FolderStore
+from handtools.host.web import page_text
+from handtools.host.web.dns_lookup import vetted_addresses
+from handtools.host.web.http_client import ACCEPT_HEADERS, OutgoingRequest, send_request
 from handtools.host.web.local_web import LocalWeb
-from handtools.host.web.looking_up import vetted
-from handtools.host.workers import TaskLimits, Workers
+from handtools.host.web.page_cache import PageCache
+from handtools.host.web.request_limits import ResponseLimits
 from handtools.runtime.policy import Policy
-from handtools.testing.fakes import memory_toolbox
-from handtools.text.urls import read_url
+from handtools.testing.memory_toolbox import memory_toolbox
+from handtools.text.web.url import parse_url
 from handtools.tools.fetch import fetch
 
 
@@ -68,8 +67,8 @@ def nowhere(*_: object) -> bool:
     return False
 
 
-def asked(url: str, **options) -> Request:
-    return Request(url=read_url(url), **options)
+def asked(url: str, **options) -> WebRequest:
+    return WebRequest(url=parse_url(url), **options)
 
 
 async def test_a_name_is_looked_up_once_and_its_address_held_on_to(serve):
@@ -88,7 +87,7 @@ async def test_a_name_is_looked_up_once_and_its_address_held_on_to(serve):
 
 async def test_an_address_that_does_not_answer_gives_way_to_the_next(serve):
     port = serve()
-    web = LocalWeb(look_up=lambda *_: ["127.0.0.9", "127.0.0.1"], limits=Limits(connect=4))
+    web = LocalWeb(look_up=lambda *_: ["127.0.0.9", "127.0.0.1"], limits=ResponseLimits(connect=4))
     assert (await web.visit(asked(f"http://docs.example:{port}/"), opens=anywhere)).status == 200
 
 
@@ -98,7 +97,7 @@ async def test_the_headers_fit_the_form_and_carry_nothing_of_ours(serve, form, m
     monkeypatch.setenv("NETRC", "/nowhere")
     answer = await LocalWeb().visit(asked(f"http://127.0.0.1:{serve()}/", form=form), opens=anywhere)
     headers = dict(line.split(": ", 1) for line in answer.data.decode().splitlines())
-    assert headers["Accept"] == ACCEPTS[form]
+    assert headers["Accept"] == ACCEPT_HEADERS[form]
     assert set(headers) == {
         "Host", "Connection", "User-Agent", "Accept", "Accept-Encoding", "Accept-Language",
     }  # fmt: skip
@@ -115,41 +114,43 @@ async def test_the_headers_fit_the_form_and_carry_nothing_of_ours(serve, form, m
     ],
 )
 async def test_only_fit_addresses_are_gone_to(addresses, fit):
-    url = read_url("https://docs.example/")
+    url = parse_url("https://docs.example/")
     if fit is not None:
-        assert await vetted(url, lambda *_: addresses, nowhere) == fit
+        assert await vetted_addresses(url, lambda *_: addresses, nowhere) == fit
         return
     with pytest.raises(Denied, match="leads where nobody may go"):
-        await vetted(url, lambda *_: addresses, nowhere)
+        await vetted_addresses(url, lambda *_: addresses, nowhere)
 
 
 async def test_a_listed_name_does_not_open_the_addresses_that_it_leads_to():
-    url = read_url("https://docs.example/")
+    url = parse_url("https://docs.example/")
     with pytest.raises(Denied, match="a private network"):
-        await vetted(url, lambda *_: ["10.0.0.1"], lambda host, _: host == "docs.example")
-    assert await vetted(url, lambda *_: ["10.0.0.1"], lambda host, _: host == "10.0.0.1") == ("10.0.0.1",)
+        await vetted_addresses(url, lambda *_: ["10.0.0.1"], lambda host, _: host == "docs.example")
+    assert await vetted_addresses(url, lambda *_: ["10.0.0.1"], lambda host, _: host == "10.0.0.1") == (
+        "10.0.0.1",
+    )
 
 
 async def test_localhost_belongs_to_nobody_else():
-    url = read_url("http://app.localhost:3000/")
+    url = parse_url("http://app.localhost:3000/")
 
     def listed(host: str, port: int) -> bool:
         return (host, port) == ("app.localhost", 3000)
 
-    assert await vetted(url, lambda *_: ["::1", "127.0.0.1"], listed) == ("::1", "127.0.0.1")
+    assert await vetted_addresses(url, lambda *_: ["::1", "127.0.0.1"], listed) == ("::1", "127.0.0.1")
     with pytest.raises(Denied):
-        await vetted(url, lambda *_: ["10.0.0.1"], listed)
+        await vetted_addresses(url, lambda *_: ["10.0.0.1"], listed)
 
 
 async def test_nobody_there_is_said_in_a_sentence():
-    web = LocalWeb(limits=Limits(connect=2))
+    web = LocalWeb(limits=ResponseLimits(connect=2))
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1 can't be reached"):
         await web.visit(asked("http://127.0.0.1:9/"), opens=anywhere)
 
 
 async def test_a_look_up_that_hangs_is_given_up_in_time():
     gate = threading.Event()
-    web = LocalWeb(look_up=lambda *_: ["203.0.113.1"][: gate.wait(30)], limits=Limits(connect=0.2))
+    web = LocalWeb(look_up=lambda *_: ["203.0.113.1"][: gate.wait(30)], limits=ResponseLimits(connect=0.2))
     try:
         with pytest.raises(TimedOut, match=r"docs\.example"):
             await web.visit(asked("http://docs.example/"), opens=anywhere)
@@ -179,7 +180,7 @@ async def test_going_on_with_a_page_does_not_load_it_again(serve, tmp_path):
     port = serve(Long)
     box = memory_toolbox(
         tools=[fetch],
-        web=LocalWeb(pages=Pages(FolderStore(tmp_path))),
+        web=LocalWeb(pages=PageCache(FolderStore(tmp_path))),
         policy=Policy(hosts=(f"127.0.0.1:{port}",)),
     )
     url = f"http://127.0.0.1:{port}/"
@@ -241,9 +242,9 @@ async def test_tls_is_for_the_name_though_the_connection_is_to_the_address(serve
 
 async def test_a_long_page_is_converted_apart_and_comes_out_the_same():
     html = "<h1>Grüße</h1>" + "<p>Some words.</p>\n" * 20_000
-    assert len(html) > rendering.APART_CHARS
-    answer = Answer(
-        url=read_url("https://docs.example/"), status=200, media_type="text/html", data=html.encode()
+    assert len(html) > page_text.WORKER_CHARS
+    answer = WebResponse(
+        url=parse_url("https://docs.example/"), status=200, media_type="text/html", data=html.encode()
     )
     text = (await LocalWeb().render(answer, "markdown")).text
     assert text.startswith("# Grüße")
@@ -251,10 +252,12 @@ async def test_a_long_page_is_converted_apart_and_comes_out_the_same():
 
 
 async def test_a_page_that_keeps_the_converter_busy_is_given_up(monkeypatch):
-    impatient = Workers(sys.path, TaskLimits(seconds=0.05))
-    monkeypatch.setattr(rendering, "workers_for", lambda root: impatient)
+    impatient = Workers(sys.path, WorkerLimits(seconds=0.05))
+    monkeypatch.setattr(page_text, "workers_for", lambda root: impatient)
     data = b"<blockquote>" * 200_000
-    answer = Answer(url=read_url("https://docs.example/"), status=200, media_type="text/html", data=data)
+    answer = WebResponse(
+        url=parse_url("https://docs.example/"), status=200, media_type="text/html", data=data
+    )
     with pytest.raises(TooLarge, match=r"more than 0\.05 s"):
         await LocalWeb().render(answer, "markdown")
 
@@ -269,20 +272,20 @@ async def test_a_server_that_trickles_is_given_up_in_time(serve):
                 self.wfile.write(b"x")
                 pause.wait(0.05)
 
-    web = LocalWeb(limits=Limits(total=0.5))
+    web = LocalWeb(limits=ResponseLimits(total=0.5))
     with pytest.raises(TimedOut, match=r"0\.5 s in all"):
         await web.visit(asked(f"http://127.0.0.1:{serve(Trickle)}/"), opens=anywhere)
 
 
 def test_without_its_libraries_there_is_no_web(monkeypatch):
     assert LocalWeb().missing == ""
-    monkeypatch.setattr("handtools.host.web.local_web.NEEDS", ("no_such_library",))
+    monkeypatch.setattr("handtools.host.web.local_web.REQUIRED_LIBRARIES", ("no_such_library",))
     assert "handtools-slim[web]" in LocalWeb().missing
 
 
 async def test_a_request_that_can_not_be_sent_is_not_quoted(serve):
-    url = read_url(f"http://127.0.0.1:{serve()}/")
-    sent = Sent(url=url, headers={"X-Key": "secret\nsecond"})
+    url = parse_url(f"http://127.0.0.1:{serve()}/")
+    sent = OutgoingRequest(url=url, headers={"X-Key": "secret\nsecond"})
     with pytest.raises(Unreachable) as refused:
-        await exchange(sent, ("127.0.0.1",), Limits(), None)
+        await send_request(sent, ("127.0.0.1",), ResponseLimits(), None)
     assert "secret" not in str(refused.value)

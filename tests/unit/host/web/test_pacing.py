@@ -3,7 +3,7 @@
 import pytest
 
 from handtools.core.errors import Throttled
-from handtools.host.web.pacing import MOST_HOSTS, Pace
+from handtools.host.web.request_limits import MOST_REMEMBERED_HOSTS, RateLimiter
 
 
 class Clock:
@@ -27,7 +27,7 @@ def clock(monkeypatch) -> Clock:
 
 
 async def test_a_burst_is_let_through_and_then_it_is_waited(clock):
-    pace = Pace(burst=3, window=5.0, clock=clock)
+    pace = RateLimiter(burst=3, window=5.0, clock=clock)
     times = []
     for _ in range(7):
         await pace.turn("a.example")
@@ -36,15 +36,15 @@ async def test_a_burst_is_let_through_and_then_it_is_waited(clock):
 
 
 async def test_hosts_do_not_wait_for_each_other(clock):
-    pace = Pace(burst=1, clock=clock)
-    for number in range(MOST_HOSTS + 5):
+    pace = RateLimiter(burst=1, clock=clock)
+    for number in range(MOST_REMEMBERED_HOSTS + 5):
         await pace.turn(f"{number}.example")
     assert clock.now == 1_000
-    assert len(pace._asked) <= MOST_HOSTS + 1
+    assert len(pace._asked) <= MOST_REMEMBERED_HOSTS + 1
 
 
 async def test_a_host_that_wants_us_to_wait_is_left_alone_so_long(clock):
-    pace = Pace(clock=clock)
+    pace = RateLimiter(clock=clock)
     pace.hold("a.example", 20)
     with pytest.raises(Throttled) as said:
         await pace.turn("a.example")

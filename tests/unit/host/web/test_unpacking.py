@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.core.errors import TooLarge, Unreachable
-from handtools.host.web.framing import zstd_end
-from handtools.host.web.unpacking import accepted, unpacked
+from handtools.host.web.content_encoding import accept_encoding, decoded_body, zstd_end
 
 PACKERS = {
     "gzip": gzip.compress,
@@ -31,13 +30,13 @@ ENCODINGS = st.sampled_from([*PACKERS])
 @given(st.binary(max_size=5_000), ENCODINGS, ENCODINGS)
 def test_what_was_packed_is_unpacked(data, inner, outer):
     packed = PACKERS[outer](PACKERS[inner](data))
-    assert unpacked(packed, f"{inner}, {outer}", 10_000) == data
+    assert decoded_body(packed, f"{inner}, {outer}", 10_000) == data
 
 
 @given(st.lists(st.binary(max_size=9_000), max_size=4), st.integers(0, 9_000))
 def test_members_and_zeros_of_any_length_are_one_page(pages, zeros):
     packed = b"".join(gzip.compress(page, 0) for page in pages) + (bytes(zeros) if pages else b"")
-    assert unpacked(packed, "gzip", 100_000) == b"".join(pages)
+    assert decoded_body(packed, "gzip", 100_000) == b"".join(pages)
 
 
 def test_a_page_of_nothing_but_members_takes_time_as_it_is_long():
@@ -45,7 +44,7 @@ def test_a_page_of_nothing_but_members_takes_time_as_it_is_long():
     seconds = []
     for count in (20_000, 80_000):
         start = time.process_time()
-        assert unpacked(member * count, "gzip", 10) == b""
+        assert decoded_body(member * count, "gzip", 10) == b""
         seconds.append(time.process_time() - start)
     assert seconds[1] < 10 * seconds[0]
 
@@ -53,7 +52,7 @@ def test_a_page_of_nothing_but_members_takes_time_as_it_is_long():
 @given(st.binary(max_size=300), ENCODINGS)
 def test_any_bytes_are_unpacked_or_refused(data, encoding):
     with suppress(TooLarge, Unreachable):
-        assert len(unpacked(data, encoding, 1_000)) <= 1_000
+        assert len(decoded_body(data, encoding, 1_000)) <= 1_000
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "gzip, gzip"])
@@ -63,18 +62,18 @@ def test_a_bomb_is_left_packed_and_takes_no_memory(encoding):
         packed = PACKERS[layer](packed)
     tracemalloc.start()
     with pytest.raises(TooLarge, match="unpacks to more than"):
-        unpacked(packed, encoding, 1 << 20)
+        decoded_body(packed, encoding, 1 << 20)
     assert tracemalloc.get_traced_memory()[1] < 8 << 20
     tracemalloc.stop()
 
 
 def test_more_layers_than_anyone_needs_are_refused():
     with pytest.raises(Unreachable):
-        unpacked(b"", "gzip, gzip, gzip", 10)
+        decoded_body(b"", "gzip, gzip, gzip", 10)
 
 
 def test_the_server_is_told_what_can_be_unpacked():
-    assert accepted() == "gzip, deflate, zstd, br"
+    assert accept_encoding() == "gzip, deflate, zstd, br"
 
 
 FRAMES = [
@@ -91,7 +90,7 @@ def test_what_breaks_off_anywhere_is_no_page_and_says_how_much_arrived(data, enc
     whole = PACKERS[encoding](page * data.draw(st.sampled_from([1, 100])))
     cut = data.draw(st.integers(1, len(whole) - 1))
     with pytest.raises(Unreachable, match=f"The answer broke off: {cut:,} bytes arrived") as told:
-        unpacked(whole[:cut], encoding, 1 << 20)
+        decoded_body(whole[:cut], encoding, 1 << 20)
     assert told.value.hint
 
 

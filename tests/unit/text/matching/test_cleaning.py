@@ -1,6 +1,6 @@
 import pytest
 
-from handtools.text.matching import Applied, Refused, replace
+from handtools.text.editing import Applied, EditRefused, replace_text
 
 BODY = 'def greet(name):\n    text = "hello, " + name\n    print(text)\n    return text\n'
 OLD = '    text = "hello, " + name\n    print(text)'
@@ -9,7 +9,7 @@ RESULT = BODY.replace(OLD, NEW)
 
 
 def applied(old: str, new: str, body: str = BODY) -> Applied:
-    outcome = replace(body, old, new)
+    outcome = replace_text(body, old, new)
     assert isinstance(outcome, Applied), outcome
     return outcome
 
@@ -36,18 +36,20 @@ def test_the_blank_after_a_number_is_told_by_the_file_before_the_new_text():
 
 
 def test_numbers_that_do_not_count_on_are_content():
-    assert isinstance(replace("x = 1\ny = 2\n", "3: x = 1\n7: y = 2", "3: x = 1\n7: y = 3"), Refused)
+    assert isinstance(
+        replace_text("x = 1\ny = 2\n", "3: x = 1\n7: y = 2", "3: x = 1\n7: y = 3"), EditRefused
+    )
 
 
 def test_weakly_marked_numbers_must_be_the_real_ones():
     body = "alpha beta gamma\n" * 3 + "omega delta\n"
-    assert isinstance(replace(body, "9 omega delta", "9 omega sigma"), Refused)
+    assert isinstance(replace_text(body, "9 omega delta", "9 omega sigma"), EditRefused)
     assert applied("4 omega delta", "4 omega sigma", body).text.endswith("omega sigma\n")
 
 
 def test_numbers_in_some_lines_of_the_new_text_only_are_refused():
     old = "2: " + OLD.replace("\n", "\n3: ")
-    assert isinstance(replace(BODY, old, "2: x\nplain"), Refused)
+    assert isinstance(replace_text(BODY, old, "2: x\nplain"), EditRefused)
 
 
 def test_a_fence_round_both_or_round_old_alone_is_removed():
@@ -57,7 +59,7 @@ def test_a_fence_round_both_or_round_old_alone_is_removed():
 
 
 def test_half_a_fence_in_the_new_text_is_refused():
-    assert isinstance(replace(BODY, f"```\n{OLD}\n```", f"```\n{NEW}"), Refused)
+    assert isinstance(replace_text(BODY, f"```\n{OLD}\n```", f"```\n{NEW}"), EditRefused)
 
 
 def test_text_escaped_once_too_often_is_unescaped_in_both():
@@ -72,14 +74,14 @@ def test_escapes_that_belong_to_the_program_stay():
 
 
 def test_a_line_end_that_might_belong_to_a_string_is_refused():
-    assert isinstance(replace("a = 1\nb = 2\n", "a = 1\\nb = 2", 'a = 1\\nb = "x\\ny"'), Refused)
+    assert isinstance(replace_text("a = 1\nb = 2\n", "a = 1\\nb = 2", 'a = 1\\nb = "x\\ny"'), EditRefused)
 
 
 def test_entities_are_undone_unless_the_raw_sign_stands_beside_them():
     body = "if (a < b && c > d) {\n  go();\n}\n"
     changed = applied("if (a &lt; b &amp;&amp; c &gt; d) {", "if (a &lt; b) {", body)
     assert changed.text == "if (a < b) {\n  go();\n}\n"
-    assert isinstance(replace(body, "if (a &lt; b &amp;&amp; c > d) {&gt;", "x"), Refused)
+    assert isinstance(replace_text(body, "if (a &lt; b &amp;&amp; c > d) {&gt;", "x"), EditRefused)
 
 
 def test_diff_signs_are_removed():
@@ -110,14 +112,14 @@ def test_two_kinds_of_damage_at_once_are_undone():
 
 def test_a_fence_that_the_file_has_there_is_text_and_not_a_wrapping():
     body = "Run:\n\n```\nmake all\nmake check\nmake install\n```\n"
-    outcome = replace(body, "```\nmake all\nmake check\n```", "```\nmake all\nmake tests\n```")
-    assert isinstance(outcome, Refused)
+    outcome = replace_text(body, "```\nmake all\nmake check\n```", "```\nmake all\nmake tests\n```")
+    assert isinstance(outcome, EditRefused)
 
 
 def test_the_last_fence_of_text_with_a_fence_of_its_own_is_not_a_wrapping():
     body = "```\n\n## Build artifacts\n\n```{note} since 21.3\nThe project is no longer copied.\n```\n"
     old = "```\n\n## Build artifacts\n\n```{note} since 21.3\n```"
-    assert isinstance(replace(body, old, old.replace("Build", "Built")), Refused)
+    assert isinstance(replace_text(body, old, old.replace("Build", "Built")), EditRefused)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +136,7 @@ def test_the_last_fence_of_text_with_a_fence_of_its_own_is_not_a_wrapping():
 )
 def test_an_escape_that_may_be_the_programs_own_is_refused(line):
     old = "alpha = 1\\nbeta = 2"
-    assert isinstance(replace("alpha = 1\nbeta = 2\n", old, f"{old}\\n{line}"), Refused)
+    assert isinstance(replace_text("alpha = 1\nbeta = 2\n", old, f"{old}\\n{line}"), EditRefused)
 
 
 def test_an_escaped_backslash_in_old_shows_that_the_programs_escapes_were_escaped():
@@ -158,4 +160,4 @@ def test_only_entities_that_a_tool_call_needs_are_undone():
 
 def test_raw_and_escaped_signs_for_and_together_are_refused():
     old = "if (a &lt; b) {"
-    assert isinstance(replace("if (a < b) {\n", old, "if (a &lt; b &amp;&amp; c & d) {"), Refused)
+    assert isinstance(replace_text("if (a < b) {\n", old, "if (a &lt; b &amp;&amp; c & d) {"), EditRefused)

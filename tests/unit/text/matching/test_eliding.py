@@ -1,6 +1,6 @@
 import pytest
 
-from handtools.text.matching import Applied, Refused, replace
+from handtools.text.editing import Applied, EditRefused, replace_text
 
 BODY = "def start(job):\n    first(job)\n    second(job)\n    finish(job)\n\ndef stop():\n    go()\n"
 
@@ -11,7 +11,7 @@ BODY = "def start(job):\n    first(job)\n    second(job)\n    finish(job)\n\ndef
 def test_lines_left_out_of_both_stay_in_the_file(mark):
     old = f"def start(job):\n{mark}\n    finish(job)"
     new = f"def start(job):\n{mark}\n    finish(job, now=True)"
-    outcome = replace(BODY, old, new)
+    outcome = replace_text(BODY, old, new)
     assert isinstance(outcome, Applied), outcome
     assert outcome.text == BODY.replace("finish(job)", "finish(job, now=True)")
     assert outcome.tier == "omitted lines"
@@ -19,14 +19,15 @@ def test_lines_left_out_of_both_stay_in_the_file(mark):
 
 def test_lines_left_out_of_old_only_are_refused():
     assert isinstance(
-        replace(BODY, "def start(job):\n...\n    finish(job)", "def start(job):\n    finish(job)"), Refused
+        replace_text(BODY, "def start(job):\n...\n    finish(job)", "def start(job):\n    finish(job)"),
+        EditRefused,
     )
 
 
 def test_an_edited_piece_that_is_not_unique_is_refused_with_every_place_in_full():
     body = "begin(1)\n    a()\n    common_end()\n    b()\n    common_end()\n"
-    outcome = replace(body, "begin(1)\n...\n    common_end()", "begin(1)\n...\n    other_end()")
-    assert isinstance(outcome, Refused)
+    outcome = replace_text(body, "begin(1)\n...\n    common_end()", "begin(1)\n...\n    other_end()")
+    assert isinstance(outcome, EditRefused)
     assert [place.old for place in outcome.places] == [
         "begin(1)\n    a()\n    common_end()",
         "begin(1)\n    a()\n    common_end()\n    b()\n    common_end()",
@@ -35,8 +36,8 @@ def test_an_edited_piece_that_is_not_unique_is_refused_with_every_place_in_full(
 
 def test_of_many_places_those_with_least_left_out_are_offered_first():
     body = "".join("begin()\n" + "    work()\n" * n for n in range(9, 0, -1)) + "    the_end()\n"
-    outcome = replace(body, "begin()\n...\n    the_end()", "begin(now)\n...\n    the_end()")
-    assert isinstance(outcome, Refused)
+    outcome = replace_text(body, "begin()\n...\n    the_end()", "begin(now)\n...\n    the_end()")
+    assert isinstance(outcome, EditRefused)
     offered = [place.old.count("\n") for place in outcome.places if place.old]
     assert offered == sorted(offered)
     assert outcome.places[0].old == "begin()\n    work()\n    the_end()"
@@ -44,14 +45,15 @@ def test_of_many_places_those_with_least_left_out_are_offered_first():
 
 def test_pieces_in_the_wrong_order_are_refused():
     assert isinstance(
-        replace(BODY, "def stop():\n...\n    finish(job)", "def stop():\n...\n    finish(None)"), Refused
+        replace_text(BODY, "def stop():\n...\n    finish(job)", "def stop():\n...\n    finish(None)"),
+        EditRefused,
     )
 
 
 def test_spread_syntax_is_not_an_elision():
     body = "call({\n  ...cursor,\n  method: 'GET',\n})\n"
     assert isinstance(
-        replace(body, "  ...opts,\n  method: 'GET',", "  ...opts,\n  method: 'PUT',"), Refused
+        replace_text(body, "  ...opts,\n  method: 'GET',", "  ...opts,\n  method: 'PUT',"), EditRefused
     )
 
 
@@ -64,30 +66,30 @@ SCOPES = (
 @pytest.mark.parametrize("head", ["def start(job):", "def start(job):\n    first(job)"])
 def test_lines_left_out_never_reach_into_another_block(head):
     old = f"{head}\n    ...\n    return result(job)"
-    outcome = replace(SCOPES, old, old.replace("result", "outcome"))
-    assert isinstance(outcome, Refused)
+    outcome = replace_text(SCOPES, old, old.replace("result", "outcome"))
+    assert isinstance(outcome, EditRefused)
     assert [place.old for place in outcome.places] == [SCOPES.rstrip("\n")]
 
 
 def test_a_piece_that_fits_again_further_down_is_refused_with_the_near_one_first():
     body = SCOPES.replace("return None", "return result(job)")
     old = "def start(job):\n    ...\n    return result(job)"
-    outcome = replace(body, old, old.replace("result", "outcome"))
-    assert isinstance(outcome, Refused)
+    outcome = replace_text(body, old, old.replace("result", "outcome"))
+    assert isinstance(outcome, EditRefused)
     assert [place.old for place in outcome.places] == [body.split("\n\n")[0], body.rstrip("\n")]
 
 
 def test_a_comment_without_dots_that_the_file_has_otherwise_stands_for_no_lines():
     body = "/// Gives 0 and leaves the tray unchanged.\nint pour(Cup cup);\n\nint rinse(Cup cup);\n"
     kept = "/// Gives 7 and leaves the tray unchanged.\n"
-    outcome = replace(
+    outcome = replace_text(
         body, f"{kept}int pour(Cup cup);\n\nint rinse(Cup cup);\n", f"{kept}\nint rinse(Cup cup);\n"
     )
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, EditRefused)
 
 
 def test_a_sentence_that_goes_on_after_dots_is_a_line_of_the_file():
     body = "a = 1\n# ...minus the width of the frame2\nb = 2\n"
     old = "a = 1\n# ...minus the width of the frame\nb = 2"
-    refused = replace(body, old, old.replace("b = 2", "b = 3"))
-    assert isinstance(refused, Refused)
+    refused = replace_text(body, old, old.replace("b = 2", "b = 3"))
+    assert isinstance(refused, EditRefused)

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from handtools.text.matching.folding import Loss, loss, losses
+from handtools.text.editing.normalized_lines import MatchLoss, loss, losses
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_a_blank_before_a_sign_that_holds_to_the_next_word_is_content(one, other
     ("one", "other"), [("char *name;", "char * name;"), ("a=1", "a = 1"), ("call (x)", "call(x)")]
 )
 def test_blanks_round_other_signs_are_not(one, other):
-    assert loss(one, other) is Loss.INNER
+    assert loss(one, other) is MatchLoss.INNER
 
 
 @pytest.mark.parametrize("form", ['"{}"', "'{}'", "`{}`", "f'{}'", "rb'{}'", "L'{}'", 'f"{}"'])
@@ -34,13 +34,17 @@ def test_blanks_inside_a_string_of_any_kind_are_content(form):
 
 
 def test_an_apostrophe_opens_no_string():
-    assert loss("# don't  stop, it's  fine", "# don't stop, it's fine") is Loss.INNER
+    assert loss("# don't  stop, it's  fine", "# don't stop, it's fine") is MatchLoss.INNER
 
 
 def test_every_kind_of_loss_is_told():
-    assert losses("  say('a')  ", '\tsay("a")') == {Loss.TRAILING, Loss.INDENTATION, Loss.QUOTES}
-    assert losses("a = “b”", 'a="b"') == {Loss.INNER, Loss.LOOK}
-    assert losses("   ", "") == {Loss.TRAILING}
+    assert losses("  say('a')  ", '\tsay("a")') == {
+        MatchLoss.TRAILING,
+        MatchLoss.INDENTATION,
+        MatchLoss.QUOTES,
+    }
+    assert losses("a = “b”", 'a="b"') == {MatchLoss.INNER, MatchLoss.LOOK}
+    assert losses("   ", "") == {MatchLoss.TRAILING}
     assert losses("same", "same") == frozenset()
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from handtools.text.matching import Applied, Refused, guarding, replace
+from handtools.text.editing import Applied, EditRefused, omitted_code, replace_text
 
 BODY = "def f():\n    one()\n    two()\n    three()\n"
 
@@ -18,8 +18,8 @@ BODY = "def f():\n    one()\n    two()\n    three()\n"
     ],
 )
 def test_a_note_for_code_left_out_is_never_written(note):
-    outcome = replace(BODY, BODY, f"def f():\n    zero()\n    {note}\n")
-    assert isinstance(outcome, Refused)
+    outcome = replace_text(BODY, BODY, f"def f():\n    zero()\n    {note}\n")
+    assert isinstance(outcome, EditRefused)
     assert outcome.code == "omission"
 
 
@@ -27,36 +27,36 @@ def test_a_note_for_code_left_out_is_never_written(note):
     "line", ["...", "x = [...]", "print('...')", "# see the rest below", "return {...rest}"]
 )
 def test_dots_that_are_code_are_written(line):
-    assert isinstance(replace(BODY, "    two()", f"    {line}"), Applied)
+    assert isinstance(replace_text(BODY, "    two()", f"    {line}"), Applied)
 
 
 def test_a_comment_on_what_stays_unchanged_is_written_where_no_code_was_left_out():
     comment = "    # the order of the other steps remains unchanged"
-    outcome = replace(BODY, "    two()", f"{comment}\n    two()")
+    outcome = replace_text(BODY, "    two()", f"{comment}\n    two()")
     assert isinstance(outcome, Applied)
     assert comment in outcome.text
 
 
 def test_a_note_is_none_where_lines_are_gone_elsewhere_in_the_edit():
     note = "    # rest of the function remains the same"
-    outcome = replace(BODY, "    one()\n    two()\n    three()", f"    three()\n{note}")
-    assert isinstance(outcome, Refused)
+    outcome = replace_text(BODY, "    one()\n    two()\n    three()", f"    three()\n{note}")
+    assert isinstance(outcome, EditRefused)
     assert outcome.code == "omission"
 
 
 def test_a_note_that_the_file_has_may_be_repeated():
     body = "# ... existing code ...\nx = 1\n"
-    assert isinstance(replace(body, body, "# ... existing code ...\nx = 2\n"), Applied)
+    assert isinstance(replace_text(body, body, "# ... existing code ...\nx = 2\n"), Applied)
 
 
 def test_an_empty_old_text_is_refused():
-    outcome = replace("a", "", "b")
-    assert isinstance(outcome, Refused)
+    outcome = replace_text("a", "", "b")
+    assert isinstance(outcome, EditRefused)
     assert outcome.code == "empty"
 
 
 def test_growth_beyond_the_limit_is_refused(monkeypatch):
-    monkeypatch.setattr(guarding, "LARGEST_CHARS", 100)
-    outcome = replace("a" * 60, "a" * 60, "b" * 200)
-    assert isinstance(outcome, Refused)
+    monkeypatch.setattr(omitted_code, "LARGEST_CHARS", 100)
+    outcome = replace_text("a" * 60, "a" * 60, "b" * 200)
+    assert isinstance(outcome, EditRefused)
     assert outcome.code == "too_large"

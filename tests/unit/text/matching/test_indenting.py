@@ -1,14 +1,16 @@
 import pytest
 
-from handtools.text.matching import Applied, Refused, replace
-from handtools.text.matching.indenting import Indents
-from handtools.text.matching.outcomes import Unclear
+from handtools.text.editing import Applied, EditRefused, replace_text
+from handtools.text.editing.edit_outcome import UnclearEdit
+from handtools.text.editing.indentation import IndentationMap
 
 
 def depth(
     pairs: list[tuple[str, str]], wanted: str, *, steps: tuple[str, ...] = (), file: tuple[str, ...] = ()
 ) -> str:
-    return Indents(pairs, [indent + "x" for indent in steps], [indent + "x" for indent in file]).of(wanted)
+    return IndentationMap(pairs, [indent + "x" for indent in steps], [indent + "x" for indent in file]).of(
+        wanted
+    )
 
 
 def test_a_known_depth_is_looked_up():
@@ -51,7 +53,7 @@ def test_unchanged_depths_stay_as_they_are():
     ],
 )
 def test_lines_nested_otherwise_are_refused(pairs):
-    with pytest.raises(Unclear):
+    with pytest.raises(UnclearEdit):
         depth([("  ", "  "), *pairs], "      ")
 
 
@@ -61,7 +63,7 @@ def test_a_first_line_without_its_indentation_is_left_out_of_account():
 
 
 def test_one_depth_that_may_be_shifted_or_scaled_is_refused():
-    with pytest.raises(Unclear):
+    with pytest.raises(UnclearEdit):
         depth([("    ", "  ")], "        ", steps=("    ", "        "), file=("", "  ", "    "))
 
 
@@ -69,8 +71,8 @@ def test_one_depth_that_may_be_moved_or_counted_in_wider_steps_tells_nothing_of_
     body = "".join(f"      \\ WORD{n}\n" for n in range(6))
     old = "            \\ WORD2\n            \\ WORD3"
     new = "            \\ WORD2\n                    deeper\n            \\ WORD3"
-    outcome = replace(body, old, new)
-    assert isinstance(outcome, Refused)
+    outcome = replace_text(body, old, new)
+    assert isinstance(outcome, EditRefused)
     assert outcome.code == "indent_conflict"
 
 
@@ -80,19 +82,19 @@ def test_one_depth_that_may_be_moved_or_counted_in_wider_steps_tells_nothing_of_
 def test_steps_of_the_models_own_width_are_not_written(mine, filed, unit, deeper):
     body = "class A:\n" + " " * unit + "pass\n" + " " * filed + "value = compute(1)\n"
     old = " " * mine + "value = compute(1)"
-    outcome = replace(body, old, f"{old}\n{' ' * mine}if value:\n{' ' * deeper}store(value)")
-    assert isinstance(outcome, Refused)
+    outcome = replace_text(body, old, f"{old}\n{' ' * mine}if value:\n{' ' * deeper}store(value)")
+    assert isinstance(outcome, EditRefused)
     assert outcome.code == "indent_conflict"
 
 
 def test_lines_at_the_margin_like_a_first_line_that_lost_its_depth_are_refused():
     body = "class A:\n    def run(self):\n        start()\n"
-    outcome = replace(
+    outcome = replace_text(
         body,
         "def run(self):\n        start()",
         "def stop(self):\n        end()\ndef run(self):\n        start()",
     )
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, EditRefused)
 
 
 def test_a_width_that_two_depths_suggest_must_be_the_files():
@@ -101,12 +103,12 @@ def test_a_width_that_two_depths_suggest_must_be_the_files():
         depth([("", ""), ("        ", "    ")], "    ", steps=("", "    ", "        "), file=file[:0])
         == "  "
     )
-    with pytest.raises(Unclear):
+    with pytest.raises(UnclearEdit):
         depth([("", ""), ("        ", "    ")], "    ", steps=("", "    ", "        "), file=file)
 
 
 def test_one_blank_is_no_step():
-    with pytest.raises(Unclear):
+    with pytest.raises(UnclearEdit):
         depth([("", ""), (" ", "    ")], "    ", steps=("", " ", "", "    "), file=("", "    "))
 
 
@@ -123,12 +125,12 @@ NESTED_EDIT = ("title text,\nauthor text,", "title text,\nwhen (\n  old = 1\n)\n
 
 def test_the_width_of_other_blocks_tells_nothing_of_one_that_nests_otherwise():
     old, new = ("\n".join("  " + line for line in text.split("\n")) for text in NESTED_EDIT)
-    assert isinstance(replace(nested(4), old, new), Refused)
+    assert isinstance(replace_text(nested(4), old, new), EditRefused)
 
 
 def test_a_block_that_nests_as_the_arguments_do_tells_how_deep_a_line_is():
     body = "on start:\n    each cup:\n        rinse(cup)\n        fill(cup)\n"
-    outcome = replace(
+    outcome = replace_text(
         body,
         "    rinse(cup)\n    fill(cup)",
         "    rinse(cup)\n    if cold:\n        warm(cup)\n    fill(cup)",

@@ -3,18 +3,18 @@
 import pytest
 
 from handtools.text import encoding
-from handtools.text.matching import Applied, Refused, replace
+from handtools.text.editing import Applied, EditRefused, replace_text
 
 
 def applied(body: str, old: str, new: str) -> str:
-    outcome = replace(body, old, new)
+    outcome = replace_text(body, old, new)
     assert isinstance(outcome, Applied), outcome
     return outcome.text
 
 
-def refused(body: str, old: str, new: str) -> Refused:
-    outcome = replace(body, old, new)
-    assert isinstance(outcome, Refused), outcome
+def refused(body: str, old: str, new: str) -> EditRefused:
+    outcome = replace_text(body, old, new)
+    assert isinstance(outcome, EditRefused), outcome
     return outcome
 
 
@@ -58,7 +58,7 @@ def test_timeout_with_other_blanks_is_not_found_inside_a_longer_number():
 @pytest.mark.parametrize("special", ["$&", "$1", "$$", "$`", "$'", r"\1", r"\g<0>", "%s", "{0}"])
 def test_signs_of_replacement_languages_are_written_as_they_are(special):
     assert applied("a\nold\nb\n", "old", special) == f"a\n{special}\nb\n"
-    outcome = replace("old old\n", "old", special, every=True)
+    outcome = replace_text("old old\n", "old", special, every=True)
     assert isinstance(outcome, Applied)
     assert outcome.text == f"{special} {special}\n"
 
@@ -103,14 +103,14 @@ def test_mixed_line_ends_stay_mixed():
 def test_bytes_that_are_no_utf8_elsewhere_in_the_file_survive(foreign):
     data = b"# " + foreign + b"\nvalue = 1\nother = 2\n"
     source = encoding.decode(data)
-    outcome = replace(source.body, "value = 1  \nother = 2", "value = 1\nother = 3")
+    outcome = replace_text(source.body, "value = 1  \nother = 2", "value = 1\nother = 3")
     assert isinstance(outcome, Applied)
     assert source.encode(outcome.text) == b"# " + foreign + b"\nvalue = 1\nother = 3\n"
 
 
 def test_the_byte_order_mark_survives_an_edit_of_line_one():
     source = encoding.decode(b"\xef\xbb\xbffirst\nsecond\n")
-    outcome = replace(source.body, "first", "1st")
+    outcome = replace_text(source.body, "first", "1st")
     assert isinstance(outcome, Applied)
     assert source.encode(outcome.text) == b"\xef\xbb\xbf1st\nsecond\n"
 

@@ -1,14 +1,14 @@
 import re
 
-from handtools.text.matching import Refused, render, replace
-from handtools.text.matching.refusing import visible
+from handtools.text.editing import EditRefused, render_refusal, replace_text
+from handtools.text.editing.refusals import with_visible_blanks
 
 BODY = "".join(f"def step_{n}(job):\n    run(job, {n})\n    return job\n\n" for n in range(10, 20))
 
 
-def refused(old: str, new: str, body: str = BODY) -> Refused:
-    outcome = replace(body, old, new)
-    assert isinstance(outcome, Refused), outcome
+def refused(old: str, new: str, body: str = BODY) -> EditRefused:
+    outcome = replace_text(body, old, new)
+    assert isinstance(outcome, EditRefused), outcome
     return outcome
 
 
@@ -22,7 +22,7 @@ def test_the_nearest_lines_come_with_numbers_and_an_old_string_to_send():
 
 def test_the_suggested_old_string_can_be_sent_as_it_stands():
     outcome = refused("def step_14(job):\n    run(job, 99)\n    return job", "x")
-    text = re.search(r"old_string:\n```\n(.*?)\n```", render(outcome), re.DOTALL)
+    text = re.search(r"old_string:\n```\n(.*?)\n```", render_refusal(outcome), re.DOTALL)
     assert text is not None
     assert BODY.count(text[1]) == 1
 
@@ -62,7 +62,7 @@ def test_an_unrelated_import_is_no_advice():
 
 def test_a_fence_in_the_file_does_not_end_the_one_round_the_suggestion():
     body = "# Title\n\n```sh\nmake all tests\n```\n"
-    message = render(refused("```sh\nmake all checks\n```", "x", body))
+    message = render_refusal(refused("```sh\nmake all checks\n```", "x", body))
     assert "````\n```sh\nmake all tests\n```\n````" in message
 
 
@@ -73,7 +73,7 @@ def test_text_unlike_anything_has_no_nearest():
 
 
 def test_tabs_edge_blanks_and_odd_characters_are_visible():
-    assert visible("\t a\tb \u200b") == "→·a→b \\u200b"
+    assert with_visible_blanks("\t a\tb \u200b") == "→·a→b \\u200b"
 
 
 def test_a_deletion_that_was_misspelt_is_not_taken_for_done():
@@ -89,7 +89,7 @@ def test_an_unclear_depth_comes_with_the_width_of_a_level():
     old = "    alpha,\n    beta,"
     outcome = refused(old, "    alpha,\n    if x(\n        y\n    )\n    beta,", body)
     assert outcome.code == "indent_conflict"
-    assert "One level here is 2 spaces." in render(outcome)
+    assert "One level here is 2 spaces." in render_refusal(outcome)
 
 
 def test_an_unclear_depth_among_tabs_says_so():
@@ -97,7 +97,7 @@ def test_an_unclear_depth_among_tabs_says_so():
     old = "    configure_all(1)\n    configure_none(2)"
     outcome = refused(old, "    configure_all(1)\n    if x(\n        y\n    )\n    configure_none(2)", body)
     assert outcome.code == "indent_conflict"
-    assert "One level here is a tab." in render(outcome)
+    assert "One level here is a tab." in render_refusal(outcome)
 
 
 def test_two_hits_on_one_line_are_one_place_to_name():
@@ -124,11 +124,11 @@ def test_a_level_is_told_by_the_whole_file_and_not_by_a_hanging_line():
     deep = " " * 16
     old = f"{deep}alpha,\n{deep}beta)"
     new = f"{deep}alpha,\n{deep}if x(\n{deep}    y\n{deep})\n{deep}beta)"
-    assert "One level here is 2 spaces." in render(refused(old, new, body))
+    assert "One level here is 2 spaces." in render_refusal(refused(old, new, body))
 
 
 def test_where_tabs_and_blanks_are_mixed_no_width_is_told():
     body = "start\n    let a = 1\n\tlet b = 2\n    let c = 3\n"
     old = "        let a = 1\n    \tlet b = 2\n        let c = 3"
     new = f"{old}\n    \t\tdeep()"
-    assert "One level" not in render(refused(old, new, body))
+    assert "One level" not in render_refusal(refused(old, new, body))

@@ -1,33 +1,35 @@
-from handtools.text.matching import Applied, Hint, Refused, Span, replace
-from handtools.text.splicing import Spliced
+from handtools.text.editing import Applied, CharSpan, EditRefused, MatchHint, replace_text
+from handtools.text.splice import SplicedText
 
 BLOCK = "def area(width, height):\n    result = width * height\n    return result\n"
 
 
 def test_an_exact_match_is_replaced_and_says_where():
-    outcome = replace("a\nb\nc\n", "b", "x")
-    assert outcome == Applied(result=Spliced("a\nb\nc\n", 2, 3, "x"), tier="exact", spans=(Span(2, 3),))
+    outcome = replace_text("a\nb\nc\n", "b", "x")
+    assert outcome == Applied(
+        result=SplicedText("a\nb\nc\n", 2, 3, "x"), tier="exact", spans=(CharSpan(2, 3),)
+    )
     assert outcome.count == 1
 
 
 def test_overlapping_occurrences_are_two():
-    outcome = replace("abcabcabc", "abcabc", "x")
-    assert isinstance(outcome, Refused)
+    outcome = replace_text("abcabcabc", "abcabc", "x")
+    assert isinstance(outcome, EditRefused)
     assert outcome.code == "ambiguous"
 
 
 def test_every_replaces_all_and_counts():
-    outcome = replace("a b a\na\n", "a", "c", every=True)
+    outcome = replace_text("a b a\na\n", "a", "c", every=True)
     assert isinstance(outcome, Applied)
     assert (outcome.text, outcome.count) == ("c b c\nc\n", 3)
 
 
 def test_every_is_exact_only():
-    assert isinstance(replace("    x = 1\n", "\tx = 1", "\tx = 2", every=True), Refused)
+    assert isinstance(replace_text("    x = 1\n", "\tx = 1", "\tx = 2", every=True), EditRefused)
 
 
 def test_every_tells_of_hits_inside_longer_words():
-    outcome = replace("cat\ncatalog\n", "cat", "dog", every=True)
+    outcome = replace_text("cat\ncatalog\n", "cat", "dog", every=True)
     assert isinstance(outcome, Applied)
     assert outcome.notes == ("1 of them inside a longer word",)
 
@@ -41,75 +43,75 @@ def test_each_tier_says_its_name():
         "def area(width, height):\n    resutl = width * height\n    return result": "spelling",
     }
     for old, tier in tiers.items():
-        outcome = replace(BLOCK, old, old + "\n" + old.split("\n")[-1])
+        outcome = replace_text(BLOCK, old, old + "\n" + old.split("\n")[-1])
         assert isinstance(outcome, Applied), (tier, outcome)
         assert outcome.tier == tier
 
 
 def test_a_closer_place_wins_over_a_looser_one():
     body = "x = call('a')  \n\nif y:\n    x = call(\"a\")\n"
-    outcome = replace(body, "x = call('a')\n\nif y:", "x = call('b')\n\nif y:")
+    outcome = replace_text(body, "x = call('a')\n\nif y:", "x = call('b')\n\nif y:")
     assert isinstance(outcome, Applied)
     assert outcome.text.startswith("x = call('b')\n")
 
 
 def test_two_places_of_the_same_tier_are_refused():
     body = "    value = compute(1)\n  value = compute(1)\n"
-    outcome = replace(body, "value = compute(1)\n\n", "value = compute(2)\n\n")
-    assert isinstance(outcome, Refused)
+    outcome = replace_text(body, "value = compute(1)\n\n", "value = compute(2)\n\n")
+    assert isinstance(outcome, EditRefused)
     assert outcome.code == "ambiguous"
 
 
 def test_a_little_text_is_no_proof_once_anything_is_forgotten():
-    assert isinstance(replace("if x {\n        }\n", "   }\n\n", "   };\n\n"), Refused)
+    assert isinstance(replace_text("if x {\n        }\n", "   }\n\n", "   };\n\n"), EditRefused)
 
 
 def test_a_line_hint_tells_two_equal_places_apart():
     body = "a()\nb()\n" * 4
-    outcome = replace(body, "b()", "c()", hint=Hint(line=6, within=0))
+    outcome = replace_text(body, "b()", "c()", hint=MatchHint(line=6, within=0))
     assert isinstance(outcome, Applied)
     assert outcome.text == "a()\nb()\na()\nb()\na()\nc()\na()\nb()\n"
 
 
 def test_a_hint_that_fits_no_place_is_a_refusal_that_names_the_place():
-    outcome = replace("x\n" * 10 + "target\n", "target", "y", hint=Hint(line=2, within=3))
-    assert isinstance(outcome, Refused)
+    outcome = replace_text("x\n" * 10 + "target\n", "target", "y", hint=MatchHint(line=2, within=3))
+    assert isinstance(outcome, EditRefused)
     assert outcome.places[0].line == 11
 
 
 def test_a_scope_tells_two_equal_places_apart():
     body = "class A:\n    def f(self):\n        pass\n\nclass B:\n    def f(self):\n        pass\n"
-    outcome = replace(body, "        pass", "        return 1", hint=Hint(scope="class B:"))
+    outcome = replace_text(body, "        pass", "        return 1", hint=MatchHint(scope="class B:"))
     assert isinstance(outcome, Applied)
     assert outcome.text.endswith("class B:\n    def f(self):\n        return 1\n")
     assert outcome.text.startswith("class A:\n    def f(self):\n        pass\n")
 
 
 def test_an_occurrence_tells_two_equal_places_apart():
-    outcome = replace("a\na\na\n", "a", "b", hint=Hint(occurrence=2))
+    outcome = replace_text("a\na\na\n", "a", "b", hint=MatchHint(occurrence=2))
     assert isinstance(outcome, Applied)
     assert outcome.text == "a\nb\na\n"
 
 
 def test_a_hint_does_not_bring_back_what_the_tiers_rule_out():
-    assert isinstance(replace("y := 99\n", "y := 2", "y := 3", hint=Hint(line=1)), Refused)
+    assert isinstance(replace_text("y := 99\n", "y := 2", "y := 3", hint=MatchHint(line=1)), EditRefused)
 
 
 def test_an_indented_line_quoted_without_indentation_takes_a_change_in_place():
-    outcome = replace("def f():\n    x = 1\n", "x = 1", "x = 2")
+    outcome = replace_text("def f():\n    x = 1\n", "x = 1", "x = 2")
     assert isinstance(outcome, Applied)
     assert outcome.text == "def f():\n    x = 2\n"
 
 
 def test_lines_added_to_one_quoted_without_indentation_are_refused_when_their_depth_is_unclear():
-    outcome = replace("def f():\n    x = 1\n", "x = 1", "x = 1\ny = 2")
-    assert isinstance(outcome, Refused)
+    outcome = replace_text("def f():\n    x = 1\n", "x = 1", "x = 1\ny = 2")
+    assert isinstance(outcome, EditRefused)
     assert outcome.code == "indent_conflict"
     assert outcome.suggestion == "    x = 1"
 
 
 def test_line_ends_themselves_can_be_edited():
-    outcome = replace("a\r\nb\n", "a\r\n", "a\n")
+    outcome = replace_text("a\r\nb\n", "a\r\n", "a\n")
     assert isinstance(outcome, Applied)
     assert outcome.text == "a\nb\n"
 
@@ -117,19 +119,19 @@ def test_line_ends_themselves_can_be_edited():
 def test_a_blank_line_that_only_old_string_has_leaves_open_which_blank_line_stays():
     body = "  using AsmSymbol = pair<string, int>;\n\nprivate:\n  Module *First = nullptr;\n"
     old = "  using AsmSymbol = pair<string, int>;\n\nprivate:\n\n"
-    outcome = replace(body, old, "  using AsmSymbol = pair<string, int>;\n\n")
-    assert isinstance(outcome, Refused)
+    outcome = replace_text(body, old, "  using AsmSymbol = pair<string, int>;\n\n")
+    assert isinstance(outcome, EditRefused)
     assert outcome.code == "unclear"
 
 
 def test_every_refuses_where_line_ends_hide_some_of_the_places():
-    outcome = replace("a\r\nb\r\nx\na\nb\n", "a\nb", "c\nb", every=True)
-    assert isinstance(outcome, Refused)
+    outcome = replace_text("a\r\nb\r\nx\na\nb\n", "a\nb", "c\nb", every=True)
+    assert isinstance(outcome, EditRefused)
     assert outcome.code == "unclear"
 
 
 def test_a_line_put_for_another_keeps_its_line_end():
-    outcome = replace("one\ntwo\r\nthree\n", "one\ntwo\nthree", "one\nsomething else\nthree")
+    outcome = replace_text("one\ntwo\r\nthree\n", "one\ntwo\nthree", "one\nsomething else\nthree")
     assert isinstance(outcome, Applied)
     assert outcome.text == "one\nsomething else\r\nthree\n"
 
@@ -137,7 +139,7 @@ def test_a_line_put_for_another_keeps_its_line_end():
 def test_a_new_string_with_the_files_quote_in_it_keeps_the_models_quotes():
     body = "first_call(argument)\nname = 'old value'\n"
     old = 'first_call(argument)\nname = "old value"'
-    outcome = replace(body, old, old.replace("old value", "it's new"))
+    outcome = replace_text(body, old, old.replace("old value", "it's new"))
     assert isinstance(outcome, Applied)
     assert outcome.text == 'first_call(argument)\nname = "it\'s new"\n'
 
@@ -145,25 +147,25 @@ def test_a_new_string_with_the_files_quote_in_it_keeps_the_models_quotes():
 def test_one_of_two_blank_lines_dropped_where_the_file_has_fewer_is_refused():
     body = "first_definition = compute(1)\n\n\nsecond_definition = compute(2)\nrest()\n"
     old = "first_definition = compute(1)\n\n\n\nsecond_definition = compute(2)"
-    outcome = replace(body, old, "first_definition = compute(1)\n\n")
-    assert isinstance(outcome, Refused)
+    outcome = replace_text(body, old, "first_definition = compute(1)\n\n")
+    assert isinstance(outcome, EditRefused)
 
 
 def test_equal_lines_around_lines_that_change_places_are_told_apart_by_nothing():
     body = "class A:\n    @cached \n    def one(): ...\n    @cached\t\n    def two(): ...\n"
     old = "    @cached\n    def one(): ...\n    @cached\n    def two(): ..."
     new = "    @cached\n    @cached\n    def two(): ...\n    def one(): ..."
-    assert replace(body, old, new).code == "unclear"
+    assert replace_text(body, old, new).code == "unclear"
     plain = (
         body.replace("@cached \n", "@cached\n")
         .replace("@cached\t\n", "@cached\n")
         .replace("...\n", "... \n")
     )
-    assert replace(plain, old, new).tier == "trailing white space"
+    assert replace_text(plain, old, new).tier == "trailing white space"
 
 
 def test_a_line_that_went_past_equal_ones_may_be_any_of_them():
     body = "import alpha\nimport alpha \nimport bravo \nimport alpha \n"
     old = "import alpha\nimport alpha\nimport bravo\nimport alpha"
     new = "import alpha\nimport alpha\nimport alpha\nimport bravo"
-    assert replace(body, old, new).code == "unclear"
+    assert replace_text(body, old, new).code == "unclear"

@@ -1,4 +1,4 @@
-from handtools.text.matching import Applied, Refused, replace
+from handtools.text.editing import Applied, EditRefused, replace_text
 
 NAMES = [
     "oak",
@@ -21,7 +21,7 @@ TOLD = BODY.replace("'pear'", "'apple tree'")
 
 
 def applied(old: str, new: str, body: str = BODY) -> Applied:
-    outcome = replace(body, old, new)
+    outcome = replace_text(body, old, new)
     assert isinstance(outcome, Applied), outcome
     return outcome
 
@@ -44,18 +44,20 @@ def test_line_ends_of_windows_stay():
 
 
 def test_a_misremembered_line_beside_the_change_is_refused():
-    assert isinstance(replace(BODY, TOLD, TOLD.replace("'apple tree'", "'reed'")), Refused)
-    assert isinstance(replace(BODY, TOLD, TOLD.replace("'lime'", "'reed'")), Refused)
+    assert isinstance(replace_text(BODY, TOLD, TOLD.replace("'apple tree'", "'reed'")), EditRefused)
+    assert isinstance(replace_text(BODY, TOLD, TOLD.replace("'lime'", "'reed'")), EditRefused)
 
 
 def test_a_short_block_with_a_misremembered_line_may_be_another_place():
     short = "".join(BODY.splitlines(keepends=True)[8:])
     told = short.replace("'pear'", "'apple tree'")
-    assert isinstance(replace(BODY, told, told.replace("'nut'", "'beech'")), Refused)
+    assert isinstance(replace_text(BODY, told, told.replace("'nut'", "'beech'")), EditRefused)
 
 
 def test_two_places_that_are_equally_near_are_refused():
-    assert isinstance(replace(BODY + "\n\n" + BODY, TOLD, TOLD.replace("'oak'", "'beech'")), Refused)
+    assert isinstance(
+        replace_text(BODY + "\n\n" + BODY, TOLD, TOLD.replace("'oak'", "'beech'")), EditRefused
+    )
 
 
 OLD = "def admit(visitor):\n    queue.put(visitor)\n    return visitor.ticket\n"
@@ -76,7 +78,7 @@ def test_an_earlier_version_of_the_change_is_replaced():
 
 def test_what_someone_else_put_there_is_not_replaced():
     body = OLD.replace("    queue", "    if visitor.has_paid_entrance():\n        queue")
-    assert isinstance(replace(body, OLD, NEW), Refused)
+    assert isinstance(replace_text(body, OLD, NEW), EditRefused)
 
 
 def test_a_version_that_holds_more_than_the_change_is_not_replaced():
@@ -84,11 +86,11 @@ def test_a_version_that_holds_more_than_the_change_is_not_replaced():
         "    if visitor.quota_left(today()) > 0:\n        note_arrival(visitor)\n"
         "        announce_arrival(speaker, visitor)\n        queue"
     )
-    assert isinstance(replace(OLD.replace("    queue", more), OLD, NEW), Refused)
+    assert isinstance(replace_text(OLD.replace("    queue", more), OLD, NEW), EditRefused)
 
 
 def test_a_line_that_shares_words_with_the_change_and_is_none_of_its_lines_is_no_version_of_it():
     body = "- the northern garden gate\nlantern(hallway)\n# what the evening needs\n"
     old = "- the northern garden gate\n\n# what the evening needs\n"
     new = "- the northern garden gate\n\nlight = 4\nlantern.size[2]\nhallway.width[3]\n"
-    assert isinstance(replace(body, old, new), Refused)
+    assert isinstance(replace_text(body, old, new), EditRefused)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.matching import Applied, Refused, replace
+from handtools.text.editing import Applied, EditRefused, replace_text
 
 BLOCK = 'send(user, "hello")\nclose(user)'
 DEEPER = '    send(user, "hello")\n    close(user)'
@@ -23,13 +23,13 @@ BLANK = 'send(user, "hello")\n\nclose(user)'
     ],
 )
 def test_two_places_that_each_lose_another_thing_are_ambiguous(one, other):
-    outcome = replace(f"{one}\nmiddle()\n{other}\n", BLOCK, BLOCK.replace("close", "finish"))
-    assert isinstance(outcome, Refused)
+    outcome = replace_text(f"{one}\nmiddle()\n{other}\n", BLOCK, BLOCK.replace("close", "finish"))
+    assert isinstance(outcome, EditRefused)
     assert outcome.code == "ambiguous"
 
 
 def test_a_place_that_loses_less_of_the_same_wins():
     worse = DEEPER.replace('"', "'")
-    outcome = replace(f"{worse}\nmiddle()\n{OTHER_QUOTES}\n", BLOCK, BLOCK.replace("close", "finish"))
+    outcome = replace_text(f"{worse}\nmiddle()\n{OTHER_QUOTES}\n", BLOCK, BLOCK.replace("close", "finish"))
     assert isinstance(outcome, Applied)
     assert outcome.text == f"{worse}\nmiddle()\n{OTHER_QUOTES.replace('close', 'finish')}\n"

@@ -1,9 +1,8 @@
 import pytest
 from rapidfuzz.distance import OSA
 
-from handtools.text.matching import Applied, Refused, replace
-from handtools.text.matching.typos import is_slip
-from handtools.text.matching.words import CONFUSABLE
+from handtools.text.editing import Applied, EditRefused, replace_text
+from handtools.text.editing.argument_repair import CONFUSABLE_WORDS, is_typo_of
 
 BODY = "def load(configuration):\n    settings = parse(configuration)\n    return settings\n"
 
@@ -11,14 +10,14 @@ BODY = "def load(configuration):\n    settings = parse(configuration)\n    retur
 @pytest.mark.parametrize("bad", ["configuratoin", "configuraton", "configurattion", "confiduration"])
 def test_one_slip_in_a_word_that_the_file_nowhere_has_is_read_as_meant(bad):
     old = f"    settings = parse({bad})\n    return settings"
-    outcome = replace(BODY, old, old.replace("return settings", "return dict(settings)"))
+    outcome = replace_text(BODY, old, old.replace("return settings", "return dict(settings)"))
     assert isinstance(outcome, Applied), outcome
     assert outcome.text == BODY.replace("return settings", "return dict(settings)")
     assert outcome.tier == "spelling"
 
 
 def test_a_misspelling_on_the_changed_line_does_not_reach_the_file():
-    outcome = replace(
+    outcome = replace_text(
         BODY, "    settings = parse(configuraton)", "    settings = parse(configuraton, strict)"
     )
     assert isinstance(outcome, Applied)
@@ -27,7 +26,9 @@ def test_a_misspelling_on_the_changed_line_does_not_reach_the_file():
 
 def test_a_spelling_that_the_file_knows_is_another_name():
     body = BODY + "configuraton = 1\n"
-    assert isinstance(replace(body, "    settings = parse(configuraton)", "    settings = None"), Refused)
+    assert isinstance(
+        replace_text(body, "    settings = parse(configuraton)", "    settings = None"), EditRefused
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_a_spelling_that_the_file_knows_is_another_name():
     ],
 )
 def test_names_that_differ_like_names_do_are_no_slips(bad, word):
-    assert not is_slip(bad, word)
+    assert not is_typo_of(bad, word)
 
 
 @pytest.mark.parametrize(
@@ -65,15 +66,15 @@ def test_names_that_differ_like_names_do_are_no_slips(bad, word):
     ],
 )
 def test_slips_of_the_pen(bad, word):
-    assert is_slip(bad, word)
+    assert is_typo_of(bad, word)
 
 
 def test_two_misspelt_words_in_a_short_block_are_refused():
-    assert isinstance(replace(BODY, "    setings = parse(configuraton)", "    pass"), Refused)
+    assert isinstance(replace_text(BODY, "    setings = parse(configuraton)", "    pass"), EditRefused)
 
 
 def test_a_misspelt_word_with_little_around_it_is_refused():
-    assert isinstance(replace("return settings\n", "settigns", "other"), Refused)
+    assert isinstance(replace_text("return settings\n", "settigns", "other"), EditRefused)
 
 
 @pytest.mark.parametrize(
@@ -86,19 +87,21 @@ def test_a_misspelt_word_with_little_around_it_is_refused():
     ],
 )
 def test_a_word_that_is_another_word_is_no_slip(bad, word):
-    assert not is_slip(bad, word)
+    assert not is_typo_of(bad, word)
     body = f"first_call(argument)\n{word} = second_call(argument)\n"
     old = f"first_call(argument)\n{bad} = second_call(argument)"
-    assert isinstance(replace(body, old, f"{old}\nthird_call()"), Refused)
+    assert isinstance(replace_text(body, old, f"{old}\nthird_call()"), EditRefused)
 
 
 def test_a_misspelling_of_a_confusable_word_is_still_a_slip():
-    assert is_slip("contnet", "content")
-    assert is_slip("recieve", "receive")
+    assert is_typo_of("contnet", "content")
+    assert is_typo_of("recieve", "receive")
 
 
 def test_every_confusable_word_has_another_to_be_confused_with():
-    alone = [word for word in CONFUSABLE if not any(_is_one_off(word, other) for other in CONFUSABLE)]
+    alone = [
+        word for word in CONFUSABLE_WORDS if not any(_is_one_off(word, other) for other in CONFUSABLE_WORDS)
+    ]
     assert alone == []
 
 

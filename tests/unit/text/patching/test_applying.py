@@ -2,18 +2,22 @@
 
 import pytest
 
-from handtools.text.patching import Misfit, Patched, apply, parse
+from handtools.text.patches import HunkMisfit, PatchedText, apply_hunks, parse_patch
 
 
 def laid(body: str, hunks: str) -> str:
-    outcome = apply(body, parse(f"*** Begin Patch\n*** Update File: f\n{hunks}\n*** End Patch")[0].hunks)
-    assert isinstance(outcome, Patched), outcome
+    outcome = apply_hunks(
+        body, parse_patch(f"*** Begin Patch\n*** Update File: f\n{hunks}\n*** End Patch")[0].hunks
+    )
+    assert isinstance(outcome, PatchedText), outcome
     return outcome.text
 
 
-def refused(body: str, hunks: str) -> Misfit:
-    outcome = apply(body, parse(f"*** Begin Patch\n*** Update File: f\n{hunks}\n*** End Patch")[0].hunks)
-    assert isinstance(outcome, Misfit), outcome
+def refused(body: str, hunks: str) -> HunkMisfit:
+    outcome = apply_hunks(
+        body, parse_patch(f"*** Begin Patch\n*** Update File: f\n{hunks}\n*** End Patch")[0].hunks
+    )
+    assert isinstance(outcome, HunkMisfit), outcome
     return outcome
 
 
@@ -72,8 +76,10 @@ def test_lines_below_kept_ones_that_open_nothing_may_be_meant_anywhere():
 )
 def test_lines_that_a_hunk_only_adds_are_added_once(hunk):
     body = "a\nb\nnew\na long sentence about something new\nc = 'the very end of this small file'\n"
-    outcome = apply(body, parse(f"*** Begin Patch\n*** Update File: f\n{hunk}\n*** End Patch")[0].hunks)
-    assert isinstance(outcome, Patched)
+    outcome = apply_hunks(
+        body, parse_patch(f"*** Begin Patch\n*** Update File: f\n{hunk}\n*** End Patch")[0].hunks
+    )
+    assert isinstance(outcome, PatchedText)
     assert (outcome.text, outcome.there) == (body, 1)
 
 
@@ -136,10 +142,10 @@ def test_a_file_without_a_final_line_end_stays_one_where_the_patch_does_not_say(
 
 def test_a_line_end_that_the_patch_takes_or_gives_is_taken_or_given():
     diff = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+x\n"
-    hunks = parse(diff)[0].hunks
-    assert apply("x", hunks) == Patched("x\n")
-    hunks = parse("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-x\n+x\n\\ No newline at end of file\n")[0].hunks
-    assert apply("x\n", hunks) == Patched("x")
+    hunks = parse_patch(diff)[0].hunks
+    assert apply_hunks("x", hunks) == PatchedText("x\n")
+    hunks = parse_patch("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-x\n+x\n\\ No newline at end of file\n")[0].hunks
+    assert apply_hunks("x\n", hunks) == PatchedText("x")
 
 
 def test_lines_of_mixed_ends_keep_their_own():
@@ -147,14 +153,14 @@ def test_lines_of_mixed_ends_keep_their_own():
 
 
 def test_a_drift_is_told():
-    hunks = parse("--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n")[0].hunks
-    outcome = apply("0\n0\na\nb\n", hunks)
-    assert isinstance(outcome, Patched)
+    hunks = parse_patch("--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n")[0].hunks
+    outcome = apply_hunks("0\n0\na\nb\n", hunks)
+    assert isinstance(outcome, PatchedText)
     assert outcome.notes == ("hunk 1 stood at line 3, not 1",)
 
 
 def test_too_much_drift_is_refused_with_the_line_where_it_stands():
-    hunks = parse("--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n")[0].hunks
-    outcome = apply("0\n" * 4 + "a\nb\n", hunks)
-    assert isinstance(outcome, Misfit)
+    hunks = parse_patch("--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n")[0].hunks
+    outcome = apply_hunks("0\n" * 4 + "a\nb\n", hunks)
+    assert isinstance(outcome, HunkMisfit)
     assert "line 5" in outcome.refused.message

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.patching import Hunk, Malformed, Row, parse
+from handtools.text.patches import Hunk, HunkRow, MalformedPatch, parse_patch
 
 GIT = """\
 diff --git a/src/a.py b/src/a.py
@@ -18,13 +18,15 @@ index 1111111..2222222 100644
 
 
 def test_a_git_diff_is_read():
-    [file] = parse(GIT)
+    [file] = parse_patch(GIT)
     assert (file.action, file.path, file.origin) == ("update", "src/a.py", None)
-    assert file.hunks == (Hunk((Row(" ", "one"), Row("-", "two"), Row("+", "2"), Row(" ", "three")), 1),)
+    assert file.hunks == (
+        Hunk((HunkRow(" ", "one"), HunkRow("-", "two"), HunkRow("+", "2"), HunkRow(" ", "three")), 1),
+    )
 
 
 def test_the_envelope_is_read():
-    files = parse(
+    files = parse_patch(
         "*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n@@ class A\n@@ def f\n x\n-y\n+z\n"
         "*** End of File\n*** Add File: c.py\n+one\n+\n*** Delete File: d.py\n*** End Patch\n"
     )
@@ -35,7 +37,7 @@ def test_the_envelope_is_read():
     ]
     [hunk] = files[0].hunks
     assert (hunk.scopes, hunk.at_end) == (("class A", "def f"), True)
-    assert files[1].hunks == (Hunk((Row("+", "one"), Row("+", ""))),)
+    assert files[1].hunks == (Hunk((HunkRow("+", "one"), HunkRow("+", ""))),)
 
 
 @pytest.mark.parametrize(
@@ -50,18 +52,18 @@ def test_the_envelope_is_read():
 )
 def test_what_stands_around_a_patch_is_left_out(wrapped):
     envelope = "*** Begin Patch\n*** Delete File: a\n*** End Patch"
-    assert parse(wrapped.format(envelope)) == parse(envelope)
+    assert parse_patch(wrapped.format(envelope)) == parse_patch(envelope)
     if "EOF" not in wrapped:
-        assert parse(wrapped.format(GIT.strip("\n"))) == parse(GIT)
+        assert parse_patch(wrapped.format(GIT.strip("\n"))) == parse_patch(GIT)
 
 
 def test_a_patch_whose_line_ends_were_turned_reads_the_same():
-    assert parse(GIT.replace("\n", "\r\n")) == parse(GIT)
+    assert parse_patch(GIT.replace("\n", "\r\n")) == parse_patch(GIT)
 
 
 def test_a_carriage_return_inside_a_hunk_belongs_to_the_file():
-    [file] = parse(GIT.replace("-two\n", "-two\r\n"))
-    assert Row("-", "two\r") in file.hunks[0].rows
+    [file] = parse_patch(GIT.replace("-two\n", "-two\r\n"))
+    assert HunkRow("-", "two\r") in file.hunks[0].rows
 
 
 @pytest.mark.parametrize(
@@ -79,12 +81,12 @@ def test_a_carriage_return_inside_a_hunk_belongs_to_the_file():
     ],
 )
 def test_new_deleted_and_changed_modes_are_read(header, action, executable):
-    [file] = parse(f"diff --git a/a b.sh b/a b.sh\n{header}")
+    [file] = parse_patch(f"diff --git a/a b.sh b/a b.sh\n{header}")
     assert (file.action, file.path, file.executable) == (action, "a b.sh", executable)
 
 
 def test_renames_and_copies_are_read():
-    renamed, copied = parse(
+    renamed, copied = parse_patch(
         "diff --git a/x.py b/y.py\nsimilarity index 100%\nrename from x.py\nrename to y.py\n"
         "diff --git a/x.py b/z.py\ncopy from x.py\ncopy to z.py\n"
     )
@@ -93,7 +95,7 @@ def test_renames_and_copies_are_read():
 
 
 def test_names_that_git_quotes_are_read():
-    [file] = parse(
+    [file] = parse_patch(
         'diff --git "a/\\303\\244 \\"q\\".txt" "b/\\303\\244 \\"q\\".txt"\nnew file mode 100644\n'
     )
     assert file.path == 'ä "q".txt'
@@ -103,17 +105,17 @@ def test_names_that_git_quotes_are_read():
     "names", ["--- a/x.py\n+++ a/x.py\n", "--- a/x.py\t2020-01-01\n+++ a/x.py\t2020-01-02\n"]
 )
 def test_a_folder_called_a_is_no_prefix(names):
-    [file] = parse(f"{names}@@ -1 +1 @@\n-x\n+y\n")
+    [file] = parse_patch(f"{names}@@ -1 +1 @@\n-x\n+y\n")
     assert file.path == "a/x.py"
 
 
 def test_lines_that_look_like_headers_are_counted_as_the_hunk_says():
-    [file] = parse("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- old\n+++ new\n same\n")
-    assert file.hunks[0].rows == (Row("-", "-- old"), Row("+", "++ new"), Row(" ", "same"))
+    [file] = parse_patch("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- old\n+++ new\n same\n")
+    assert file.hunks[0].rows == (HunkRow("-", "-- old"), HunkRow("+", "++ new"), HunkRow(" ", "same"))
 
 
 def test_a_hunk_that_counts_wrongly_ends_where_its_lines_end():
-    first, second = parse(
+    first, second = parse_patch(
         "--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n-x\n+y\n--- a/z\n+++ b/z\n@@ -1 +1 @@\n-1\n+2\n 3\n"
     )
     assert len(first.hunks[0].rows) == 2
@@ -121,13 +123,13 @@ def test_a_hunk_that_counts_wrongly_ends_where_its_lines_end():
 
 
 def test_the_missing_final_line_end_is_read():
-    [file] = parse("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+x\n")
+    [file] = parse_patch("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+x\n")
     assert [row.ended for row in file.hunks[0].rows] == [False, True]
 
 
 def test_a_blank_line_that_lost_its_space_is_a_kept_one():
-    [file] = parse("*** Begin Patch\n*** Update File: x\n a\n\n-b\n+c\n\n*** End Patch")
-    assert file.hunks[0].rows == (Row(" ", "a"), Row(" ", ""), Row("-", "b"), Row("+", "c"))
+    [file] = parse_patch("*** Begin Patch\n*** Update File: x\n a\n\n-b\n+c\n\n*** End Patch")
+    assert file.hunks[0].rows == (HunkRow(" ", "a"), HunkRow(" ", ""), HunkRow("-", "b"), HunkRow("+", "c"))
 
 
 @pytest.mark.parametrize(
@@ -149,6 +151,6 @@ def test_a_blank_line_that_lost_its_space_is_a_kept_one():
     ],
 )
 def test_what_cannot_be_read_is_named_by_its_line(patch, line):
-    with pytest.raises(Malformed) as caught:
-        parse(patch)
+    with pytest.raises(MalformedPatch) as caught:
+        parse_patch(patch)
     assert caught.value.line == line

@@ -8,9 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from handtools.text.shelling import sed
-from handtools.text.shelling.hazards import hazards
-from handtools.text.shelling.table import EFFECTS, NO_CLUSTERS, PATTERNS, rows
+from handtools.text.shell import hazards
+from handtools.text.shell.hazards import (
+    HAZARD_EFFECTS,
+    HAZARD_PATTERNS,
+    SINGLE_DASH_PROGRAMS,
+    find_hazards,
+    hazard_rows,
+)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +64,7 @@ from handtools.text.shelling.table import EFFECTS, NO_CLUSTERS, PATTERNS, rows
     ],
 )
 def test_a_word_with_consequences_is_named(command, word):
-    assert word in [hazard.word for hazard in hazards(tuple(shlex.split(command)))]
+    assert word in [hazard.word for hazard in find_hazards(tuple(shlex.split(command)))]
 
 
 def spellings(row):
@@ -70,7 +75,7 @@ def spellings(row):
         ways = [[shape]]
     elif shape.startswith("--") and len(shape) > 2:
         ways = [[shape, "x"], [f"{shape}=x"], [shape[:-1], "x"]]
-    elif len(shape) == 2 and shape != "--" and row.program not in NO_CLUSTERS:
+    elif len(shape) == 2 and shape != "--" and row.program not in SINGLE_DASH_PROGRAMS:
         ways = [[shape, "x"], [f"{shape}x"], [f"-q{shape[1]}", "x"]]
     else:
         ways = [[shape, "x"], [f"{shape}=x"]] if shape != "--" and len(shape) > 2 else [[shape, "x"]]
@@ -79,21 +84,23 @@ def spellings(row):
     return [(*words, *way) for way in ways]
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: f"{row.program} {row.task} {row.shape}")
+@pytest.mark.parametrize("row", hazard_rows(), ids=lambda row: f"{row.program} {row.task} {row.shape}")
 def test_every_spelling_of_the_table_is_seen_and_told(row):
     for words in spellings(row):
-        told = {hazard.effect for hazard in hazards(words)}
+        told = {hazard.effect for hazard in find_hazards(words)}
         assert row.effect in told, words
 
 
-@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda each: f"{each.programs} {each.example}")
+@pytest.mark.parametrize("pattern", HAZARD_PATTERNS, ids=lambda each: f"{each.programs} {each.example}")
 def test_every_pattern_of_the_table_is_seen_and_told(pattern):
     for program in pattern.programs.split(","):
-        assert EFFECTS[pattern.effect] in {hazard.effect for hazard in hazards((program, pattern.example))}
+        assert HAZARD_EFFECTS[pattern.effect] in {
+            hazard.effect for hazard in find_hazards((program, pattern.example))
+        }
 
 
 def test_the_table_says_each_thing_once():
-    listed = [(row.program, row.task, row.shape) for row in rows()]
+    listed = [(row.program, row.task, row.shape) for row in hazard_rows()]
     assert len(set(listed)) == len(listed)
     assert len(listed) > 250
 
@@ -112,10 +119,10 @@ def test_the_table_says_each_thing_once():
     ],
 )  # fmt: skip
 def test_a_sed_script_is_read_and_not_guessed(script, effect):
-    assert sed.reaches(script) == effect
-    assert bool(effect) == bool(hazards(("sed", "-n", script, "file")))
-    assert bool(effect) == bool(hazards(("sed", "-ne", script)))
-    assert bool(effect) == bool(hazards(("sed", f"--expression={script}", "we")))
+    assert hazards.sed_effect(script) == effect
+    assert bool(effect) == bool(find_hazards(("sed", "-n", script, "file")))
+    assert bool(effect) == bool(find_hazards(("sed", "-ne", script)))
+    assert bool(effect) == bool(find_hazards(("sed", f"--expression={script}", "we")))
 
 
 pieces = st.sampled_from(
@@ -154,7 +161,7 @@ pieces = st.sampled_from(
 @example("s/\\/e/e/")
 @example("s\\a\\b\\e")
 def test_what_is_called_harmless_is_what_sed_takes_in_its_sandbox(script):
-    if sed.reaches(script) or not script:
+    if hazards.sed_effect(script) or not script:
         return
     checked = subprocess.run(
         ["sed", "--sandbox", "-n", "-e", script],
@@ -169,7 +176,7 @@ def test_what_is_called_harmless_is_what_sed_takes_in_its_sandbox(script):
      ("git symbolic-ref -m why HEAD refs/heads/x", "refs/heads/x")],
 )  # fmt: skip
 def test_a_word_more_than_a_program_reads_is_one(command, word):
-    assert word in [hazard.word for hazard in hazards(tuple(shlex.split(command)))]
+    assert word in [hazard.word for hazard in find_hazards(tuple(shlex.split(command)))]
 
 
 @pytest.mark.parametrize(
@@ -189,4 +196,4 @@ def test_a_word_more_than_a_program_reads_is_one(command, word):
     ],
 )  # fmt: skip
 def test_what_only_looks_has_none(command):
-    assert hazards(tuple(shlex.split(command))) == ()
+    assert find_hazards(tuple(shlex.split(command))) == ()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.shelling.prefixes import prefix
+from handtools.text.shell.always_allow_prefix import always_allow_prefix
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from handtools.text.shelling.prefixes import prefix
     ],
 )
 def test_a_beginning_is_as_long_as_a_person_would_say_it(command, beginning):
-    found = prefix(tuple(command.split()))
+    found = always_allow_prefix(tuple(command.split()))
     assert found == (tuple(beginning.split()) if beginning else None)
 
 
@@ -41,4 +41,4 @@ def test_a_beginning_is_as_long_as_a_person_would_say_it(command, beginning):
     ],
 )  # fmt: skip
 def test_nothing_lasting_is_offered_for_what_could_be_anything(command):
-    assert prefix(tuple(command.split())) is None
+    assert always_allow_prefix(tuple(command.split())) is None

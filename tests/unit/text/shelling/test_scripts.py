@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handtools.text.shelling import read_script
+from handtools.text.shell import read_script
 
 CASES = Path(__file__).with_name("scripts.txt")
 FEWEST = 150

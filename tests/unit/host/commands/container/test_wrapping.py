@@ -4,12 +4,12 @@ import subprocess
 
 import pytest
 
-from handtools.host.commands.container.shape import Shape
-from handtools.host.commands.container.wrapping import standing, wrapped
+from handtools.host.sandbox.containers.container_exec import mask_check, wrapped_argv
+from handtools.host.sandbox.containers.container_pool import ContainerSpec
 
 
-def shape(**facts) -> Shape:
-    return Shape(image="any", root="/work", user=(5001, 5001), **facts)
+def shape(**facts) -> ContainerSpec:
+    return ContainerSpec(image="any", root="/work", user=(5001, 5001), **facts)
 
 
 def checked(text: str) -> subprocess.CompletedProcess[str]:
@@ -17,13 +17,13 @@ def checked(text: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_nothing_to_check_needs_no_check():
-    assert standing(shape(), "word") == ""
+    assert mask_check(shape(), "word") == ""
 
 
 @pytest.mark.parametrize("name", ["plain", "with space", "it's", "$(touch made)", "-n"])
 def test_an_open_private_file_stops_it_and_a_covered_one_does_not(tmp_path, name):
     path = tmp_path / name
-    gone = standing(shape(private_files=(str(path),)), "word")
+    gone = mask_check(shape(private_files=(str(path),)), "word")
     assert checked(gone).returncode == 0
     path.write_text("secret")
     done = checked(gone)
@@ -32,11 +32,11 @@ def test_an_open_private_file_stops_it_and_a_covered_one_does_not(tmp_path, name
 
 
 def test_a_protected_folder_that_can_be_written_stops_it(tmp_path):
-    assert checked(standing(shape(read_only=(str(tmp_path),)), "word")).stderr == "word"
+    assert checked(mask_check(shape(read_only=(str(tmp_path),)), "word")).stderr == "word"
 
 
 def test_descriptors_limits_and_terminal_are_in_the_wrapper_and_the_command_is_not():
-    argv = wrapped(
+    argv = wrapped_argv(
         ["bash", "-c", "rm -rf $HOME"],
         {7: "abc"},
         checks="",

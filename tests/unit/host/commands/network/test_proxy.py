@@ -9,9 +9,9 @@ from typing import Self
 
 import pytest
 
-from handtools.core.visits import Visit
-from handtools.host.commands.network.proxy import Patience, Proxy
-from handtools.text.hosts import read_hosts
+from handtools.core.web import Visit
+from handtools.host.sandbox.network_proxy import EgressProxy, ProxyTimeouts
+from handtools.text.web.host_access import parse_host_list
 
 SHORT = 0.2
 
@@ -45,9 +45,9 @@ def server() -> Iterator[Server]:
 class Through:
     """A proxy that listens, and what clients say to it."""
 
-    def __init__(self, *hosts: str, patience: Patience | None = None) -> None:
+    def __init__(self, *hosts: str, patience: ProxyTimeouts | None = None) -> None:
         self.told: list[Visit] = []
-        self.proxy = Proxy(read_hosts(hosts), self.told.append, patience or Patience())
+        self.proxy = EgressProxy(parse_host_list(hosts), self.told.append, patience or ProxyTimeouts())
         self.line, self.far = socket.socketpair()
         listening = socket.create_server(("127.0.0.1", 0))
         self.address = listening.getsockname()
@@ -207,7 +207,7 @@ def test_what_is_no_wish_is_answered_and_goes_nowhere(said):
 
 
 def test_a_client_that_says_nothing_is_not_waited_for():
-    with Through("example.com", patience=Patience(wish=SHORT)) as through:
+    with Through("example.com", patience=ProxyTimeouts(wish=SHORT)) as through:
         assert through.says(b"CONN") == b""
 
 

@@ -11,10 +11,15 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from handtools.core.errors import HostError
-from handtools.host.web.engines.choosing import ADDRESS, CHOICE, ENGINES, chosen
 from handtools.host.web.local_web import LocalWeb
+from handtools.host.web.search_engines import (
+    ENGINE_URL_VARIABLE,
+    ENGINE_VARIABLE,
+    SEARCH_ENGINES,
+    configured_engine,
+)
 from handtools.runtime.policy import Policy
-from handtools.testing.fakes import memory_toolbox
+from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.tools.web_search import web_search
 
 KEY = "sk-very-secret-4711"
@@ -58,8 +63,8 @@ NONE = {
     "duckduckgo": b'<html><div class="no-results">No results.</div></html>',
 }
 BUSY = {"brave": 429, "tavily": 432, "exa": 429, "kagi": 429, "searxng": 429, "duckduckgo": 202}
-NAMES = [adapter.name for adapter in ENGINES]
-VARIABLES = {adapter.name: adapter.variable for adapter in ENGINES}
+NAMES = [adapter.name for adapter in SEARCH_ENGINES]
+VARIABLES = {adapter.name: adapter.variable for adapter in SEARCH_ENGINES}
 
 
 @dataclass
@@ -105,7 +110,7 @@ def stub():
 def environment(name: str, stub: Stub) -> dict[str, str]:
     home = f"http://127.0.0.1:{stub.port}"
     key = {VARIABLES[name]: home if name == "searxng" else KEY} if VARIABLES[name] else {}
-    return {CHOICE: name, ADDRESS: home, **key}
+    return {ENGINE_VARIABLE: name, ENGINE_URL_VARIABLE: home, **key}
 
 
 async def searched(name: str, stub: Stub, body: dict | bytes, listeners=(), **args):
@@ -211,7 +216,7 @@ async def test_a_key_is_in_no_answer_no_event_and_no_log(name, status, stub, cap
     assert KEY in str(stub.asked)
     for shown in (result, heard, caplog.text, [record.__dict__ for record in caplog.records]):
         assert KEY not in repr(shown)
-    assert KEY not in repr(chosen(environment(name, stub)))
+    assert KEY not in repr(configured_engine(environment(name, stub)))
 
 
 async def test_an_engine_on_this_machine_must_be_listed(stub):
@@ -231,15 +236,15 @@ async def test_an_engine_on_this_machine_must_be_listed(stub):
         ({}, None),
         ({"BRAVE_API_KEY": "x"}, "brave"),
         ({"EXA_API_KEY": "x", "TAVILY_API_KEY": "y"}, "tavily"),
-        ({"EXA_API_KEY": "x", "TAVILY_API_KEY": "y", CHOICE: "Exa"}, "exa"),
+        ({"EXA_API_KEY": "x", "TAVILY_API_KEY": "y", ENGINE_VARIABLE: "Exa"}, "exa"),
         ({"KAGI_API_KEY": " "}, None),
         ({"SEARXNG_URL": "https://search.example/sub"}, "searxng"),
-        ({CHOICE: "kagi"}, None),
-        ({CHOICE: "duckduckgo"}, "duckduckgo"),
+        ({ENGINE_VARIABLE: "kagi"}, None),
+        ({ENGINE_VARIABLE: "duckduckgo"}, "duckduckgo"),
     ],
 )
 def test_the_engine_is_what_a_person_has_set_up(given, name):
-    found = chosen(given)
+    found = configured_engine(given)
     assert (found and found.adapter.name) == name
     engine = LocalWeb(environment=given).engine
     assert (engine and engine.name) == name
@@ -248,7 +253,7 @@ def test_the_engine_is_what_a_person_has_set_up(given, name):
 @pytest.mark.parametrize(
     "given",
     [
-        {CHOICE: "altavista"},
+        {ENGINE_VARIABLE: "altavista"},
         {"SEARXNG_URL": "file:///x"},
         {"EXA_API_KEY": "sk\nx"},
         {"EXA_API_KEY": "schlüssel"},
@@ -256,7 +261,7 @@ def test_the_engine_is_what_a_person_has_set_up(given, name):
 )
 def test_what_is_set_up_wrongly_is_for_a_person_and_offers_nothing(given):
     with pytest.raises(HostError) as said:
-        chosen(given)
+        configured_engine(given)
     assert given.get("EXA_API_KEY", "no key") not in str(said.value)
     web = LocalWeb(environment=given)
     assert web.engine is None
@@ -265,12 +270,12 @@ def test_what_is_set_up_wrongly_is_for_a_person_and_offers_nothing(given):
 
 @pytest.mark.parametrize("key", [f"{KEY}\nsecond", f"{KEY}\0", f"{KEY}é"])
 @pytest.mark.parametrize(
-    "adapter", [each for each in ENGINES if each.variable and each.home], ids=lambda each: each.name
+    "adapter", [each for each in SEARCH_ENGINES if each.variable and each.home], ids=lambda each: each.name
 )
 async def test_a_key_that_no_header_can_hold_is_refused_and_not_quoted(adapter, key):
     web = LocalWeb(environment={adapter.variable: key})
     assert web.engine is None
     with pytest.raises(HostError) as refused:
-        chosen(web.environment)
+        configured_engine(web.environment)
     assert adapter.variable in str(refused.value)
     assert KEY not in str(refused.value)

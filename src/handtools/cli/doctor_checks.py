@@ -1,0 +1,506 @@
+"""Checks of `handtools doctor`: this machine and its journal, language servers, and the MCP server with its clients."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, entry_points, version
+from pathlib import Path
+from typing import Any, Literal
+
+from handtools.cli.open_workspace import JOURNAL_NAME
+from handtools.core.errors import HostError, UsageError, caught_exception
+
+CheckState = Literal["ok", "missing", "broken"]
+
+READ_THROUGH_BYTES = 64 << 20
+"""A larger journal is read through only when that is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One row: how it is, what follows from it, and the next step where there is one."""
+
+    name: str
+    state: CheckState
+    told: str
+    step: str = ""
+
+
+def machine_checks(root: Path, *, deep: bool) -> Iterator[CheckResult]:
+    """Everything that is worth knowing, in the order of what breaks most."""
+    from handtools.host.files.user_folders import state_folder
+
+    yield _workspace(root)
+    yield from _installation(root)
+    try:
+        state = state_folder(root)
+    except HostError as failure:
+        yield CheckResult(
+            "state", "broken", str(failure), "Until then no call runs: none could be recorded."
+        )
+        yield from _programs(root)
+        return
+    yield CheckResult("state", "ok", f"{state}, {_size(_bytes_below(state))}")
+    yield from _journal(root, state, deep=deep)
+    yield _capture(root, state)
+    yield from _kernel(root, state)
+    yield from _sandbox(root)
+    yield _web()
+    yield from _programs(root)
+    yield from _plugins()
+
+
+def _workspace(root: Path) -> CheckResult:
+    real = root.resolve()
+    told = f"{real}, {_file_system(real)}"
+    if os.access(real, os.W_OK):
+        return CheckResult("workspace", "ok", told)
+    return CheckResult(
+        "workspace", "missing", f"{told}; it can't be written to", "Files can be read but not changed."
+    )
+
+
+def _installation(root: Path) -> Iterator[CheckResult]:
+    """Whether our own program could be changed by what it is used on."""
+    from handtools.host.programs import installation_folders
+
+    if folders := installation_folders(root):
+        told = f"handtools itself runs from the workspace ({', '.join(folders)}), where its code can be changed"
+        held = f"{told}; commands that bubblewrap confines see it read-only, and tools ask"
+        yield CheckResult(
+            "installation", "missing", held, "Install it outside: `uv tool install handtools`."
+        )
+
+
+def _journal(root: Path, state: Path, *, deep: bool) -> Iterator[CheckResult]:
+    from handtools.toolbox import local_workspace
+
+    file = state / JOURNAL_NAME
+    if not file.exists():
+        yield CheckResult("journal", "ok", "nothing is recorded yet")
+        return
+    journal = local_workspace(root).journal
+    try:
+        newest = journal.calls.page(limit=1)
+        interrupted, waiting = journal.entries.open(), journal.calls.waiting()
+    except HostError as failure:
+        yield CheckResult("journal", "broken", str(failure), f"Look at {state}.")
+        return
+    finally:
+        journal.close()
+    if journal.healed:
+        yield CheckResult(
+            "journal", "broken", journal.healed, "Nothing more: new calls are recorded again."
+        )
+        return
+    yield _check_pages(file, newest[0].seq if newest else 0, deep=deep)
+    if interrupted:
+        told = f"interrupted or running changes: {len(interrupted)}"
+        yield CheckResult(
+            "recovery", "ok", f"{told}; the next call finishes or takes back what was interrupted"
+        )
+    if waiting:
+        yield CheckResult(
+            "approvals", "ok", f"calls that wait for an answer: {len(waiting)}", "handtools pending"
+        )
+    for kept in sorted(state.glob(f"{JOURNAL_NAME}.damaged-*[0-9]")):
+        yield CheckResult(
+            "old journal", "ok", f"{kept} was damaged and set aside", "Delete it when you are done."
+        )
+
+
+def _check_pages(file: Path, calls: int, *, deep: bool) -> CheckResult:
+    """Read the journal through, where that is quick or wanted."""
+    size = file.stat().st_size
+    told = f"{calls:,} calls, {_size(size)}"
+    if size > READ_THROUGH_BYTES and not deep:
+        return CheckResult("journal", "ok", f"{told}; opened, not read through", "handtools doctor --deep")
+    try:
+        connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
+        try:
+            problem = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+        finally:
+            connection.close()
+    except sqlite3.Error as failure:
+        problem = str(failure)
+    if problem == "ok":
+        return CheckResult("journal", "ok", f"{told}, read through")
+    step = f"Move {file} away: files are untouched, a new journal is begun."
+    return CheckResult("journal", "broken", f"{told}: {problem}", step)
+
+
+def _kernel(root: Path, state: Path) -> Iterator[CheckResult]:
+    from handtools.host.files import syscalls
+
+    if syscalls.has_openat2():
+        yield CheckResult("openat2", "ok", "the kernel itself keeps paths inside the workspace")
+    else:
+        yield CheckResult("openat2", "missing", "paths are walked name by name instead: as safe, slower")
+    elsewhere = root.stat().st_dev != state.stat().st_dev
+    where = " (tried in the state folder, on another file system)" if elsewhere else ""
+    with tempfile.TemporaryDirectory(dir=state) as folder:
+        one, other = Path(folder, "one"), Path(folder, "other")
+        one.touch()
+        other.touch()
+        failure = caught_exception(lambda: syscalls.rename_exchange(None, str(one), str(other)))
+        with one.open("rb") as file:
+            leased = syscalls.take_read_lease(file.fileno()) == "held"
+    if failure is None:
+        yield CheckResult(
+            "renameat2", "ok", f"a file is exchanged for its new version in one moment{where}"
+        )
+    else:
+        yield CheckResult("renameat2", "missing", f"files are replaced by a plain rename{where}")
+    if leased:
+        yield CheckResult("leases", "ok", f"other writers are noticed while a file is replaced{where}")
+    else:
+        yield CheckResult(
+            "leases", "missing", f"bytes are compared twice instead; the gap is smaller, not closed{where}"
+        )
+
+
+def _capture(root: Path, state: Path) -> CheckResult:
+    """How what commands change is seen, and why not better."""
+    from handtools.host.files.backups import FolderBackups
+    from handtools.host.files.user_folders import backups_folder
+    from handtools.host.sandbox.overlay.capture import overlay_problem
+
+    why = overlay_problem(root, FolderBackups(backups_folder(root, state)))
+    if not why:
+        return CheckResult(
+            "capture", "ok", "layers: what a command changes is seen in full before it lands"
+        )
+    told = f"{why} Instead the workspace is looked at before and after, and jobs are not captured."
+    return CheckResult(
+        "capture", "missing", told, "Allow user namespaces, or keep the state on this file system."
+    )
+
+
+def _sandbox(root: Path) -> Iterator[CheckResult]:
+    """What confines commands, and why not something stronger."""
+    from handtools.host.sandbox.runners.runner_selection import choose_runner
+
+    choice = choose_runner(root=root)
+    step = "" if choice.runner.confined else "Install bubblewrap, or allow user namespaces."
+    yield CheckResult(
+        "sandbox",
+        "ok" if choice.runner.confined else "missing",
+        f"{choice.runner.name}: {choice.runner.boundary}",
+        step,
+    )
+    for passed in choice.passed:
+        yield CheckResult(f"not {passed.name}", "missing", passed.reason)
+    yield _container()
+
+
+def _container() -> CheckResult:
+    """Whether commands could run in a container, for those who ask for it."""
+    from handtools.host.sandbox.runners.container import ContainerRunner
+
+    runner = ContainerRunner()
+    problem = runner.unavailable_reason()
+    if problem:
+        return CheckResult(
+            "container", "missing", problem, "Only for those who want it: see docs/how-to/containers.md."
+        )
+    capture = "layers" if runner.layered else "looking before and after, and writes happen in place"
+    return CheckResult("container", "ok", f"works with {runner.image}; changes are captured by {capture}")
+
+
+def _web() -> CheckResult:
+    """Whether pages can be fetched, and where searches go."""
+    from handtools.host.web.local_web import LocalWeb
+    from handtools.host.web.search_engines import configured_engine
+
+    if missing := LocalWeb().missing:
+        return CheckResult("web", "missing", "fetch and web_search are not offered", missing)
+    try:
+        engine = configured_engine(os.environ)
+    except HostError as wrong:
+        return CheckResult(
+            "web", "broken", f"web_search is not offered: {wrong}", "Look at the environment."
+        )
+    search = f"web_search asks {engine.adapter.name}" if engine else "no search engine is set up"
+    return CheckResult("web", "ok", f"fetch; {search}")
+
+
+def _programs(root: Path) -> Iterator[CheckResult]:
+    from handtools.host.search.ripgrep_process import RipgrepMissing, find_ripgrep
+
+    try:
+        yield CheckResult("rg", "ok", find_ripgrep(root).file)
+    except RipgrepMissing as missing:
+        yield CheckResult("rg", "missing", str(missing), "Until then nothing can be searched.")
+    yield _servers()
+
+
+def _servers() -> CheckResult:
+    from handtools.host.language.servers import SERVERS
+
+    found = [server.name for server in SERVERS if _which(server.command[0])]
+    step = "`handtools doctor --language` has versions, and how to install others."
+    if found:
+        return CheckResult("servers", "ok", f"{', '.join(found)}: errors after a change, and lsp", step)
+    return CheckResult("servers", "missing", "no language server is here: changes are not checked", step)
+
+
+def _plugins() -> Iterator[CheckResult]:
+    from handtools.toolbox import PLUGIN_GROUP
+
+    names = []
+    for point in entry_points(group=PLUGIN_GROUP):
+        failure = caught_exception(point.load)
+        if failure is None:
+            names.append(point.name)
+            continue
+        package = point.dist.name if point.dist else point.value
+        told = f"{point.name} ({point.value}): {type(failure).__name__}: {failure}"
+        yield CheckResult("plugin", "broken", told, f"Update or remove {package}.")
+    if names:
+        yield CheckResult("plugins", "ok", ", ".join(names))
+
+
+def _which(name: str) -> str | None:
+    """Also beside this Python, where packages put their programs."""
+    beside = str(Path(sys.executable).parent)
+    return shutil.which(name, path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
+
+
+def _file_system(folder: Path) -> str:
+    """The type of the file system that holds a folder, where the system says so."""
+    best, found = "", "file system unknown"
+    try:
+        rows = Path("/proc/self/mounts").read_text("utf-8", "surrogateescape").splitlines()
+    except OSError:
+        return found
+    for row in rows:
+        _, mounted, kind, *_ = row.split(" ")
+        # The last mount on a place is the one that counts.
+        if folder.is_relative_to(mounted) and len(mounted) >= len(best):
+            best, found = mounted, kind
+    return found
+
+
+def _bytes_below(folder: Path) -> int:
+    total = 0
+    for at, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(at, name)).st_size
+            except FileNotFoundError:
+                continue  # a store lets go of files at any time
+    return total
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:,.1f} GB"
+
+
+def language_checks(root: Path) -> Iterator[CheckResult]:
+    """Every server that we know how to use, the found ones first."""
+    from handtools.host.language.language_selection import SWITCH_VARIABLE
+    from handtools.host.language.local_language import LocalLanguage
+    from handtools.host.language.server_discovery import UNCONFINED_NOTE
+    from handtools.host.sandbox.runners.runner_selection import choose_runner
+
+    runner = choose_runner(root=root).runner
+    if not runner.confined:
+        yield CheckResult("sandbox", "missing", UNCONFINED_NOTE, "handtools doctor")
+    # Nothing is kept: their versions are asked for, and no server is started.
+    language = LocalLanguage(root, cache=root, runner=lambda: runner)
+    for speaker in sorted(language.speakers(), key=lambda each: not each.version):
+        languages = ", ".join(speaker.languages)
+        if speaker.program and not speaker.version:
+            told = f"{languages}: {speaker.program} is there, but does not run"
+            yield CheckResult(speaker.name, "missing", told, speaker.install)
+        elif speaker.program:
+            yield CheckResult(speaker.name, "ok", f"{languages}: {speaker.version}", speaker.program)
+        else:
+            yield CheckResult(speaker.name, "missing", languages, speaker.install)
+    if os.environ.get(SWITCH_VARIABLE, "").lower() == "off":
+        yield CheckResult(
+            "switch", "missing", f"{SWITCH_VARIABLE} is off: no server is used", f"unset {SWITCH_VARIABLE}"
+        )
+
+
+SERVER_START_SECONDS = 20.0
+SLOW_START_SECONDS = 3.0
+INITIALIZE_MESSAGES: tuple[dict[str, Any], ...] = (
+    {
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "handtools doctor", "version": "1"},
+        },
+    },
+    {"method": "notifications/initialized"},
+)
+
+
+def mcp_checks(root: Path) -> Iterator[CheckResult]:
+    """What keeps a client from using the tools here, the likeliest first."""
+    package = _mcp_package()
+    yield package
+    if package.state == "ok":
+        yield _server_start(root)
+        yield _text_reaches_client()
+    yield _mcp_sandbox()
+    yield from _installed_clients(root)
+
+
+def _mcp_package() -> CheckResult:
+    try:
+        return CheckResult("mcp package", "ok", f"mcp {version('mcp')}")
+    except PackageNotFoundError:
+        return CheckResult(
+            "mcp package", "broken", "it is not installed", "pip install 'handtools-slim[mcp]'"
+        )
+
+
+def _server_start(root: Path) -> CheckResult:
+    """Start the server as a client does, and ask what it offers."""
+    # Clients wait for the tools; the other answer only shows that what runs them loads, too.
+    listed, loaded = _ask_server(root, "tools/list", "resources/list")
+    if "tools" not in listed.result or "resources" not in loaded.result:
+        said = loaded.last_words or "it said nothing"
+        return CheckResult("server", "broken", f"it does not start: {said}", f"Try: handtools mcp {root}")
+    told = f"{len(listed.result['tools'])} tools, told after {listed.seconds:.1f} s"
+    if listed.seconds > SLOW_START_SECONDS:
+        return CheckResult(
+            "server", "missing", f"{told}, which is slow", "Some clients wait only a few seconds."
+        )
+    return CheckResult("server", "ok", told)
+
+
+def _text_reaches_client() -> CheckResult:
+    """Read a file as a client does: its text must be there whichever field of the result the client forwards."""
+    line = f"read by handtools doctor {uuid.uuid4()}"
+    with tempfile.TemporaryDirectory() as place:
+        root = Path(place, "folder")
+        root.mkdir()
+        root.joinpath("line.txt").write_text(f"{line}\n", "utf-8")
+        call = {"name": "read", "arguments": {"path": "line.txt"}}
+        (read,) = _ask_server(root, "tools/call", params=call, HANDTOOLS_STATE=str(Path(place, "state")))
+    shown = [name for name in ("content", "structuredContent") if name in read.result]
+    lost = [name for name in shown if line not in json.dumps(read.result[name])]
+    if lost or not shown:
+        told = f"a file's text is not in {lost[0]}" if lost else f"nothing can be read: {read.last_words}"
+        return CheckResult(
+            "text", "broken", told, "pip install --upgrade handtools, then start the client anew."
+        )
+    return CheckResult(
+        "text", "ok", "what the model asks for reaches it, whichever field a client forwards"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _ServerAnswer:
+    """What a server says to one question; its last words on standard error where it has ended."""
+
+    result: dict[str, Any]
+    seconds: float
+    """Since it was started."""
+    last_words: str = ""
+
+
+def _ask_server(
+    root: Path, *methods: str, params: dict[str, Any] | None = None, **environment: str
+) -> list[_ServerAnswer]:
+    """Start a server as a client does, and put questions to it."""
+    command = [sys.executable, "-P", "-m", "handtools", "mcp", str(root.resolve())]
+    asked = [
+        {"id": number, "method": name, "params": params or {}} for number, name in enumerate(methods, 2)
+    ]
+    lines = "".join(
+        json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in (*INITIALIZE_MESSAGES, *asked)
+    )
+    began, answers = time.perf_counter(), []
+    with subprocess.Popen(
+        command,
+        env=os.environ | environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
+        # A server that says nothing must not keep the doctor waiting.
+        late = threading.Timer(SERVER_START_SECONDS, child.kill)
+        late.start()
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        with contextlib.suppress(BrokenPipeError):
+            child.stdin.write(lines.encode())
+            child.stdin.flush()
+        child.stdout.readline()  # the answer to the greeting
+        for _ in methods:
+            line = child.stdout.readline()
+            result = json.loads(line).get("result", {}) if line.startswith(b"{") else {}
+            answers.append(_ServerAnswer(result, time.perf_counter() - began))
+        late.cancel()
+        child.kill()
+        said = child.stderr.read().decode(errors="replace").strip().splitlines()
+    return [replace(answer, last_words=said[-1]) if said else answer for answer in answers]
+
+
+def _mcp_sandbox() -> CheckResult:
+    if shutil.which("bwrap"):
+        return CheckResult("sandbox", "ok", "bubblewrap confines commands")
+    return CheckResult(
+        "sandbox",
+        "missing",
+        "bubblewrap is not installed: commands are confined less, and `handtools doctor` says how",
+        "apt install bubblewrap",
+    )
+
+
+def _installed_clients(root: Path) -> Iterator[CheckResult]:
+    from handtools.mcp.clients.client_setup import CLIENTS, ENTRY_NAME, own_tools_are_off, read_config
+    from handtools.mcp.clients.config_edits import written_at
+
+    folder = root.resolve()
+    for client in CLIENTS.values():
+        file = client.file(folder)
+        try:
+            entry = written_at(client.shape, read_config(file) or "", client.keys)
+            off = own_tools_are_off(client, folder)
+        except (OSError, UnicodeDecodeError, UsageError):
+            continue
+        if entry is None:
+            continue
+        program = _program_in_entry(entry)
+        if program and shutil.which(program) is None:
+            starts = f"{file} starts {program}, which is not"
+            if "/" in program:
+                yield CheckResult(
+                    client.title, "broken", f"{starts} there", f"handtools install {client.name}"
+                )
+            else:
+                yield CheckResult(
+                    client.title, "missing", f"{starts} on the PATH here", f"uv tool install {ENTRY_NAME}"
+                )
+        else:
+            own = "; its own file and shell tools are off" if off else ""
+            yield CheckResult(client.title, "ok", f"set up in {file}{own}")
+
+
+def _program_in_entry(entry: str) -> str:
+    """The program that our entry starts, read from its text: JSON, TOML and YAML quote it alike."""
+    found = re.search(r'"?(?:command|cmd)"?\s*[:=]\s*\[?\s*("(?:[^"\\]|\\.)*")', entry)
+    return str(json.loads(found[1])) if found else ""

@@ -1,0 +1,156 @@
+"""`handtools mcp` and `serve`: the tools for clients over stdin and stdout, and over HTTP."""
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from handtools.cli import options
+from handtools.cli.terminal import CommandStopped, print_remark
+
+
+class PresetName(StrEnum):
+    """Which tools are offered."""
+
+    reading = "reading"
+    coding = "coding"
+    everything = "everything"
+
+
+class UnattendedVerdict(StrEnum):
+    """What happens to a question that nobody can be asked."""
+
+    ask = "ask"
+    deny = "deny"
+    allow = "allow"
+
+
+PresetOption = Annotated[PresetName, typer.Option(help="Which tools are offered.")]
+UnattendedOption = Annotated[
+    UnattendedVerdict | None,
+    typer.Option(help="When the client can't ask: ask leaves the call to `handtools approve`."),
+]
+PolicyOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="What may be done, instead of ~/.config/handtools/policy.toml."),
+]
+BlockOption = Annotated[list[str] | None, typer.Option("--block", help="A tool that is never offered.")]
+
+SamplingOption = Annotated[
+    bool, typer.Option("--sampling", help="Let `edit_agent` use a model that the client lends.")
+]
+
+
+def mcp(
+    folder: Annotated[Path, typer.Argument(help="The folder the tools work in.")] = Path(),
+    *,
+    preset: PresetOption = PresetName.coding,
+    policy: PolicyOption = None,
+    unattended: UnattendedOption = None,
+    block: BlockOption = None,
+    runner: options.RunnerOption = "",
+    sampling: SamplingOption = False,
+) -> None:
+    """Serve the tools over MCP on stdin and stdout.
+
+    This is what `handtools install CLIENT` puts into a client's configuration.
+    """
+    from handtools.mcp.stdio import serve_folder
+
+    serve_folder(
+        str(folder),
+        preset=preset,
+        policy=policy,
+        unattended=unattended,
+        block=block or (),
+        runner=runner,
+        sampling=sampling,
+    )
+
+
+if TYPE_CHECKING:
+    from handtools.mcp.http_server import TokenGrants
+
+TOKEN_VARIABLE = "HANDTOOLS_TOKEN"
+
+
+def serve(
+    *,
+    http: Annotated[str, typer.Option("--http", metavar="[HOST:]PORT", help="Where to listen.")] = "8765",
+    tokens: Annotated[
+        Path | None, typer.Option(help="A file of tokens, each with its workspace and policy.")
+    ] = None,
+    preset: PresetOption = PresetName.coding,
+    policy: PolicyOption = None,
+    unattended: UnattendedOption = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A name by which clients may call this server.")
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None, typer.Option(help="The origin of a web page that may call.")
+    ] = None,
+    grace: Annotated[float, typer.Option(help="Seconds that running calls get when it is stopped.")] = 30.0,
+    stateless: Annotated[
+        bool, typer.Option("--stateless", help="Keep no sessions: any replica can answer.")
+    ] = False,
+    workspace: options.WorkspaceOption = options.HERE,
+) -> None:
+    """Serve the tools over MCP on HTTP.
+
+    Every request needs a bearer token: one from --tokens, or the one in HANDTOOLS_TOKEN, or one that is made
+    up now and shown.
+    """
+    from handtools.mcp.http_server import HttpConfig, read_grants, serve_http
+
+    host, port = _parse_address(http)
+    place = HttpConfig(
+        host=host,
+        port=port,
+        names=tuple(allow_host or ()),
+        origins=tuple(allow_origin or ()),
+        grace=grace,
+        stateless=stateless,
+    )
+    grants = read_grants(tokens) if tokens else _single_grant(workspace, preset, policy, unattended)
+    print_remark(f"Serving {len(grants.all)} workspace(s) on http://{host}:{port}/mcp; Ctrl-C stops.")
+    serve_http(grants, place)
+
+
+def _parse_address(words: str) -> tuple[str, int]:
+    host, _, port = words.rpartition(":")
+    if not port.isdigit():
+        raise CommandStopped(f"`{words}` is no address.", "Say a port, or HOST:PORT.")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _single_grant(
+    workspace: Path, preset: str, policy: Path | None, unattended: str | None
+) -> "TokenGrants":
+    from handtools.mcp.http_server import (
+        TokenGrant,
+        TokenGrants,
+        new_token,
+        require_strong_token,
+        token_digest,
+    )
+
+    token = os.environ.get(TOKEN_VARIABLE, "")
+    if token:
+        require_strong_token(token, f"The token in {TOKEN_VARIABLE}")
+    else:
+        token = new_token()
+        print_remark(f"Token for this run: {token}")
+    return TokenGrants(
+        [
+            TokenGrant(
+                name="default",
+                sha256=token_digest(token),
+                workspace=workspace,
+                preset=preset,
+                policy=policy,
+                unattended=unattended,
+            )
+        ]
+    )

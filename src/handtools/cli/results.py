@@ -1,0 +1,83 @@
+"""Print the result of a call, with what can be done next, and give its exit code."""
+
+from typing import TYPE_CHECKING, Any
+
+from handtools.cli.terminal import (
+    coloured_diff,
+    print_failure,
+    print_json,
+    print_remark,
+    print_text,
+    print_waiting,
+    stdout_console,
+)
+from handtools.text.visible_text import visible
+
+if TYPE_CHECKING:
+    from handtools.cli.open_workspace import WorkspaceRecord
+    from handtools.core.result import Result
+
+EXIT_FAILED, EXIT_PENDING = 1, 3
+
+
+def exit_code(result: "Result[Any]") -> int:
+    """0 ok, 1 failed or denied, 3 waiting for an answer."""
+    return {"ok": 0, "pending": EXIT_PENDING}.get(result.status, EXIT_FAILED)
+
+
+def print_result(result: "Result[Any]", call_id: str, record: "WorkspaceRecord", *, as_json: bool) -> None:
+    """Show how a call ended, and what can be done next."""
+    short = record.calls.short(call_id)
+    if as_json:
+        _print_json_result(result, call_id, short, record)
+    elif result.status == "pending":
+        _print_pending(result, short, record)
+    elif result.ok:
+        print_content(result)
+        if result.changes:
+            print_remark(f"Call {short}. Take it back: {record.step('undo', short)}")
+    else:
+        fault = result.fault
+        step = f"{record.step('show', short)} shows the call."
+        print_failure(fault.message if fault else result.text, (fault and fault.hint) or step)
+        if result.changes:
+            print_remark(f"Some changes had landed before. Take them back: {record.step('undo', short)}")
+
+
+def print_content(result: "Result[Any]") -> None:
+    """What the model reads; a diff in it is coloured for people."""
+    from handtools.core.result import Text
+
+    text, diff = result.text, diff_of(result.details)
+    console = stdout_console()
+    if diff and text.endswith(diff) and console.is_terminal:
+        console.print(visible(text.removesuffix(diff)), end="", soft_wrap=True)
+        console.print(coloured_diff(diff), end="", soft_wrap=True)
+    elif text:
+        print_text(text)
+    for block in result.content:
+        if not isinstance(block, Text):
+            print_text(f"({type(block).__name__}, {block.media_type}, {len(block.data):,} bytes)")
+
+
+def diff_of(details: Any) -> str:
+    """The diff among a result's details, where it has one."""
+    found = details.get("diff") if isinstance(details, dict) else getattr(details, "diff", "")
+    return found if isinstance(found, str) else ""
+
+
+def _print_json_result(result: "Result[Any]", call_id: str, short: str, record: "WorkspaceRecord") -> None:
+    from handtools.core.result import result_to_json
+
+    value: dict[str, Any] = {"call_id": call_id, **result_to_json(result)}
+    if result.status == "pending":
+        value["next"] = {word: record.step(word, short) for word in ("approve", "deny")}
+    elif result.changes:
+        value["next"] = {"undo": record.step("undo", short)}
+    print_json(value)
+
+
+def _print_pending(result: "Result[Any]", short: str, record: "WorkspaceRecord") -> None:
+    asked = f" ({result.request.rule})" if result.request else ""
+    step = f"{record.step('approve', short)}   or   {record.step('deny', short)}"
+    print_waiting(f"{result.text}{asked}", step)

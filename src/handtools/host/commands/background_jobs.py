@@ -1,0 +1,169 @@
+"""Background jobs: commands that go on after their call has returned. All of them end when this process does."""
+
+import contextlib
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from handtools.core.call import Call
+from handtools.core.commands import Command, CommandExit, FinishedCommand, Job, JobEndHandler, OutputPage
+from handtools.core.errors import HandtoolsError, InvalidInput, NotFound, TooLarge
+from handtools.host.commands.exit_status import exit_notes, exit_of, output_file_name, output_of
+from handtools.host.commands.launch_pipeline import LaunchPipeline
+from handtools.host.commands.shell_session import ShellStateFile
+from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.processes.running_process import ProcessResult, RunningProcess
+
+MOST_RUNNING_JOBS = 32
+"""Jobs of one session that run at the same time."""
+REMEMBERED_JOBS = 64
+"""Ended jobs that can still be asked about."""
+
+
+@dataclass(slots=True)
+class BackgroundJob:
+    """A command in the background, with all that is kept for it."""
+
+    call: Call
+    command: Command
+    description: str
+    slip: ShellStateFile
+    carrier: LaunchPipeline
+    settle: JobEndHandler
+    id: str = ""
+    running: RunningProcess = field(init=False)
+    exit: CommandExit | None = None
+    waiting: FinishedCommand | None = None
+    """It has ended, and what it changed has not landed."""
+
+    def start(self, launch: Launch, kept: Path) -> None:
+        """Have it begin; raises when it can't be prepared."""
+        self.running = RunningProcess(launch, kept, None, self.carrier.carry, self._ended)
+        self.running.begun()
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.running.close()
+        self.slip.close()
+        self.carrier.discard()
+
+    def _ended(self, ended: ProcessResult) -> None:
+        """In the job's thread: note how it ended, and have what it changed landed."""
+        delta = self.carrier.delta
+        ran = FinishedCommand(
+            exit=exit_of(ended, output_file_name(self.call), "", (*exit_notes(ended), *self.carrier.notes)),
+            delta=delta.changes,
+            coverage=delta.coverage,
+            omitted=delta.omitted,
+            discard=self.carrier.discard,
+        )
+        end = ran.exit if ended.fault else self.settle(ran)
+        self.exit, self.waiting = end or ran.exit, None if end else ran
+
+
+class BackgroundJobs:
+    """The jobs of one workspace, all sessions."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, BackgroundJob] = {}
+        self._count = 0
+
+    def check(self, session: str) -> None:
+        """Raise when the session has too many jobs already."""
+        alive = [k for k in self._of(session) if k.running.ended is None]
+        if len(alive) >= MOST_RUNNING_JOBS:
+            raise TooLarge(f"{MOST_RUNNING_JOBS} jobs are running.", hint="End one with `jobs` first.")
+
+    async def start(self, task: BackgroundJob, launch: Launch, kept: Path) -> Job:
+        """Start a command, and look after it."""
+        try:
+            await to_thread.run_sync(task.start, launch, kept)
+        except BaseException:
+            task.close()
+            raise
+        self._count += 1
+        task.id = f"job{self._count}"
+        self._jobs[task.id] = task
+        self._forget()
+        return _job_of(task)
+
+    def settled(self, job_id: str, session: str, end: CommandExit) -> None:
+        """What a job changed has landed, or never will."""
+        kept = self._find(job_id, session)
+        kept.exit, kept.waiting = end, None
+
+    def listed(self, session: str) -> list[Job]:
+        """The jobs of a session, newest first."""
+        return [_job_of(kept) for kept in reversed(self._of(session))]
+
+    async def wait(self, job_id: str, session: str, timeout: float) -> Job:  # noqa: ASYNC109
+        """One job, after waiting at most so long for its end."""
+        kept = self._find(job_id, session)
+        if timeout > 0:
+            with anyio.move_on_after(timeout):
+                await kept.running.wait()
+        return _job_of(kept)
+
+    def page(self, job_id: str, session: str, start: int, size: int) -> OutputPage:
+        """A part of what a job printed."""
+        data, begin = self._find(job_id, session).running.output.part(start, size)
+        return OutputPage(data, begin, begin + len(data))
+
+    async def send(self, job_id: str, session: str, data: bytes) -> None:
+        """Write to a job's input."""
+        kept = self._find(job_id, session)
+        if not await to_thread.run_sync(kept.running.send, data):
+            raise InvalidInput(f"{job_id} takes no input now.", hint="Look at its output first.")
+
+    async def kill(self, job_id: str, session: str) -> Job:
+        """End a job; returns when its whole tree is gone."""
+        kept = self._find(job_id, session)
+        kept.running.end("killed")
+        with anyio.CancelScope(shield=True):
+            await kept.running.wait()
+        return _job_of(kept)
+
+    def close(self) -> None:
+        """End every job; what they changed lands like that of any other, unless it waits for a person's word."""
+        for kept in self._jobs.values():
+            kept.running.end("killed")
+        for kept in self._jobs.values():
+            with contextlib.suppress(HandtoolsError, OSError):
+                kept.running.result()
+            kept.close()
+        self._jobs.clear()
+
+    def _of(self, session: str) -> list[BackgroundJob]:
+        return [kept for kept in self._jobs.values() if kept.call.session == session]
+
+    def _find(self, job_id: str, session: str) -> BackgroundJob:
+        kept = self._jobs.get(job_id)
+        if kept is None or kept.call.session != session:
+            known = ", ".join(kept.id for kept in self._of(session)) or "none"
+            raise NotFound(f"There is no job `{job_id}`.", hint=f"Jobs: {known}.")
+        return kept
+
+    def _forget(self) -> None:
+        over = [kept for kept in self._jobs.values() if kept.running.ended is not None][:-REMEMBERED_JOBS]
+        for kept in over:
+            kept.close()
+            del self._jobs[kept.id]
+
+
+def _job_of(kept: BackgroundJob) -> Job:
+    ended = kept.running.ended
+    return Job(
+        id=kept.id,
+        script=kept.command.script,
+        description=kept.description,
+        seconds=ended.seconds if ended else time.monotonic() - kept.running.started,
+        output=output_of(kept.running.output, output_file_name(kept.call)),
+        exit=kept.exit if ended else None,
+        call_id=kept.call.id,
+        waiting=kept.waiting if ended else None,
+        review=kept.command.review,
+        terminal=kept.command.terminal,
+    )

@@ -1,0 +1,68 @@
+"""How a process ended, as the port's `Exit` and `Output`, with the notes that a model should read."""
+
+import hashlib
+import re
+
+from handtools.core.call import Call
+from handtools.core.commands import CommandExit, CommandOutput
+from handtools.host.sandbox.processes.output_buffer import OutputBuffer
+from handtools.host.sandbox.processes.running_process import ProcessResult
+
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
+
+_EXCEEDED_NOTES = {
+    "memory": "Its processes together used more memory than allowed, and were ended.",
+    "bytes": "It wrote more to the workspace than allowed, and was ended.",
+    "files": "It made more files in the workspace than allowed, and was ended.",
+}
+
+
+def output_file_name(call: Call) -> str:
+    """The name under which a call's output is kept: its id, where that can be a name."""
+    fit = call.id if _FILE_NAME.fullmatch(call.id) else hashlib.sha256(call.id.encode()).hexdigest()[:32]
+    return f"{fit}.log"
+
+
+def exit_of(ended: ProcessResult, name: str, cwd: str, notes: tuple[str, ...]) -> CommandExit:
+    """How it ended, with its output by name."""
+    return CommandExit(
+        code=ended.code,
+        signal=ended.signal,
+        ended=ended.how,
+        seconds=ended.seconds,
+        peak_bytes=ended.peak_bytes,
+        output=output_of(ended.output, name),
+        cwd=cwd,
+        notes=notes,
+    )
+
+
+def output_of(collected: OutputBuffer, name: str) -> CommandOutput:
+    """What was printed so far."""
+    head, tail = collected.ends()
+    return CommandOutput(
+        head=head,
+        tail=tail,
+        bytes=collected.bytes,
+        lines=collected.lines,
+        kept=name if collected.kept else "",
+        dropped_bytes=collected.dropped,
+    )
+
+
+def exit_notes(ended: ProcessResult, running: int = 0) -> tuple[str, ...]:
+    """What is worth a word about an end; `running` counts what the shell itself left behind."""
+    notes = []
+    left = max(ended.left, running)
+    if left and ended.how == "exited":
+        many = "1 process was" if left == 1 else f"{left} processes were"
+        notes.append(f"{many} still running and ended with it; background=true keeps what is to go on.")
+    if ended.survivors:
+        notes.append(f"{ended.survivors} of its processes could not be ended: another user's, or stuck.")
+    if ended.over:
+        notes.append(_EXCEEDED_NOTES[ended.over])
+    if ended.starved:
+        notes.append("The kernel ended a process of it for lack of memory.")
+    if ended.output.fault:
+        notes.append(f"The output could not be kept whole: {ended.output.fault}.")
+    return tuple(notes)

@@ -1,0 +1,160 @@
+"""What one bash command hands on to the next of its session: working directory, exports, functions and aliases.
+
+No shell is kept alive. Each command writes down on a private descriptor what it leaves behind, and the next one
+begins with that; nothing in the output stands for the end of a command, so nothing can pretend to be it.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shlex
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SHELL_STATE_BYTES = 256 << 10
+"""A session that leaves more than this behind starts the next command with what it had before."""
+_SHELL_VARIABLES = frozenset(
+    {"_", "PWD", "OLDPWD", "SHLVL", "BASHOPTS", "SHELLOPTS", "BASH_EXECUTION_STRING"}
+)
+_DECLARE_LINE = re.compile(
+    r"""^declare\ -[a-zA-Z]*x[a-zA-Z]*\ ([A-Za-z_]\w*)
+        (?:=("(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|[^\s"']*))?$""",
+    re.VERBOSE | re.MULTILINE | re.DOTALL,
+)
+_LOCK = threading.Lock()
+
+
+@dataclass(slots=True)
+class ShellState:
+    """What the commands of a session have left behind."""
+
+    cwd: str = "."
+    exports: dict[str, str | None] = field(default_factory=dict)
+    """By name, as bash words its value; None was unset."""
+    functions: str = ""
+    aliases: str = ""
+
+    def facts(self) -> dict[str, Any]:
+        """As they are written down."""
+        return {
+            "cwd": self.cwd,
+            "exports": dict(self.exports),
+            "functions": self.functions,
+            "aliases": self.aliases,
+        }
+
+    def prelude(self) -> str:
+        """Bash that brings it all back."""
+        rows = [
+            f"unset {name}" if value is None else f"export {name}={value}"
+            for name, value in self.exports.items()
+        ]
+        return "\n".join([*rows, self.functions, "shopt -s expand_aliases", self.aliases])
+
+
+class ShellSessions:
+    """One file per session, in the state folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def find(self, session: str) -> ShellState:
+        """What the session has left so far."""
+        try:
+            return ShellState(**json.loads(self._path(session).read_text("utf-8", "surrogateescape")))
+        except (OSError, ValueError, TypeError):
+            return ShellState()
+
+    def keep(self, session: str, ended: "ShellStateReport", cwd: str | None) -> None:
+        """Add what a command left; those that ran beside it are not undone."""
+        with _LOCK:
+            left = self.find(session)
+            before = left.facts()
+            left.exports |= ended.exports
+            left.functions, left.aliases = ended.functions, ended.aliases
+            left.cwd = left.cwd if cwd is None else cwd
+            if left.facts() != before:
+                self._write(self._path(session), json.dumps(left.facts()))
+
+    def _path(self, session: str) -> Path:
+        return self._folder / f"{hashlib.sha256(session.encode()).hexdigest()[:24]}.json"
+
+    def _write(self, path: Path, text: str) -> None:
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(0o700, parents=True, exist_ok=True)
+            beside = path.with_suffix(f".{os.getpid()}")
+            beside.write_text(text, "utf-8")
+            beside.chmod(0o600)
+            beside.replace(path)
+
+
+@dataclass(slots=True)
+class ShellStateReport:
+    """What one command wrote down."""
+
+    cwd: str
+    exports: dict[str, str | None]
+    functions: str
+    aliases: str
+    jobs: int = 0
+    """Commands that it left running behind it."""
+
+
+class ShellStateFile:
+    """The private descriptor of one command: its script goes in, its notes come out."""
+
+    def __init__(self, left: ShellState, script: str) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 — closed with the slip
+        dump = f"declare -px >&{self.fd}"
+        notes = (
+            f'{{ printf "\\0"; pwd -P; printf "\\0"; declare -px; printf "\\0"; declare -f; printf "\\0"; '
+            f'alias -p; printf "\\0"; jobs -pr; printf "\\0"; }} >&{self.fd} 2>/dev/null'
+        )
+        prelude = f"{left.prelude()}\n{dump}\ntrap {shlex.quote(notes)} EXIT"
+        self._file.write(f"{prelude}\0{script}\0".encode("utf-8", "surrogateescape"))
+        self._start = self._file.tell()
+        self._file.seek(0)
+
+    @property
+    def fd(self) -> int:
+        """The number under which the command finds it."""
+        return self._file.fileno()
+
+    @property
+    def boot(self) -> str:
+        """The few words of bash that read the slip; line numbers in messages stay those of the script."""
+        take = f"IFS= read -r -d '' -u {self.fd}"
+        # Read both parts before the first is run: what the first prints lands behind them.
+        return f'{take}; set -- "$REPLY"; {take}; set -- "$1" "$REPLY"; eval "$1"; eval "unset REPLY; set --; $2"'
+
+    def notes(self) -> ShellStateReport | None:
+        """What the command left behind; None when it did not come to its end."""
+        self._file.seek(self._start)
+        text = self._file.read(SHELL_STATE_BYTES + 1).decode("utf-8", "surrogateescape")
+        parts = text.split("\0")
+        if len(parts) != 7 or len(text) > SHELL_STATE_BYTES:
+            return None
+        before, cwd, after, functions, aliases, jobs, _ = parts
+        return ShellStateReport(
+            cwd.removesuffix("\n"), _changed_exports(before, after), functions, aliases, len(jobs.split())
+        )
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._file.close()
+
+
+def _changed_exports(before: str, after: str) -> dict[str, str | None]:
+    was, now = _declared_exports(before), _declared_exports(after)
+    changed: dict[str, str | None] = {name: value for name, value in now.items() if was.get(name) != value}
+    return changed | dict.fromkeys(was.keys() - now.keys())
+
+
+def _declared_exports(text: str) -> dict[str, str]:
+    found: dict[str, Any] = {match[1]: match[2] or "" for match in _DECLARE_LINE.finditer(text)}
+    return {name: value for name, value in found.items() if name not in _SHELL_VARIABLES}

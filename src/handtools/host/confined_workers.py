@@ -1,0 +1,371 @@
+"""Confined worker processes for files that somebody made to be hard to read, each task in a child with limits.
+
+One process is kept, with the libraries loaded; for every task it forks a child, which can open no sockets, write
+no files and read only programs, and which the kernel ends when it takes too much memory or time. Forking costs
+milliseconds where starting Python costs a tenth of a second, and no task meets what another one left behind.
+What comes back is data: JSON and bytes, never objects.
+"""
+
+import atexit
+import contextlib
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import IO, Any
+
+from handtools.core import errors
+from handtools.host import programs
+from handtools.host.programs import trusted_import_path
+from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
+
+_MOST_AT_ONCE = 2
+_IDLE_SECONDS = 300.0
+_MOST_OPEN_FILES = 64
+_GRACE_SECONDS = 5.0
+_STARTED, _DONE = b"s", b"d"
+_RESULT_HEAD = struct.Struct("!I")
+_TASK_ERRORS = {kind.__name__: kind for kind in (errors.WrongKind, errors.TooLarge, errors.InvalidInput)}
+_READABLE_FOLDERS = (
+    "/usr",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc/fonts",
+    "/etc/ld.so.cache",
+    "/nix/store",
+    "/gnu/store",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What a task gives back: values that JSON knows, and bytes beside them."""
+
+    value: Mapping[str, Any]
+    blobs: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerTask:
+    """A function of ours, by name, to be called with values and bytes in a child."""
+
+    module: str
+    function: str
+    """Takes a mapping and bytes, gives a `TaskResult`."""
+    libraries: tuple[str, ...] = ()
+    """Loaded once, before the first child: they may be missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerLimits:
+    """What one task may use up."""
+
+    seconds: float = 20.0
+    memory_bytes: int = 2 << 30
+    output_bytes: int = 64 << 20
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} s or {self.memory_bytes >> 20:,} MB"
+
+
+class TaskFailed(Exception):
+    """A task was ended: by its limits, or by a bug in a library."""
+
+
+def workers_for(root: str | os.PathLike[str]) -> "Workers":
+    """The workers of a workspace; workspaces share them, unless one of them is where modules come from."""
+    return _shared_workers(tuple(trusted_import_path(root)))
+
+
+@cache
+def _shared_workers(path: tuple[str, ...]) -> "Workers":
+    return Workers(path)
+
+
+class Workers:
+    """The kept process, and the line to it."""
+
+    def __init__(self, path: Sequence[str], limits: WorkerLimits | None = None) -> None:
+        """`path` is where their modules come from."""
+        self.path = path
+        self.limits = limits or WorkerLimits()
+        self._line: socket.socket | None = None
+        self._process: programs.Process | None = None
+        self._owner = 0
+        self._lock = threading.Lock()
+        self._turns = threading.BoundedSemaphore(_MOST_AT_ONCE)
+
+    def call(self, task: WorkerTask, arguments: Mapping[str, Any], data: bytes) -> TaskResult:
+        """Have a task done; raises its `ToolError`, or `TaskFailed`. Waits, so call it in a thread."""
+        with programs.anonymous_file() as given, programs.anonymous_file() as result, self._turns:
+            given.write(data)
+            given.seek(0)
+            how = _run_forked if hasattr(os, "fork") else _run_in_own_process
+            how(self, task, arguments, given, result)
+            return _read_result(result, self.limits.output_bytes)
+
+    def close(self) -> None:
+        """Let the process go; the next task starts another."""
+        with self._lock:
+            self._drop()
+
+    def _drop(self) -> None:
+        line, self._line = self._line, None
+        process, self._process = self._process, None
+        if line is not None:
+            line.close()
+        if process is not None and self._owner == os.getpid():  # after a fork it is our parent's
+            programs.wait_or_kill(process, _GRACE_SECONDS)
+
+    def order(self, task: WorkerTask, arguments: Mapping[str, Any], fds: Sequence[int]) -> None:
+        """Hand a task over, to a new process where there is none."""
+        message = {
+            "module": task.module,
+            "function": task.function,
+            "libraries": task.libraries,
+            "arguments": dict(arguments),
+        }
+        with self._lock:
+            if self._line is not None and self._owner == os.getpid():
+                with contextlib.suppress(PeerGone):
+                    send_message(self._line, message, fds)
+                    return
+            self._drop()
+            send_message(self._start(), message, fds)
+
+    def _start(self) -> socket.socket:
+        self._line, theirs = socket.socketpair()
+        with theirs:
+            self._process = programs.start_python(
+                __name__,
+                [str(theirs.fileno()), json.dumps(self.path), json.dumps(asdict(self.limits))],
+                pass_fds=(theirs.fileno(),),
+            )
+        if self._owner != os.getpid():
+            self._owner = os.getpid()
+            atexit.register(self.close)
+        return self._line
+
+
+def _run_forked(
+    workers: Workers, task: WorkerTask, arguments: Mapping[str, Any], given: IO[bytes], result: IO[bytes]
+) -> None:
+    for _ in range(2):
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs, contextlib.suppress(PeerGone):
+                workers.order(task, arguments, (given.fileno(), result.fileno(), theirs.fileno()))
+            said = _child_messages(ours, workers.limits.seconds + _GRACE_SECONDS)
+        if said.endswith(_DONE):
+            return
+        if said.startswith(_STARTED):
+            raise TaskFailed(f"it took more than {workers.limits}, or its reader failed")
+        workers.close()  # it ended before it was told: it does when it has long had nothing to do
+    raise errors.HostError("The process that reads files could not be started.")
+
+
+def _child_messages(line: socket.socket, seconds: float) -> bytes:
+    """All that a child tells of itself, until it has ended or should have."""
+    line.settimeout(seconds)
+    said = bytearray()
+    with contextlib.suppress(TimeoutError):
+        while more := line.recv(16):
+            said += more
+    return bytes(said)
+
+
+def _run_in_own_process(
+    workers: Workers, task: WorkerTask, arguments: Mapping[str, Any], given: IO[bytes], result: IO[bytes]
+) -> None:
+    """Without fork: a process for the one task."""
+    words = [json.dumps(workers.path), task.module, task.function, json.dumps(dict(arguments))]
+    line = programs.python_arguments(__name__, "work_alone", words)
+    bounds = programs.ProgramLimits(**asdict(workers.limits))
+    try:
+        done = programs.run_program(programs.python_interpreter(), line, bounds, env={}, stdin=given)
+    except programs.ProgramTimeout as failure:
+        raise TaskFailed(str(failure)) from failure
+    if done.code:
+        raise TaskFailed("its reader failed")
+    result.write(done.output)
+
+
+def _read_result(result: IO[bytes], most: int) -> TaskResult:
+    """What a child wrote, checked: it may be anything."""
+    result.seek(0)
+    whole = result.read(most)
+    try:
+        (size,) = _RESULT_HEAD.unpack_from(whole)
+        said = json.loads(whole[_RESULT_HEAD.size : _RESULT_HEAD.size + size])
+        if said["error"]:
+            raise _TASK_ERRORS[said["error"]](str(said["message"]), hint=str(said["hint"]))
+        blobs, at = [], _RESULT_HEAD.size + size
+        for length in said["blobs"]:
+            blobs.append(whole[at : at + int(length)])
+            at += int(length)
+        return TaskResult(dict(said["value"]), tuple(blobs))
+    except (struct.error, ValueError, LookupError, TypeError) as failure:
+        raise TaskFailed("its reader gave back something else") from failure
+
+
+# What follows runs in the kept process, and in its children.
+
+
+@dataclass(slots=True)
+class _ForkServer:
+    line: socket.socket
+    wake: int
+    seconds: float
+    restrict: Callable[[], None]
+    children: dict[int, float]
+    """Until when each may run."""
+    loaded: set[str]
+
+    def serve(self) -> None:
+        """Fork a child for each task until the other side is gone, or silent for long."""
+        waiting = select.poll()
+        waiting.register(self.line, select.POLLIN)
+        waiting.register(self.wake, select.POLLIN)
+        while True:
+            idle = not self.children
+            ready = {fd for fd, _ in waiting.poll(self._pause() * 1000)}
+            if idle and not ready:
+                return
+            if self.wake in ready:
+                os.read(self.wake, 4096)
+            self._reap()
+            if self.line.fileno() in ready:
+                message, fds = receive_message(self.line)
+                self._load(message["libraries"])
+                self.children[self._fork(message, fds)] = time.monotonic() + self.seconds
+                for fd in fds:
+                    os.close(fd)
+
+    def _pause(self) -> float:
+        if not self.children:
+            return _IDLE_SECONDS
+        return max(min(self.children.values()) - time.monotonic(), 0.0) + 0.001
+
+    def _reap(self) -> None:
+        for pid, deadline in list(self.children.items()):
+            if time.monotonic() >= deadline:
+                os.kill(pid, signal.SIGKILL)
+            if os.waitpid(pid, os.WNOHANG)[0]:
+                del self.children[pid]
+
+    def _load(self, libraries: Iterable[str]) -> None:
+        for name in libraries:
+            if name not in self.loaded:
+                self.loaded.add(name)
+                with contextlib.suppress(ImportError):
+                    importlib.import_module(name)
+                gc.freeze()
+
+    def _fork(self, message: Mapping[str, Any], fds: Sequence[int]) -> int:
+        work = getattr(importlib.import_module(message["module"]), message["function"])
+        with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+            os.write(fds[-1], _STARTED)
+        pid = os.fork()
+        if pid:
+            return pid
+        code = 1
+        try:
+            self.line.close()
+            given, result, line = fds
+            self.restrict()
+            with open(given, "rb") as file, open(result, "wb") as made:
+                made.write(_encoded_result(work, message["arguments"], file.read()))
+            os.write(line, _DONE)
+            code = 0
+        finally:
+            os._exit(code)
+
+
+def main(line: str, path: str, limits: str) -> None:
+    """Serve: the kept process."""
+    sys.path += json.loads(path)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    wake, waker = os.pipe()
+    os.set_blocking(waker, False)
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    bounds = WorkerLimits(**json.loads(limits))
+    restrict = _restriction(json.loads(path), bounds)
+    server = _ForkServer(socket.socket(fileno=int(line)), wake, bounds.seconds, restrict, {}, set())
+    try:
+        with contextlib.suppress(PeerGone):
+            server.serve()
+    finally:
+        for pid in server.children:
+            os.kill(pid, signal.SIGKILL)
+
+
+def work_alone(path: str, module: str, function: str, arguments: str) -> None:
+    """Do one task: input from standard input, the result to standard output."""
+    sys.path += json.loads(path)
+    work = getattr(importlib.import_module(module), function)
+    sys.stdout.buffer.write(_encoded_result(work, json.loads(arguments), sys.stdin.buffer.read()))
+
+
+def _encoded_result(
+    work: Callable[[Mapping[str, Any], bytes], TaskResult], arguments: Mapping[str, Any], data: bytes
+) -> bytes:
+    said: dict[str, Any] = {"error": ""}
+    blobs: tuple[bytes, ...] = ()
+    try:
+        made = work(arguments, data)
+        blobs = made.blobs
+        said |= {"value": made.value, "blobs": [len(each) for each in blobs]}
+    except errors.ToolError as error:
+        said |= {"error": type(error).__name__, "message": error.message, "hint": error.hint}
+    head = json.dumps(said).encode()
+    return b"".join((_RESULT_HEAD.pack(len(head)), head, *blobs))
+
+
+def _restriction(path: Sequence[str], bounds: WorkerLimits) -> Callable[[], None]:
+    """What a child does to itself before it looks at anything; prepared here, as rules need files to be opened."""
+    import resource
+
+    limits = {
+        resource.RLIMIT_AS: bounds.memory_bytes,
+        resource.RLIMIT_CPU: int(bounds.seconds) + 1,
+        resource.RLIMIT_FSIZE: bounds.output_bytes,
+        resource.RLIMIT_NOFILE: _MOST_OPEN_FILES,
+        resource.RLIMIT_CORE: 0,
+    }
+    confine = _confinement(path) if sys.platform.startswith("linux") else lambda: None
+
+    def restrict() -> None:
+        for number, most in limits.items():
+            _, hard = resource.getrlimit(number)
+            least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            with contextlib.suppress(ValueError, OSError):  # not every system lets itself be told
+                resource.setrlimit(number, (least, least))
+        confine()
+
+    return restrict
+
+
+def _confinement(path: Sequence[str]) -> Callable[[], None]:
+    """No sockets and no files but programs, where the kernel can keep that."""
+    from handtools.host.sandbox.processes import pre_exec
+    from handtools.host.sandbox.runners import landlock_ruleset as landlock
+    from handtools.host.sandbox.runners import seccomp
+
+    filtered = landlock.syscall_filter("none") if seccomp.architecture_known() else b""
+    rules = None
+    if landlock.landlock_abi() >= 1:
+        readable = (*_READABLE_FOLDERS, *path, sys.base_prefix, os.devnull)
+        rules = landlock.create_ruleset([(each, landlock.READ_ACCESS) for each in readable], network=False)
+    return lambda: pre_exec.restrict_self(rules, filtered)

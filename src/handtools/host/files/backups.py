@@ -1,0 +1,426 @@
+"""Backups: files and folders that were moved out of a workspace, or wait to be moved in, kept as they are.
+
+They lie outside the workspace, on the same file system where there is a place for it: moving is then one rename,
+however large the thing is. Elsewhere things are copied, and the copy is complete before anything is removed.
+"""
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import stat
+import tempfile
+import time
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from handtools.core.changes import BackupRef
+from handtools.core.errors import UsageError
+from handtools.host.files import syscalls
+from handtools.host.files.change_detection import content_mark, stat_mark, stat_mark_time
+from handtools.host.files.file_locks import try_lock, unlock
+from handtools.host.files.folder_handle import FolderHandle, Subtree, join_path
+
+_COPY_CHUNK_BYTES = 1 << 20
+_COPY_SOURCE_FLAGS = (
+    os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+)
+_COPY_TARGET_FLAGS = (
+    os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+)
+
+
+def copy_tree(source: FolderHandle, old: str, target: FolderHandle, new: str) -> None:
+    """Copy a file, a link or a folder with all in it: bytes and holes, modes, times, owners, attributes, links."""
+    found = source.stat(old)
+    if not stat.S_ISDIR(found.st_mode):
+        _copy_file_or_link(source, old, target, new, found)
+        return
+    os.mkdir(target.name(new), 0o700, dir_fd=target.fd)
+    with ExitStack() as stack:
+        there = stack.enter_context(Subtree(stack.enter_context(source.child(old))))
+        here = stack.enter_context(Subtree(stack.enter_context(target.child(new))))
+        paths = [""]
+        for path in paths:  # it grows as we go
+            paths += _copy_folder(there.folder(path), here.folder(path), path)
+        # The innermost first: a folder that may not be written to is made so when nothing more comes in.
+        for path in reversed(paths):
+            _copy_folder_metadata(there.folder(path), here.folder(path))
+
+
+def _copy_folder(inside: FolderHandle, copied: FolderHandle, path: str) -> list[str]:
+    """Copy what a folder holds; gives the folders in it, which are copied next."""
+    folders = []
+    first: dict[int, str] = {}
+    for name in inside.names():
+        found = inside.stat(name)
+        known = first.setdefault(found.st_ino, name) if found.st_nlink > 1 else name
+        if stat.S_ISDIR(found.st_mode):
+            os.mkdir(copied.name(name), 0o700, dir_fd=copied.fd)
+            folders.append(join_path(path, name))
+        elif known != name and stat.S_ISREG(found.st_mode):
+            os.link(copied.name(known), copied.name(name), src_dir_fd=copied.fd, dst_dir_fd=copied.fd)
+        else:
+            _copy_file_or_link(inside, name, copied, name, found)
+    return folders
+
+
+def _copy_file_or_link(
+    source: FolderHandle, old: str, target: FolderHandle, new: str, found: os.stat_result
+) -> None:
+    if stat.S_ISLNK(found.st_mode):
+        target.create_link(new, source.link_target(old))
+        with contextlib.suppress(OSError):
+            target.set_owner(new, found)
+    elif stat.S_ISREG(found.st_mode):
+        _copy_file(source.fd, source.name(old), target.fd, target.name(new))
+
+
+def _copy_folder_metadata(inside: FolderHandle, copied: FolderHandle) -> None:
+    found = inside.own_stat()
+    if inside.fd is None or copied.fd is None:
+        return
+    _copy_attributes(inside.fd, copied.fd)
+    with contextlib.suppress(OSError):
+        os.fchown(copied.fd, found.st_uid, found.st_gid)
+    os.fchmod(copied.fd, stat.S_IMODE(found.st_mode))
+    os.utime(copied.fd, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def _copy_file(source: int | None, old: str, target: int | None, new: str) -> None:
+    reading = os.open(old, _COPY_SOURCE_FLAGS, dir_fd=source)
+    try:
+        found = os.fstat(reading)
+        writing = os.open(new, _COPY_TARGET_FLAGS, 0o600, dir_fd=target)
+        try:
+            for start, end in _data_ranges(reading, found.st_size):
+                while start < end and (
+                    part := os.pread(reading, min(_COPY_CHUNK_BYTES, end - start), start)
+                ):
+                    os.pwrite(writing, part, start)
+                    start += len(part)  # noqa: PLW2901
+            os.ftruncate(writing, found.st_size)
+            _copy_attributes(reading, writing)
+            with contextlib.suppress(OSError):
+                os.fchown(writing, found.st_uid, found.st_gid)
+            os.fchmod(writing, stat.S_IMODE(found.st_mode))
+            os.utime(writing, ns=(found.st_atime_ns, found.st_mtime_ns))
+        finally:
+            os.close(writing)
+    finally:
+        os.close(reading)
+
+
+def _data_ranges(fd: int, size: int) -> list[tuple[int, int]]:
+    """Where a file has bytes: the rest are holes."""
+    found, end = [], 0
+    try:
+        while end < size:
+            start = os.lseek(fd, end, os.SEEK_DATA)
+            end = os.lseek(fd, start, os.SEEK_HOLE)
+            found.append((start, end))
+    except (OSError, AttributeError) as error:
+        if getattr(error, "errno", None) != errno.ENXIO:  # nothing but a hole up to the end
+            return [(0, size)]
+    return found
+
+
+def _copy_attributes(source: int, target: int) -> None:
+    with contextlib.suppress(OSError, AttributeError):
+        for name in os.listxattr(source):
+            with contextlib.suppress(OSError):
+                os.setxattr(target, name, os.getxattr(source, name))
+
+
+def remove_tree(folder: FolderHandle, name: str) -> None:
+    """Remove a thing with everything in it; no error when there is nothing."""
+    if _try_remove(folder, name):
+        return
+    _make_enterable(folder, name)
+    with folder.child(name) as top, Subtree(top) as subtree:
+        paths = [""]
+        for path in paths:  # it grows as we go
+            paths += _empty_folder(subtree.folder(path), path)
+        for path in reversed(paths[1:]):
+            above, _, last = path.rpartition("/")
+            subtree.folder(above).remove_folder(last)
+    folder.remove_folder(name)
+
+
+def _empty_folder(inside: FolderHandle, path: str) -> list[str]:
+    """Remove what a folder holds, but for folders that hold something; gives those."""
+    left = [name for name in inside.names() if not _try_remove(inside, name)]
+    for name in left:
+        _make_enterable(inside, name)
+    return [join_path(path, name) for name in left]
+
+
+def _try_remove(folder: FolderHandle, name: str) -> bool:
+    """Remove a thing; False when it is a folder that holds others."""
+    try:
+        folder.unlink(name)
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        if error.errno not in {errno.EISDIR, errno.EPERM}:
+            raise
+    else:
+        return True
+    try:
+        folder.remove_folder(name)
+    except OSError:
+        return False
+    return True
+
+
+def _make_enterable(folder: FolderHandle, name: str) -> None:
+    """A folder whose things are to go may be one that its owner may not look into."""
+    mode = stat.S_IMODE(folder.stat(name).st_mode)
+    if mode & 0o700 != 0o700:
+        folder.set_mode(name, mode | 0o700)
+
+
+BEFORE_NAME, UPPER_NAME = "before", "upper"
+"""In an item: what was displaced, and what is to come in."""
+WORK_NAME = "work"
+MASKED = "masked"
+"""In an item: a layer of empty files, which hides private ones from a command."""
+"""In an item: what the kernel needs for a layer."""
+LOCK_NAME = "lock"
+ASIDE_PREFIX = "aside-"
+"""Before the name of an item that can't be removed."""
+_ITEM_NAME = re.compile(r"[0-9a-f]{16}")
+
+
+@dataclass(slots=True)
+class BackupItem:
+    """Room for what one command moves; ours as long as its lock is held."""
+
+    name: str
+    path: Path
+    _lock: int | None
+
+    def release(self) -> None:
+        """Leave it to whoever finds it: what the record names stays, the rest is cleared away."""
+        if self._lock is not None:
+            lock, self._lock = self._lock, None
+            unlock(lock)
+
+
+class FolderBackups:
+    """A folder of items."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder)
+        self._device: int | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return self._folder
+
+    def item(self) -> BackupItem:
+        """New room."""
+        self._folder.mkdir(0o700, parents=True, exist_ok=True)
+        name = secrets.token_hex(8)
+        path = self._folder / name
+        path.mkdir(0o700)
+        return BackupItem(name, path, try_lock(path / LOCK_NAME))
+
+    def suits(self, device: int) -> bool:
+        """Whether files of a device come here by a rename, and their times to the nanosecond."""
+        if self._device is None:
+            self._folder.mkdir(0o700, parents=True, exist_ok=True)
+            self._device = _device_with_ns_times(self._folder)
+        return self._device == device
+
+    def has(self, ref: str) -> bool:
+        """Whether the thing is here, and not at its path."""
+        return os.path.lexists(self._path(ref))
+
+    def size(self, ref: str) -> int | None:
+        """The size of a file that is here."""
+        found = self._found(ref)
+        return found and found.st_size
+
+    def knows(self, held: BackupRef) -> bool:
+        """Whether a file that is here is the one that is meant, by a look from outside or else by its bytes.
+
+        One that was saved again before it came here gets its old time back: by that it is known from now on.
+        """
+        found = self._found(held.ref)
+        if found is None or stat_mark(found) == held.mark:
+            return True
+        if not held.content or found.st_size != held.bytes:
+            return False
+        with contextlib.suppress(OSError), self._path(held.ref).open("rb") as file:
+            if content_mark(file.fileno()) == held.content:
+                os.utime(file.fileno(), ns=(found.st_atime_ns, stat_mark_time(held.mark)))
+                return True
+        return False
+
+    def _found(self, ref: str) -> os.stat_result | None:
+        try:
+            found = os.lstat(self._path(ref))
+        except OSError:
+            return None
+        return found if stat.S_ISREG(found.st_mode) else None
+
+    def read(self, ref: str, most: int) -> bytes | None:
+        """The bytes of a file that is here, unless there are more than so many."""
+        size = self.size(ref)
+        if size is None or size > most:
+            return None
+        with contextlib.suppress(OSError):
+            return self._path(ref).read_bytes()
+        return None
+
+    def take_out(self, ref: str, folder: FolderHandle, name: str) -> None:
+        """Move a thing to a new name in a folder of the workspace; across file systems it stays here too."""
+        with self._parent(ref) as (shelf, kept):
+            if not _move_between(shelf, kept, folder, name):
+                copy_tree(shelf, kept, folder, name)
+
+    def put_in(self, ref: str, folder: FolderHandle, name: str) -> None:
+        """Move a thing here from a folder of the workspace; what an interrupted copy left of it gives way."""
+        with self._parent(ref, make=True) as (shelf, kept):
+            remove_tree(shelf, kept)
+            if not _move_between(folder, name, shelf, kept):
+                partial = f".{secrets.token_hex(8)}"
+                copy_tree(folder, name, shelf, partial)
+                shelf.move_new(partial, kept)
+                remove_tree(folder, name)
+
+    def copy_in(self, ref: str, folder: FolderHandle, name: str) -> None:
+        """Keep a copy of a thing here."""
+        with self._parent(ref, make=True) as (shelf, kept):
+            copy_tree(folder, name, shelf, kept)
+
+    def put_back(self, ref: str, folder: FolderHandle, name: str) -> None:
+        """Undo `take_out`."""
+        if self.has(ref):
+            remove_tree(folder, name)
+        else:
+            self.put_in(ref, folder, name)
+
+    def drop(self, ref: str, *, erase: bool = False) -> None:
+        """Let go of a thing; no error when it is not here. With `erase`, a file's bytes are overwritten first."""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), self._parent(ref) as (shelf, kept):
+            if erase:
+                _overwrite(self._path(ref))
+            remove_tree(shelf, kept)
+
+    def clear(self, name: str) -> None:
+        """Remove what is left of a layer, and the item when nothing was displaced either."""
+        for part in (UPPER_NAME, WORK_NAME, MASKED):
+            self.drop(f"{name}/{part}")
+        with contextlib.suppress(OSError):
+            if not {*os.listdir(self._folder / name)} - {LOCK_NAME}:
+                self.drop(name)
+
+    def tidy(self, wanted: Collection[str]) -> list[str]:
+        """Remove the items that nobody works on and the record does not name.
+
+        Gives back a sentence for each that can't be removed: it is set aside, and not tried again.
+        """
+        told = []
+        with contextlib.suppress(FileNotFoundError):
+            for name in os.listdir(self._folder):
+                lock = try_lock(self._folder / name / LOCK_NAME) if _ITEM_NAME.fullmatch(name) else None
+                if lock is None:
+                    continue
+                try:
+                    self.drop(f"{name}/{WORK_NAME}" if name in wanted else name)
+                except (OSError, RecursionError) as problem:
+                    told.append(self._set_aside(name, problem))
+                finally:
+                    unlock(lock)
+        return told
+
+    def _set_aside(self, name: str, problem: Exception) -> str:
+        """Keep an item that can't be removed from being tried again at every start."""
+        aside = self._folder / f"{ASIDE_PREFIX}{name}"
+        with contextlib.suppress(OSError):
+            os.rename(self._folder / name, aside)
+        return f"What a command left in {aside} can't be removed ({problem}); it is set aside."
+
+    def _path(self, ref: str) -> Path:
+        if not ref or not {"", ".", ".."}.isdisjoint(ref.split("/")):
+            raise UsageError(f"{ref[:80]!r} is not a name in the vault.")
+        return self._folder / ref
+
+    @contextmanager
+    def _parent(self, ref: str, *, make: bool = False) -> Iterator[tuple[FolderHandle, str]]:
+        """The folder that holds a thing; no link is followed on the way."""
+        *above, name = self._path(ref).relative_to(self._folder).parts
+        if make:
+            self._folder.mkdir(0o700, parents=True, exist_ok=True)
+        folder = FolderHandle.at(os.fspath(self._folder))
+        try:
+            for part in above:
+                if make:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(folder.name(part), 0o700, dir_fd=folder.fd)
+                inner = folder.child(part)
+                folder.close()
+                folder = inner
+            yield folder, name
+        finally:
+            folder.close()
+
+
+def _move_between(source: FolderHandle, old: str, target: FolderHandle, new: str) -> bool:
+    """Rename between folders; False when they are on different file systems."""
+    try:
+        _rename(source, old, target, new)
+    except PermissionError:
+        # A folder's own entry for what is above it changes too: it has to be writable for that moment.
+        found = source.stat(old)
+        if not stat.S_ISDIR(found.st_mode):
+            raise
+        mode = stat.S_IMODE(found.st_mode)
+        source.set_mode(old, mode | 0o700)
+        _rename(source, old, target, new)
+        target.set_mode(new, mode)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        return False
+    return True
+
+
+def _rename(source: FolderHandle, old: str, target: FolderHandle, new: str) -> None:
+    old, new = source.name(old), target.name(new)
+    try:
+        syscalls.rename_no_replace(source.fd, old, new, into=target.fd)
+    except syscalls.SyscallUnsupported:
+        with contextlib.suppress(FileNotFoundError):
+            os.stat(new, dir_fd=target.fd, follow_symlinks=False)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new) from None
+        os.rename(old, new, src_dir_fd=source.fd, dst_dir_fd=target.fd)
+
+
+def _device_with_ns_times(folder: Path) -> int:
+    """The device of a folder; -1 where times are not kept to the nanosecond."""
+    odd = time.time_ns() | 1
+    with tempfile.TemporaryFile(dir=folder) as file:
+        if os.utime not in os.supports_fd:
+            return -1
+        os.utime(file.fileno(), ns=(odd, odd))
+        found = os.fstat(file.fileno())
+        return found.st_dev if found.st_mtime_ns == odd else -1
+
+
+def _overwrite(path: Path) -> None:
+    """Write over a file that has no other name."""
+    with contextlib.suppress(OSError):
+        found = os.lstat(path)
+        if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+            with path.open("r+b") as file:
+                for start in range(0, found.st_size, 1 << 20):
+                    file.write(bytes(min(1 << 20, found.st_size - start)))
+                file.flush()
+                os.fsync(file.fileno())

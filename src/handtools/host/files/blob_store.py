@@ -1,0 +1,127 @@
+"""Blob store: bytes kept by name in a folder of their own, outside the workspace."""
+
+import contextlib
+import os
+import re
+import secrets
+import time
+from pathlib import Path
+
+from handtools.core.errors import UsageError
+from handtools.host.files.os_errors import as_tool_error
+
+_BLOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_CREATE_FLAGS = (
+    os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+)
+
+
+class FolderStore:
+    """One file per name, readable by its owner alone; complete and durable when it appears."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder)
+
+    def put(self, data: bytes, *, name: str) -> None:
+        """Keep bytes under a name; the same name again is the same bytes."""
+        path = self._path(name)
+        if path.exists():
+            return
+        temporary = self._folder / f".{secrets.token_hex(8)}"
+        try:
+            self._folder.mkdir(0o700, parents=True, exist_ok=True)
+            try:
+                _write_durably(temporary, data)
+                os.replace(temporary, path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+            self._sync()
+        except OSError as error:
+            raise as_tool_error(error, name) from error
+
+    def get(self, name: str) -> bytes:
+        """The bytes of a name; `KeyError` when they are gone."""
+        try:
+            return self._kept(name).read_bytes()
+        except FileNotFoundError:
+            raise KeyError(name) from None
+        except OSError as error:
+            raise as_tool_error(error, name) from error
+
+    def part(self, name: str, start: int, size: int | None) -> bytes:
+        """A part of the bytes, without holding the others."""
+        try:
+            with open(self._kept(name), "rb") as file:
+                file.seek(start)
+                return file.read(-1 if size is None else size)
+        except FileNotFoundError:
+            raise KeyError(name) from None
+        except OSError as error:
+            raise as_tool_error(error, name) from error
+
+    def size(self, name: str) -> int:
+        """How many bytes a name stands for; `KeyError` when they are gone."""
+        try:
+            return self._kept(name).stat().st_size
+        except FileNotFoundError:
+            raise KeyError(name) from None
+
+    def room(self, name: str) -> Path:
+        """Where a name's bytes may be written as they come; it can be read meanwhile."""
+        return self._path(name)
+
+    def tidy(self, *, max_bytes: int, max_age: float) -> int:
+        """Drop what is old, then the oldest until the rest fits; gives back how many went."""
+        kept = []
+        for name in self.names():
+            with contextlib.suppress(OSError):
+                facts = self._path(name).stat()
+                kept.append((facts.st_mtime, facts.st_blocks * 512, name))
+        horizon, total, gone = time.time() - max_age, sum(size for _, size, _ in kept), 0
+        for modified, size, name in sorted(kept):
+            if modified >= horizon and total <= max_bytes:
+                break
+            self.drop(name)
+            total -= size
+            gone += 1
+        return gone
+
+    def drop(self, name: str) -> None:
+        """Let go of a name; no error when it is gone."""
+        try:
+            self._path(name).unlink(missing_ok=True)
+        except OSError as error:
+            raise as_tool_error(error, name) from error
+
+    def names(self) -> list[str]:
+        """Every name that is kept."""
+        with contextlib.suppress(FileNotFoundError):
+            return sorted(name for name in os.listdir(self._folder) if _BLOB_NAME.fullmatch(name))
+        return []
+
+    def _kept(self, name: str) -> Path:
+        if not _BLOB_NAME.fullmatch(name):  # it may be a model's word: nothing was ever kept under it
+            raise KeyError(name)
+        return self._folder / name
+
+    def _path(self, name: str) -> Path:
+        if not _BLOB_NAME.fullmatch(name):
+            raise UsageError(f"{name[:80]!r} is not a name the store takes.")
+        return self._folder / name
+
+    def _sync(self) -> None:
+        if os.name == "nt":  # a folder can't be opened there
+            return
+        fd = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    with open(os.open(path, _CREATE_FLAGS, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,146 @@
+"""File locks (flock): one writer per resource, across the processes of a checkout and the toolboxes of a process."""
+
+import errno
+import hashlib
+import os
+import random
+import threading
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+
+from handtools.core.errors import Busy
+from handtools.host.files.os_errors import as_tool_error
+
+try:
+    import fcntl
+except ImportError:  # Windows: the locks then hold within this process only
+    fcntl = None  # type: ignore[assignment]
+
+HAS_FLOCK: bool = fcntl is not None
+LOCK_SLOTS = 4096
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.020
+_LOCKED_ERRNOS = {errno.EAGAIN, errno.EACCES}
+_held_in_process: set[str] = set()
+"""Where the system has no file locks: what this process holds, whichever toolbox asked."""
+_held_in_process_lock = threading.Lock()
+
+
+_HeldLock = int | str
+"""A locked file's descriptor, or its path where only this process looks."""
+
+
+class FileLocks:
+    """Locks on files of a folder, one per slot: the names of keys say nothing and the files stay few."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = os.fspath(folder)
+
+    @asynccontextmanager
+    async def hold(self, keys: Sequence[str], *, timeout: float) -> AsyncIterator[None]:  # noqa: ASYNC109
+        """Hold all keys, taken in one order; raises `Busy` when they can't be had in time."""
+        deadline = time.monotonic() + timeout
+        held: list[_HeldLock] = []
+        try:
+            for slot in sorted({_slot_of(key) for key in keys}):
+                held.append(await self._take(slot, keys, deadline))  # noqa: PERF401 — kept one by one, to be dropped
+            yield
+        finally:
+            for lock in reversed(held):
+                _unlock(lock)
+
+    async def _take(self, slot: int, keys: Sequence[str], deadline: float) -> _HeldLock:
+        began = time.monotonic()
+        while (lock := self._try(slot)) is None:
+            now = time.monotonic()
+            if now >= deadline:
+                raise Busy(
+                    f"{_shown_keys(keys)} is being changed by another call.",
+                    hint="Nothing was changed; try again.",
+                )
+            # Who has waited long asks often, so that newcomers do not overtake for ever.
+            longest = max(_SHORTEST_PAUSE, _LONGEST_PAUSE - (now - began) / 20)
+            pause = random.uniform(_SHORTEST_PAUSE, longest)  # noqa: S311 — spreads the waiters, hides nothing
+            await anyio.sleep(min(pause, deadline - now))
+        return lock
+
+    def _try(self, slot: int) -> _HeldLock | None:
+        path = f"{self._folder}/{slot:03x}"
+        if not HAS_FLOCK:
+            return _try_in_process(path)
+        fd = self._open(path)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            if error.errno in _LOCKED_ERRNOS:
+                return None
+            raise as_tool_error(error, path) from error
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    def _open(self, path: str) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            try:
+                return os.open(path, flags, 0o600)
+            except FileNotFoundError:
+                os.makedirs(self._folder, 0o700, exist_ok=True)
+                return os.open(path, flags, 0o600)
+        except OSError as error:
+            raise as_tool_error(error, path) from error
+
+
+def try_lock(path: str | Path) -> int | None:
+    """Lock a file for as long as the handle stays open, also across processes; None when another has it."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+    if not HAS_FLOCK:
+        return fd
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        return None
+    return fd
+
+
+def unlock(lock: int) -> None:
+    """Let go of a lock."""
+    if HAS_FLOCK:
+        _unlock(lock)
+    else:
+        os.close(lock)
+
+
+def _unlock(lock: _HeldLock) -> None:
+    if isinstance(lock, str):
+        _held_in_process.discard(lock)
+        return
+    try:
+        # Said aloud: a child forked meanwhile would keep the lock alive past our close.
+        fcntl.flock(lock, fcntl.LOCK_UN)
+    finally:
+        os.close(lock)
+
+
+def _try_in_process(path: str) -> str | None:
+    with _held_in_process_lock:
+        if path in _held_in_process:
+            return None
+        _held_in_process.add(path)
+    return path
+
+
+def _slot_of(key: str) -> int:
+    name = key.encode("utf-8", "surrogateescape")
+    return int.from_bytes(hashlib.blake2b(name, digest_size=4).digest()) % LOCK_SLOTS
+
+
+def _shown_keys(keys: Sequence[str]) -> str:
+    more = f" or one of {len(keys) - 1} more" if len(keys) > 1 else ""
+    return f"`{keys[0]}`{more}"

@@ -1,0 +1,225 @@
+"""Read a git repository without trusting it: where a file was renamed to, worktrees, exclude files above the workspace.
+
+A repository's configuration can name programs, and an archive or a command can bring a repository along. So git
+never sees one: it is given a folder of ours with a configuration of ours, in which only the objects are the
+repository's. What its HEAD is we read ourselves. Objects are data; nothing in them is executed.
+"""
+
+import os
+import re
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from handtools.host import programs
+from handtools.host.files.small_files import read_small_text
+
+_GITDIR_PREFIX = "gitdir: "
+_EXCLUDE_BYTES = 1 << 20
+
+
+def repository_folders_above(root: str) -> tuple[str, ...]:
+    """The folders above a workspace that is a part of a repository, from the repository's own on; else none."""
+    if os.path.lexists(os.path.join(root, ".git")):
+        return ()
+    above = [str(folder) for folder in Path(root).parents]
+    for depth, folder in enumerate(above, 1):
+        if os.path.lexists(os.path.join(folder, ".git")):
+            return tuple(reversed(above[:depth]))
+    return ()
+
+
+def worktree_excludes(folder: str) -> str:
+    """What `info/exclude` says for a worktree, whose `.git` is a file that leads to the repository."""
+    try:
+        own = _first_line(os.path.join(folder, ".git"))
+        if not own.startswith(_GITDIR_PREFIX):
+            return ""
+        git = os.path.join(folder, own.removeprefix(_GITDIR_PREFIX))
+        shared = os.path.join(git, _first_line(os.path.join(git, "commondir")))
+        excludes = os.path.join(shared, "info", "exclude")
+        return read_small_text(excludes, _EXCLUDE_BYTES) if is_plain(excludes, folder) else ""
+    except (OSError, ValueError):
+        return ""
+
+
+def is_plain(path: str, root: str) -> bool:
+    """Whether rules about names may be read there: from a plain file, and inside of the root through no link.
+
+    Which names a rule hides tells what is in the file, and a link may lead to one that nobody may read.
+    """
+    try:
+        plain = stat.S_ISREG(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+    written = os.path.normpath(path)
+    return plain and (not written.startswith(f"{root}/") or os.path.realpath(path) == written)
+
+
+def _first_line(path: str) -> str:
+    return read_small_text(path, _EXCLUDE_BYTES).partition("\n")[0].rstrip("\r")
+
+
+RENAME_COMMITS = 300
+"""How far back renames are looked for."""
+GIT_LOG_SECONDS = 2.0
+_GIT_MEMORY_BYTES = 1 << 30
+_MOST_HOPS = 20
+_MOST_REFS_BYTES = 64 << 20
+_COMMIT = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})")
+_REF = re.compile(r"refs(?:/[^/\0\s]+)+")
+# A second wall: there is nothing left that these could switch off.
+_GIT_SETTINGS = (
+    "core.fsmonitor=false", "core.hooksPath=/dev/null", "log.showSignature=false", "diff.external=",
+    "safe.bareRepository=explicit", "protocol.allow=never",
+)  # fmt: skip
+_GIT_ENVIRONMENT = {
+    "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0",
+}  # fmt: skip
+_GIT_LOG_ARGS = (
+    "log", f"-n{RENAME_COMMITS}", "--diff-filter=R", "-M", "--name-status", "--no-ext-diff", "--no-textconv", "-z",
+    "--format=",
+)  # fmt: skip
+
+
+def renamed_to(root: str | Path, path: str) -> str | None:
+    """The path that a file has now, if commits renamed it; None when git does not say."""
+    renames = _renames(os.path.realpath(root))
+    now = path
+    for _ in range(_MOST_HOPS):
+        if now not in renames:
+            break
+        now = renames[now]
+    return None if now == path else now
+
+
+@dataclass(frozen=True, slots=True)
+class _Repository:
+    """What of a repository is used: data."""
+
+    top: str
+    """The folder that its paths are relative to."""
+    objects: str
+    head: str
+    shallow: str
+    """Commits whose parents are not here."""
+
+
+def _renames(root: str) -> dict[str, str]:
+    """The newest rename of each old name."""
+    repository, program = _find_repository(root), programs.find_program("git", root)
+    if repository is None or program is None:
+        return {}
+    within = os.path.relpath(root, repository.top)
+    relative = "--relative" if within == "." else f"--relative={within}/"
+    settings = [part for setting in _GIT_SETTINGS for part in ("-c", setting)]
+    bounds = programs.ProgramLimits(seconds=GIT_LOG_SECONDS, memory_bytes=_GIT_MEMORY_BYTES)
+    try:
+        with tempfile.TemporaryDirectory(prefix="handtools-git-") as folder:
+            if not programs.is_outside(folder, root):
+                return {}
+            _make_bare_repository(Path(folder), repository)
+            own = {"GIT_DIR": folder, "HOME": folder}
+            done = programs.run_program(
+                program,
+                [*settings, "--no-pager", *_GIT_LOG_ARGS, relative, repository.head, "--"],
+                bounds,
+                cwd=folder,
+                env=programs.minimal_environment() | _GIT_ENVIRONMENT | own,
+            )
+    except (OSError, programs.ProgramTimeout):
+        return {}
+    words = [os.fsdecode(word) for word in done.output.split(b"\0") if word]
+    renames: dict[str, str] = {}
+    for status, old, new in zip(words[::3], words[1::3], words[2::3], strict=False):
+        if status.lstrip("\n").startswith("R"):
+            renames.setdefault(old, new)
+    return renames
+
+
+def _make_bare_repository(folder: Path, repository: _Repository) -> None:
+    """Make a repository of ours around the objects."""
+    long = len(repository.head) == 64
+    version = "1\n[extensions]\n\tobjectFormat = sha256\n[core]" if long else "0"
+    (folder / "config").write_text(
+        f"[core]\n\trepositoryFormatVersion = {version}\n\tbare = true\n", "ascii"
+    )
+    (folder / "HEAD").write_text(f"{repository.head}\n", "ascii")
+    (folder / "refs").mkdir()
+    (folder / "objects").symlink_to(repository.objects)
+    if repository.shallow:
+        (folder / "shallow").write_text(repository.shallow, "ascii")
+
+
+def _find_repository(root: str) -> _Repository | None:
+    """The repository that holds the workspace: the nearest folder above it with a `.git` decides."""
+    for folder in (Path(root), *Path(root).parents):
+        place = folder / ".git"
+        if _is_folder(place):
+            return _read_repository(folder, place, place)
+        if os.path.lexists(place):
+            return _worktree_repository(folder, place)
+    return None
+
+
+def _worktree_repository(top: Path, link: Path) -> _Repository | None:
+    record = worktree_record(link)
+    return None if record is None else _read_repository(top, record, record.parents[1])
+
+
+def worktree_record(link: Path) -> Path | None:
+    """Where the repository of a linked worktree has it on record: only if that names the worktree, too.
+
+    The repository is the second folder above, not what its `commondir` says: that could be any of this machine.
+    """
+    written = read_small_text(link).removeprefix("gitdir:").strip()
+    record = Path(os.path.normpath(link.parent / written)) if written and "\0" not in written else None
+    if record is None or record.parent.name != "worktrees":
+        return None
+    return record if read_small_text(record / "gitdir").strip() == os.fspath(link) else None
+
+
+def _read_repository(top: Path, own: Path, shared: Path) -> _Repository | None:
+    head, objects = _head_commit(own, shared), shared / "objects"
+    if not head or not _is_folder(objects):
+        return None
+    cut = [
+        commit
+        for commit in read_small_text(shared / "shallow", _MOST_REFS_BYTES).split()
+        if _COMMIT.fullmatch(commit)
+    ]
+    return _Repository(os.fspath(top), os.fspath(objects), head, "".join(f"{commit}\n" for commit in cut))
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether it is one itself, not a link to one."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _head_commit(own: Path, shared: Path) -> str:
+    """The commit that HEAD means; empty when it can't be told."""
+    value = read_small_text(own / "HEAD").strip()
+    for _ in range(_MOST_HOPS):
+        if not value.startswith("ref:"):
+            break
+        name = value.removeprefix("ref:").strip()
+        if not _REF.fullmatch(name) or ".." in name.split("/"):
+            return ""
+        # A link on the way could lead to the refs of any repository.
+        straight = os.path.realpath(shared / name) == os.path.join(os.path.realpath(shared), name)
+        value = (straight and read_small_text(shared / name).strip()) or _packed_ref(shared, name)
+    return value if _COMMIT.fullmatch(value) else ""
+
+
+def _packed_ref(shared: Path, name: str) -> str:
+    for line in read_small_text(shared / "packed-refs", _MOST_REFS_BYTES).splitlines():
+        commit, _, ref = line.partition(" ")
+        if ref == name:
+            return commit
+    return ""

@@ -1,0 +1,275 @@
+"""Local files: a workspace on this machine's disk, confined to its folder.
+
+The bytes of a large file are not read and written for undo: the file itself is moved to the backups. What displaced
+it is told by its size and a time that is given to it, so that both are known before it is written.
+"""
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from handtools.core.changes import BackupRef, Change, Node
+from handtools.core.errors import InvalidInput, Redirected, TooLarge, UsageError, WrongKind
+from handtools.core.files import FileFacts, PlannedWrite
+from handtools.host.files import git_repository, transaction
+from handtools.host.files.backups import FolderBackups
+from handtools.host.files.change_detection import observe_node, planned_stat_mark, read_at, stat_mark
+from handtools.host.files.folder_handle import FolderHandle, kind_of, not_a_file
+from handtools.host.files.os_errors import as_tool_error
+from handtools.host.files.path_resolution import WorkspaceRoot
+from handtools.host.files.syscalls import is_local_filesystem
+from handtools.host.files.temporary_file import is_temporary, temporary_name
+from handtools.host.files.transaction_steps import OpenFolders, StepTarget
+
+MOVE_ASIDE_BYTES = 1 << 20
+"""Below this, to keep the bytes costs less than a second file does."""
+LARGE_FILES_FOLDER = "large"
+"""In the vault: files that the record names before they come here, so none of them is ever nobody's."""
+
+
+def has_large_file(change: Change, large_bytes: int) -> bool:
+    """Whether a change has bytes worth sparing."""
+    return any(
+        node is not None and node.kind == "file" and node.held is None and len(node.data) > large_bytes
+        for node in (change.before, change.after)
+    )
+
+
+def with_large_files_held(
+    change: Change, folder: FolderHandle, name: str, vault: FolderBackups, large_bytes: int
+) -> Change:
+    """The change with its large files held, where the vault is near and nobody else has a name for them."""
+    if not vault.suits(folder.own_stat().st_dev):
+        return change
+    before, after, found = change.before, change.after, folder.find(name)
+    if before is not None and found is not None and _can_move_aside(before, found, large_bytes):
+        before = _as_held(before, stat_mark(found))
+    if after is not None and after.kind == "file" and after.held is None and len(after.data) > large_bytes:
+        after = _as_held(after, planned_stat_mark(len(after.data)), fresh=True)
+    return Change(change.path, before, after)
+
+
+def _can_move_aside(node: Node, found: os.stat_result, large_bytes: int) -> bool:
+    # Through another name the bytes could change after they were moved aside.
+    alone = stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+    return alone and node.kind == "file" and node.held is None and len(node.data) > large_bytes
+
+
+def _as_held(node: Node, mark: str, *, fresh: bool = False) -> Node:
+    ref = f"{LARGE_FILES_FOLDER}/{secrets.token_hex(8)}"
+    return Node("file", node.data, node.mode, BackupRef(ref, mark, len(node.data), fresh))
+
+
+WHOLE_LIMIT_BYTES = 1 << 30
+"""The largest file that is read in one piece."""
+_PSEUDO_FILE_BYTES = 1 << 16
+_MISSING_ERRNOS = {errno.ENOENT, errno.ENOTDIR}
+
+
+class LocalFiles:
+    """Files below one folder. It holds nothing open, so there may be thousands of them.
+
+    `kernel=False` resolves paths by hand even where the kernel can confine them.
+    Of a file larger than `large_bytes` the old one goes to the vault as it is, where there is one.
+    """
+
+    def __init__(
+        self,
+        root: str | Path,
+        *,
+        vault: FolderBackups | None = None,
+        kernel: bool = True,
+        large_bytes: int = MOVE_ASIDE_BYTES,
+    ) -> None:
+        self._root = WorkspaceRoot(Path(root), kernel=kernel)
+        self._vault = vault
+        self._large_bytes = large_bytes
+        self._near: bool | None = None
+
+    @property
+    def root(self) -> Path:
+        """The workspace's folder, links resolved."""
+        return Path(self._root.real)
+
+    @property
+    def vault(self) -> FolderBackups | None:
+        """Where held things are while they are not in the workspace."""
+        return self._vault
+
+    @property
+    def quick(self) -> bool:
+        """Whether the folder is on this machine: a small look is then answered from memory."""
+        if self._near is None:
+            self._near = is_local_filesystem(self._root.real)
+        return self._near
+
+    def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
+        """The bytes of a regular file at a located path, or a part of them."""
+        try:
+            found, fd = self._root.found(self._root.exact(path))
+            if fd is None:
+                raise not_a_file(found, path)
+            try:
+                return _read_part(fd, found.st_size, path, start, size)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise as_tool_error(error, path) from error
+
+    def facts(self, path: str) -> FileFacts | None:
+        """What is at a located path; None when nothing is."""
+        inside = self._root.exact(path)
+        try:
+            return _facts_from(inside or ".", self._root.stat(inside))
+        except OSError as error:
+            if error.errno in _MISSING_ERRNOS:
+                return None
+            raise as_tool_error(error, path) from error
+
+    def names(self, path: str) -> list[FileFacts]:
+        """What a folder holds, by name, links not followed; temporaries of ours are left out."""
+        inside = self._root.exact(path)
+        prefix = f"{inside}/" if inside else ""
+        try:
+            with self._root.straight(inside) as folder:
+                found = [(name, folder.find(name)) for name in sorted(folder.names())]
+        except OSError as error:
+            if error.errno == errno.ENOTDIR and self.facts(path):
+                raise WrongKind(f"`{path}` is not a folder.", hint="Read it instead.") from None
+            raise as_tool_error(error, path) from error
+        return [_facts_from(prefix + name, it) for name, it in found if it and not is_temporary(name)]
+
+    def node(self, path: str, *, like: Node | None = None) -> Node | None:
+        """What is at the path itself, with its bytes or seen as something held; links are not followed."""
+        inside = self._root.exact(path)
+        try:
+            folder, name = self._root.holding(inside)
+            with folder:
+                if like is not None and like.held:
+                    return observe_node(folder, name, like=like)
+                return _node_at(folder, name, path)
+        except OSError as error:
+            if error.errno in _MISSING_ERRNOS:
+                return None
+            raise as_tool_error(error, path) from error
+
+    def moved(self, path: str) -> str | None:
+        """Where a file went, as far as the repository's history tells."""
+        return git_repository.renamed_to(self._root.real, self._root.exact(path))
+
+    def writable(self, path: str) -> bool:
+        """Whether this user may write to what is there; a program that opens it would be let."""
+        inside = self._root.exact(path)
+        try:
+            folder, name = self._root.holding(inside)
+            with folder:
+                return folder.writable(name)
+        except OSError as error:
+            raise as_tool_error(error, path) from error
+
+    def locate(self, path: str) -> str:
+        """The path with inner links resolved, as locks, rules and the record name it; it need not exist."""
+        inside = self._root.relative(path)
+        try:
+            return self._root.locate(inside) or "."
+        except OSError as error:
+            raise as_tool_error(error, path) from error
+
+    def plan(self, changes: Iterable[Change]) -> list[PlannedWrite]:
+        """Name the temporary of each step, and have large files moved and not copied; touches nothing."""
+        return [PlannedWrite(self._with_large_files_held(change), temporary_name()) for change in changes]
+
+    def perform(self, steps: Sequence[PlannedWrite]) -> None:
+        """Do all steps or none: each only if `before` is still there. Raises `Stale`, having undone the rest."""
+        if steps:
+            # The folders of located paths, and no others: a link that has come in between leads somewhere else.
+            transaction.commit_steps(
+                [self._exact(step) for step in steps], self._root.straight, self._vault
+            )
+
+    def sweep(self, step: PlannedWrite) -> str | None:
+        """After a crash: put away what a step left beside its target; says where bytes that are not ours went."""
+        change = self._exact(step).change
+        handles = OpenFolders(self._root.straight)
+        try:
+            place = StepTarget(handles, change.path, step.temporary, self._vault)
+            return transaction.clean_up_after_crash(place, change.before, change.after)
+        except OSError as error:
+            if error.errno not in _MISSING_ERRNOS:
+                raise as_tool_error(error, change.path) from error
+            return None
+        finally:
+            handles.close()
+
+    def _with_large_files_held(self, change: Change) -> Change:
+        if self._vault is None or not has_large_file(change, self._large_bytes):
+            return change
+        parent, _, name = self._root.exact(change.path).rpartition("/")
+        try:
+            with self._root.straight(parent) as folder:
+                return with_large_files_held(change, folder, name, self._vault, self._large_bytes)
+        except (OSError, Redirected):
+            return change  # not to be done at all, as will be seen
+
+    def _exact(self, step: PlannedWrite) -> PlannedWrite:
+        path = self._root.exact(step.change.path)
+        if path == step.change.path and is_temporary(step.temporary):
+            return step
+        if not path or not is_temporary(step.temporary):
+            raise UsageError("A step has a path below the workspace and a name given by `plan`.")
+        return PlannedWrite(Change(path, step.change.before, step.change.after), step.temporary)
+
+
+def _facts_from(path: str, found: os.stat_result) -> FileFacts:
+    kind = kind_of(found.st_mode)
+    return FileFacts(
+        path=path,
+        kind=kind or "other",
+        bytes=0 if kind == "folder" else found.st_size,
+        mode=stat.S_IMODE(found.st_mode),
+        modified=found.st_mtime,
+        links=found.st_nlink,
+    )
+
+
+def _node_at(folder: FolderHandle, name: str, path: str) -> Node | None:
+    found = folder.find(name)
+    if found is None:
+        return None
+    kind, mode = kind_of(found.st_mode), stat.S_IMODE(found.st_mode)
+    if kind is None:
+        raise WrongKind(f"`{path}` is a pipe, a socket or a device.", hint="Use another path.")
+    if kind == "folder":
+        return Node("folder", mode=mode)
+    if kind == "link":
+        return Node("link", folder.link_target(name))
+    found, fd = folder.open_found(name)
+    if fd is None:
+        raise not_a_file(found, path)
+    try:
+        data = _read_part(fd, found.st_size, path, 0, None)
+        return Node("file", data, stat.S_IMODE(found.st_mode))
+    finally:
+        os.close(fd)
+
+
+def _read_part(fd: int, known: int, path: str, start: int, size: int | None) -> bytes:
+    if start < 0 or (size is not None and size < 0):
+        raise InvalidInput("`start` and `size` can't be negative.", hint="Count from 0.")
+    # A size of 0 may be a file that the system makes up as it is read.
+    wanted = max(known - start, 0) if known else _PSEUDO_FILE_BYTES
+    if size is not None:
+        wanted = min(size, wanted)
+    if wanted > WHOLE_LIMIT_BYTES:
+        limit = f"{WHOLE_LIMIT_BYTES >> 20} MiB"
+        raise TooLarge(f"`{path}` holds more than {limit}.", hint="Read it in parts.")
+    data = read_at(fd, wanted, start)
+    while known and len(data) < wanted:
+        more = read_at(fd, wanted - len(data), start + len(data))
+        if not more:
+            break
+        data += more
+    return data

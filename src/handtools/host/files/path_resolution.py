@@ -1,0 +1,247 @@
+"""Path resolution: from a path the model wrote to a handle below the workspace, nothing trusted on the way.
+
+There are two steps, and between them the path is judged. `locate` follows links and says where a path leads;
+everything else takes such a located path and goes through no link at all. So what is opened is what was judged:
+a link that comes into the way in between is refused, and the path is located and judged again.
+"""
+
+import errno
+import os
+import stat
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from handtools.core.errors import OutsideWorkspace, Redirected
+from handtools.host.files import syscalls
+from handtools.host.files.folder_handle import (
+    ENTER_FLAGS,
+    FolderHandle,
+    is_link,
+    open_beneath,
+    open_folder_below,
+    reopen_for_reading,
+)
+from handtools.text.paths import BadPath, workspace_relative
+
+MOST_LINKS = 40
+MOST_RACES = 32
+_ODD_PARTS = {"", ".", ".."}
+
+
+class WorkspaceRoot:
+    """The workspace's folder. It is opened anew for each use: no handle at rest, and a replaced folder is seen."""
+
+    def __init__(self, path: Path, *, kernel: bool) -> None:
+        self.given = os.path.abspath(path)
+        self.real = os.path.realpath(path)
+        self._kernel = kernel and syscalls.HAS_DIR_FD
+
+    def relative(self, path: str) -> str:
+        """The path below the workspace, `""` for the workspace itself; `OutsideWorkspace` for any other."""
+        try:
+            inside = workspace_relative(path, self.given)
+        except BadPath as problem:
+            try:
+                inside = workspace_relative(path, self.real)
+            except BadPath:
+                raise _outside_workspace(path, problem, self.given) from None
+        return "" if inside == "." else inside
+
+    def exact(self, path: str) -> str:
+        """The same for a path that we gave out ourselves: any name that a disk can hold is good."""
+        plain = _ODD_PARTS.isdisjoint(path.split("/")) and "\0" not in path
+        return path if plain and (path.isascii() or _is_encodable(path)) else self.relative(path)
+
+    def straight(self, path: str, *, flags: int = ENTER_FLAGS) -> FolderHandle:
+        """Open a folder to which no link leads; `Redirected` when one does."""
+        root = FolderHandle.at(self.real, flags=ENTER_FLAGS if path else flags)
+        with _refusing_links(path):
+            return open_folder_below(root, path, flags=flags, kernel=self._kernel)
+
+    def holding(self, path: str) -> tuple[FolderHandle, str]:
+        """The folder that holds a path, to which no link leads, and the name there."""
+        above, _, name = path.rpartition("/")
+        return self.straight(above), name or "."
+
+    def found(self, path: str) -> tuple[os.stat_result, int | None]:
+        """What is at a located path; and, if that is a regular file, open for reading. No link is followed."""
+        handle = self._enter(path) if syscalls.can_reopen_path_handles() else None
+        if handle is not None:
+            return reopen_for_reading(handle)
+        folder, name = self.holding(path)
+        with folder:
+            found, fd = folder.open_found(name)
+        if stat.S_ISLNK(found.st_mode):
+            raise redirected(path)
+        return found, fd
+
+    def stat(self, path: str) -> os.stat_result:
+        """What is at a located path. No link is followed."""
+        handle = self._enter(path)
+        if handle is not None:
+            try:
+                return os.fstat(handle)
+            finally:
+                os.close(handle)
+        folder, name = self.holding(path)
+        with folder:
+            found = folder.stat(name)
+        if stat.S_ISLNK(found.st_mode):
+            raise redirected(path)
+        return found
+
+    def _enter(self, path: str) -> int | None:
+        """A path-only handle of what is at a path; None where the kernel can't refuse links by itself."""
+        if not (self._kernel and syscalls.has_openat2()):
+            return None
+        with FolderHandle.at(self.real) as root, _refusing_links(path):
+            return open_beneath(root, path or ".", syscalls.PATH_ONLY)
+
+    def locate(self, path: str) -> str:
+        """The real path below the workspace, whether or not anything is there."""
+        with FolderHandle.at(self.real) as root:
+            if self._is_plain(root, path):
+                return path
+            return _LinkResolver(root, (self.real, self.given)).to(path)
+
+    def _is_plain(self, root: FolderHandle, path: str) -> bool:
+        """The common case: not a single link, on the way or at the end."""
+        if not path or not (self._kernel and syscalls.has_openat2()):
+            return not path
+        above, _, name = path.rpartition("/")
+        if not above:
+            return not is_link(root, name)
+        try:
+            fd = open_beneath(root, above, ENTER_FLAGS)
+        except OSError as error:
+            if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
+                return False
+            raise
+        if fd is None:
+            return False
+        with FolderHandle(fd, above) as folder:
+            return not is_link(folder, name)
+
+
+class _LinkResolver:
+    """Going part by part with handles, reading links ourselves."""
+
+    def __init__(self, root: FolderHandle, prefixes: tuple[str, ...]) -> None:
+        self._prefixes = prefixes
+        self._trail = [root]
+        self._names: list[str] = []
+        self._todo: deque[str] = deque()
+        self._links = self._races = 0
+
+    def to(self, path: str) -> str:
+        """Where the path leads, past a link at its end too."""
+        self._todo.extend(path.split("/"))
+        try:
+            while self._todo:
+                part = self._todo.popleft()
+                if part == "..":
+                    self._climb()
+                elif part not in {"", "."} and self._is_end(part):
+                    break
+            return "/".join(self._names)
+        finally:
+            _close_all(self._trail[1:])
+
+    def _climb(self) -> None:
+        if not self._names:
+            raise OSError(errno.EXDEV, "above the workspace")
+        self._names.pop()
+        self._trail.pop().close()
+
+    def _is_end(self, part: str) -> bool:
+        """Go one part on; tells whether the way ends there, for want of anything further."""
+        found = self._trail[-1].find(part)
+        last = not any(self._todo)
+        if found is not None and stat.S_ISLNK(found.st_mode):
+            with self._again_if(part, errno.EINVAL):
+                self._follow(part)
+        elif last or found is None:
+            rest = [name for name in self._todo if name not in {"", "."}]
+            if ".." in rest:
+                raise FileNotFoundError(errno.ENOENT, "no such folder")
+            self._names += [part, *rest]
+            return True
+        else:
+            self._descend(part, found)
+        return False
+
+    def _descend(self, part: str, found: os.stat_result) -> None:
+        swapped = (errno.ELOOP, errno.ENOTDIR) if stat.S_ISDIR(found.st_mode) else ()
+        with self._again_if(part, *swapped):
+            self._trail.append(self._trail[-1].child(part))
+            self._names.append(part)
+
+    @contextmanager
+    def _again_if(self, part: str, *swapped: int) -> Iterator[None]:
+        """A folder that became a link since we looked, or a link that became something else: look again."""
+        try:
+            yield
+        except OSError as error:
+            self._races += 1
+            if error.errno not in swapped or self._races > MOST_RACES:
+                raise
+            self._todo.appendleft(part)
+
+    def _follow(self, part: str) -> None:
+        self._links += 1
+        if self._links > MOST_LINKS:
+            raise OSError(errno.ELOOP, "too many links")
+        target = os.fsdecode(self._trail[-1].link_target(part))
+        if os.path.isabs(target):
+            target = self._inside(target)
+            _close_all(self._trail[1:])
+            del self._trail[1:], self._names[:]
+        self._todo.extendleft(reversed(target.split("/")))
+
+    def _inside(self, target: str) -> str:
+        for prefix in self._prefixes:
+            if target == prefix:
+                return "."
+            below = target.removeprefix(prefix.rstrip("/") + "/")
+            if below != target:
+                return below
+        raise OSError(errno.EXDEV, "a link to outside")
+
+
+def _is_encodable(path: str) -> bool:
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _outside_workspace(path: str, problem: BadPath, root: str) -> OutsideWorkspace:
+    return OutsideWorkspace(
+        f"`{path[:200]}` {problem.reason}.", hint=f"{problem.hint} The root is `{root}`."
+    )
+
+
+def redirected(path: str) -> Redirected:
+    """The refusal to go through a link that was not there when the path was located."""
+    return Redirected(
+        f"A link has come into the way to `{path[:200]}`; nothing was read or written.",
+        hint="Look where it leads, and try again.",
+    )
+
+
+@contextmanager
+def _refusing_links(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise redirected(path) from error
+        raise
+
+
+def _close_all(folders: list[FolderHandle]) -> None:
+    for folder in folders:
+        folder.close()

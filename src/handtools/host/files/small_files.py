@@ -1,0 +1,24 @@
+"""Read small text files such as settings: regular files only, up to a size, and without waiting."""
+
+import os
+import stat
+
+from handtools.host.files.change_detection import read_at
+
+SMALL_BYTES = 64 << 10
+_SMALL_FILE_FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK"))
+_NO_FOLLOW_FLAG = getattr(os, "O_NOFOLLOW", 0)
+
+
+def read_small_text(path: str | os.PathLike[str], most: int = SMALL_BYTES, *, links: bool = False) -> str:
+    """A plain file's text; empty when it is none or too long, and for a link unless `links` may lead there."""
+    try:
+        fd = os.open(path, _SMALL_FILE_FLAGS | (0 if links else _NO_FOLLOW_FLAG))
+    except (OSError, ValueError):
+        return ""
+    try:
+        facts = os.fstat(fd)
+        plain = stat.S_ISREG(facts.st_mode) and facts.st_size <= most
+        return read_at(fd, facts.st_size, 0).decode("utf-8", "replace") if plain else ""
+    finally:
+        os.close(fd)

@@ -1,0 +1,195 @@
+"""System calls that Python does not offer (openat2, renameat2, leases), and the type of a folder's file system.
+
+Each says what it can't do here; callers then work with reduced guarantees.
+"""
+
+import errno
+import functools
+import os
+import signal
+import struct
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+try:
+    import fcntl
+except ImportError:  # Windows: no leases, no flock
+    fcntl = None  # type: ignore[assignment]
+try:
+    import ctypes
+except ImportError:  # a Python built without libffi
+    ctypes = None  # type: ignore[assignment]
+
+PATH_ONLY: int = os.O_PATH | os.O_CLOEXEC if hasattr(os, "O_PATH") else 0
+"""Opens the name and not the thing: a pipe does not wake, a device does not start."""
+DIRECTORY: int = getattr(os, "O_DIRECTORY", 0)
+NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+OPEN_FLAGS: int = (
+    getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_NOINHERIT", 0)
+)
+"""Every open of ours: not inherited, no controlling terminal, never waiting, no translation."""
+HAS_DIR_FD: bool = {os.open, os.stat, os.rename, os.unlink, os.mkdir} <= os.supports_dir_fd
+"""Whether names can be looked up below an open folder."""
+
+RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH = 0x02, 0x04, 0x08
+
+_OPENAT2 = 437
+_RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "riscv64": 276}
+_RENAME_NOREPLACE, _RENAME_EXCHANGE = 1, 2
+_AT_FDCWD = -100
+_F_SETSIG = 10  # F_SETSIG, which the fcntl module of Python 3.11 may not name
+_UNSUPPORTED_ERRNOS = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
+
+
+class SyscallUnsupported(Exception):
+    """This kernel or file system has no such call."""
+
+
+@functools.cache
+def _load_syscalls() -> tuple[Callable[..., int], Callable[..., int]] | None:
+    """`openat2` and `renameat2`, where there is a Linux kernel to call."""
+    if ctypes is None or not sys.platform.startswith("linux"):
+        return None
+    rename_number = _RENAMEAT2.get(os.uname().machine)
+    if rename_number is None:
+        return None
+    number, text = ctypes.c_long, ctypes.c_char_p
+    library = ctypes.CDLL(None, use_errno=True)
+    opening, renaming = library["syscall"], library["syscall"]
+    opening.restype = renaming.restype = number
+    opening.argtypes = (number, number, text, text, number)
+    renaming.argtypes = (number, number, text, number, text, number)
+    return functools.partial(opening, _OPENAT2), functools.partial(renaming, rename_number)
+
+
+def _last_os_error() -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number))
+
+
+@functools.lru_cache(maxsize=32)
+def _open_how(flags: int, resolve: int) -> bytes:
+    return struct.pack("QQQ", flags, 0, resolve)
+
+
+@functools.cache
+def has_openat2() -> bool:
+    """Whether the kernel can resolve a path below a folder by itself."""
+    try:
+        os.close(openat2(_AT_FDCWD, ".", PATH_ONLY, 0))
+    except (OSError, SyscallUnsupported):  # containers of some age forbid the call with EPERM
+        return False
+    return True
+
+
+@functools.cache
+def can_reopen_path_handles() -> bool:
+    """Whether a path-only handle can be turned into one that reads."""
+    return bool(PATH_ONLY) and os.path.isdir("/proc/self/fd")
+
+
+def openat2(folder: int, path: str, flags: int, resolve: int) -> int:
+    """Open `path` below a folder's handle under the kernel's own rules of resolution."""
+    calls = _load_syscalls()
+    if calls is None:
+        raise SyscallUnsupported
+    how = _open_how(flags, resolve)
+    fd = calls[0](folder, os.fsencode(path), how, len(how))
+    if fd < 0:
+        raise _last_os_error()
+    return fd
+
+
+def rename_exchange(folder: int | None, one: str, other: str) -> None:
+    """Swap what two names of a folder stand for, in one moment."""
+    _renameat2(folder, one, folder, other, _RENAME_EXCHANGE)
+
+
+def rename_no_replace(folder: int | None, old: str, new: str, *, into: int | None = None) -> None:
+    """Rename, also `into` another folder, refusing with EEXIST to replace anything."""
+    _renameat2(folder, old, folder if into is None else into, new, _RENAME_NOREPLACE)
+
+
+def _renameat2(folder: int | None, old: str, other: int | None, new: str, flags: int) -> None:
+    calls = _load_syscalls()
+    if calls is None:
+        raise SyscallUnsupported
+    at, to = (_AT_FDCWD if handle is None else handle for handle in (folder, other))
+    if calls[1](at, os.fsencode(old), to, os.fsencode(new), flags) == 0:
+        return
+    error = _last_os_error()
+    if error.errno in _UNSUPPORTED_ERRNOS:
+        raise SyscallUnsupported from error
+    raise error
+
+
+LeaseState = Literal["held", "writer", "unavailable"]
+LeaseWaiters = Literal["nobody", "readers", "writers"]
+
+
+def take_read_lease(fd: int) -> LeaseState:
+    """Ask to be noticed: openers for writing then wait for us. `writer`: someone has it open already."""
+    return _set_lease(fd, "F_RDLCK")
+
+
+def take_write_lease(fd: int) -> bool:
+    """Have everyone wait who opens the file, for reading too; only while nobody else has it open."""
+    return _set_lease(fd, "F_WRLCK") == "held"
+
+
+def _set_lease(fd: int, kind: str) -> LeaseState:
+    if fcntl is None or not hasattr(fcntl, "F_SETLEASE"):
+        return "unavailable"
+    try:
+        # SIGURG is ignored by default; the default signal of a lease would end the process.
+        fcntl.fcntl(fd, _F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, getattr(fcntl, kind))
+    except OSError as error:
+        # Neither owner nor privileged, or a file system without leases: the bytes are compared instead.
+        return "writer" if error.errno == errno.EAGAIN else "unavailable"
+    return "held"
+
+
+def is_lease_unbroken(fd: int) -> bool:
+    """Whether nobody has asked to write since the lease was taken."""
+    return bool(fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK)
+
+
+def lease_waiters(fd: int) -> LeaseWaiters:
+    """Who waits behind a veil."""
+    state = fcntl.fcntl(fd, fcntl.F_GETLEASE)
+    if state == fcntl.F_WRLCK:
+        return "nobody"
+    return "readers" if state == fcntl.F_RDLCK else "writers"
+
+
+def end_lease(fd: int) -> None:
+    """Let the others go on; said aloud, since a child forked meanwhile keeps the lease alive past our close."""
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+
+
+NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "fuse", "9p", "afs", "ceph", "lustre", "gluster", "virtiofs")
+
+
+def is_local_filesystem(folder: str | Path) -> bool:
+    """Whether a look at a file there is answered by this machine; unknown counts as far."""
+    kind = filesystem_type(folder)
+    return kind is not None and not kind.startswith(NETWORK_FILESYSTEMS)
+
+
+def filesystem_type(folder: str | Path) -> str | None:
+    """The name of the file system that holds a folder, where the machine tells."""
+    try:
+        device = os.stat(folder).st_dev
+        rows = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return None
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    kinds = [row.partition(" - ")[2].split(" ")[0] for row in rows if row.split(" ", 3)[2] == wanted]
+    return kinds[-1] if kinds else None

@@ -1,0 +1,135 @@
+"""Temporary files: the new thing is made under a temporary name beside its target, complete and durable before anyone sees it."""
+
+import contextlib
+import os
+import re
+import secrets
+import stat
+
+from handtools.core.changes import Node
+from handtools.host.files.change_detection import LeasedFile, stat_mark_time
+from handtools.host.files.folder_handle import FolderHandle
+
+TEMPORARY_PREFIX = ".handtools-"
+_TOKEN_BYTES = 12
+_TEMPORARY = re.compile(rf"{re.escape(TEMPORARY_PREFIX)}[0-9a-f]{{{2 * _TOKEN_BYTES}}}")
+_MOST_NAME_BYTES = 255
+_PRIVILEGE = stat.S_ISUID | stat.S_ISGID
+_UNCOPIED_ATTRIBUTES = {"security.capability"}  # a privilege given to the old bytes, not to ours
+
+
+def temporary_name() -> str:
+    """A name nobody can guess, beside any target."""
+    return TEMPORARY_PREFIX + secrets.token_hex(_TOKEN_BYTES)
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a name is of our making."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
+def recovered_name(name: str) -> str:
+    """Where bytes of another writer are kept in sight beside the target."""
+    ending = f".handtools-recovered-{secrets.token_hex(3)}"
+    while len(os.fsencode(name)) > _MOST_NAME_BYTES - len(ending):
+        name = name[:-1]
+    return name + ending
+
+
+def create_temporary(
+    folder: FolderHandle, name: str, node: Node, like: LeasedFile | None = None
+) -> os.stat_result:
+    """Make `node` under a temporary name; a file is like the watched one in all but the bytes."""
+    if node.kind == "file":
+        return _create_temporary_file(folder, name, node, like)
+    if node.kind == "link":
+        folder.create_link(name, node.data)
+    else:
+        folder.create_folder(name)
+        if node.mode is not None:
+            folder.set_mode(name, node.mode)
+    return folder.stat(name)
+
+
+def _create_temporary_file(
+    folder: FolderHandle, name: str, node: Node, like: LeasedFile | None
+) -> os.stat_result:
+    # A new file takes the user's mask, as with any editor; one that replaces is private until it is alike.
+    fd = folder.create_file(name, 0o666 if like is None else 0o600)
+    try:
+        made = os.fstat(fd)
+        _write_all(fd, node.data)
+        if like is not None:
+            _copy_metadata_to(like, fd, made, node.mode)
+        elif node.mode is not None:
+            _set_mode(fd, node.mode & ~_PRIVILEGE)
+        if node.held:
+            _set_time(fd, stat_mark_time(node.held.mark))
+        os.fsync(fd)
+        return made
+    finally:
+        os.close(fd)
+
+
+def copy_metadata(folder: FolderHandle, name: str, like: LeasedFile) -> None:
+    """Give a file the owner, mode and attributes of the watched one."""
+    fd = folder.open_file(name)
+    try:
+        _copy_metadata_to(like, fd, os.fstat(fd), None)
+    finally:
+        os.close(fd)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    done = os.write(fd, data)
+    while done < len(data):
+        done += os.write(fd, memoryview(data)[done:])
+
+
+def _copy_metadata_to(like: LeasedFile, fd: int, made: os.stat_result, mode: int | None) -> None:
+    was = like.found
+    kept = _copy_owner(was, made, fd)
+    if like.fd is not None:
+        _copy_attributes(like.fd, fd)
+    privilege = was.st_mode & _PRIVILEGE if kept else 0
+    wanted = stat.S_IMODE(was.st_mode) if mode is None else mode
+    # Last, for a change of owner clears the privilege bits; and never more of them than were there.
+    _set_mode(fd, wanted & ~_PRIVILEGE | wanted & privilege)
+
+
+def _copy_owner(was: os.stat_result, now: os.stat_result, fd: int) -> bool:
+    if (was.st_uid, was.st_gid) == (now.st_uid, now.st_gid):
+        return True
+    if not hasattr(os, "fchown"):
+        return False
+    try:
+        os.fchown(fd, was.st_uid, was.st_gid)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.fchown(fd, -1, was.st_gid)
+        return False
+    return True
+
+
+def _copy_attributes(source: int, fd: int) -> None:
+    if not hasattr(os, "listxattr"):
+        return
+    try:
+        names = os.listxattr(source)
+    except OSError:
+        return
+    for name in names:
+        if name not in _UNCOPIED_ATTRIBUTES:
+            with contextlib.suppress(OSError):
+                os.setxattr(fd, name, os.getxattr(source, name))
+
+
+def _set_time(fd: int, time_ns: int) -> None:
+    # Last, for every write sets it: the record has the file by this time.
+    if os.utime in os.supports_fd:
+        os.utime(fd, ns=(time_ns, time_ns))
+
+
+def _set_mode(fd: int, mode: int) -> None:
+    if hasattr(os, "fchmod"):
+        os.fchmod(fd, mode)

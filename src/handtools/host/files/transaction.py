@@ -1,0 +1,220 @@
+"""File transactions: all steps or none of them, and cleaning up what a crash left behind.
+
+New files are made beside their targets and are durable before any target changes; then the targets are compared
+and held, and change places with the new files; then the folders are made durable. Only after a last look at what
+was displaced is it removed: the lease has been held all that time, so a writer who had found the old file by name
+just before it was displaced is seen as well. Any failure takes the earlier steps back, in reverse.
+"""
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from handtools.core.changes import Node
+from handtools.core.errors import Busy, NotFound, ToolError
+from handtools.core.files import PlannedWrite
+from handtools.host.files.backups import FolderBackups
+from handtools.host.files.change_detection import LeasedFile, holds_bytes
+from handtools.host.files.folder_handle import FolderHandle, kind_of
+from handtools.host.files.os_errors import as_tool_error
+from handtools.host.files.transaction_steps import (
+    ChangeFolderMode,
+    CreateFolder,
+    OpenFolders,
+    PlaceFile,
+    RemoveFolder,
+    ReplaceFolderByFile,
+    StepTarget,
+    TransactionStep,
+    discard_temporary,
+    keep_beside_target,
+    return_unplaced,
+    stale_target,
+    undo_placement,
+)
+
+_NOTHING_CHANGED = re.compile(r"; nothing was written(?=\.)| Nothing was changed\.")
+"""What faults say of a transaction that was taken back whole."""
+MOST_LEASES = 64
+"""Files held at once; the rest of a large transaction is compared twice instead."""
+
+
+def commit_steps(
+    steps: Sequence[PlannedWrite],
+    open_folder: Callable[[str], FolderHandle],
+    vault: FolderBackups | None = None,
+) -> None:
+    """Do all steps or none."""
+    handles = OpenFolders(open_folder)
+    moves = _transaction_steps(steps, handles, vault)
+    begun: list[TransactionStep] = []
+    try:
+        for move in moves:
+            _open_parent(move.place)
+            begun.append(move)
+            _run_phase(move, move.begin)
+            if len(begun) > MOST_LEASES:
+                move.release()
+        _commit_phases(moves, handles)
+    except ToolError as error:
+        left = _roll_back(begun)
+        if left:
+            # What could not be put back has changed after all, or is another program's by now.
+            error.message = _NOTHING_CHANGED.sub("", error.message)
+        error.hint = " ".join([error.hint, *left]).strip()
+        raise
+    except BaseException:
+        _roll_back(begun)
+        raise
+    finally:
+        handles.close()
+
+
+def _commit_phases(moves: Sequence[TransactionStep], handles: OpenFolders) -> None:
+    for move in moves[:MOST_LEASES]:
+        _run_phase(move, move.watch)
+    for number, move in enumerate(moves):
+        _run_phase(move, move.land)
+        if number >= MOST_LEASES:
+            move.release()
+    _sync(moves, handles)
+    for move in moves:
+        _run_phase(move, move.confirm)
+    for move in moves:
+        _run_phase(move, move.settle)
+    for move in reversed(moves):
+        _run_phase(move, move.seal)
+    if any(isinstance(move, RemoveFolder | ReplaceFolderByFile) for move in moves):
+        _sync(moves, handles)
+
+
+def _transaction_steps(
+    steps: Sequence[PlannedWrite], handles: OpenFolders, vault: FolderBackups | None
+) -> list[TransactionStep]:
+    leaving: defaultdict[str, set[str]] = defaultdict(set)
+    for step in steps if len(steps) > 1 else ():
+        parent, _, name = step.change.path.rpartition("/")
+        leaving[parent] |= {name, step.temporary}
+    places = [StepTarget(handles, step.change.path, step.temporary, vault) for step in steps]
+    return [_transaction_step(step, place, leaving) for step, place in zip(steps, places, strict=True)]
+
+
+def _transaction_step(
+    step: PlannedWrite, place: StepTarget, leaving: dict[str, set[str]]
+) -> TransactionStep:
+    before, after = step.change.before, step.change.after
+    if before is None or before.kind != "folder" or before.held:
+        if before is None and after is not None and after.kind == "folder" and not after.held:
+            return CreateFolder(place, after)
+        return PlaceFile(place, before, after)
+    if after is not None and after.kind == "folder" and not after.held:
+        return ChangeFolderMode(place, before, after)
+    removing = RemoveFolder(place, before, leaving[place.path])
+    return ReplaceFolderByFile(removing, PlaceFile(place, None, after)) if after else removing
+
+
+def _open_parent(place: StepTarget) -> None:
+    try:
+        place.folder  # noqa: B018 — opened here, where a missing folder can be named
+    except FileNotFoundError:
+        raise NotFound(
+            f"There is no folder `{place.parent}`; nothing was written.", hint="Create it first."
+        ) from None
+    except OSError as error:
+        raise as_tool_error(error, place.parent) from error
+
+
+def _run_phase(move: TransactionStep, act: Callable[[], None]) -> None:
+    try:
+        act()
+    except FileNotFoundError as error:
+        raise stale_target(move.place) from error
+    except OSError as error:
+        raise as_tool_error(error, move.place.path) from error
+
+
+def _sync(moves: Sequence[TransactionStep], handles: OpenFolders) -> None:
+    try:
+        handles.sync()
+    except OSError as error:
+        raise as_tool_error(error, moves[0].place.path) from error
+
+
+def _roll_back(begun: Sequence[TransactionStep]) -> list[str]:
+    kept = []
+    for move in reversed(begun):
+        try:
+            note = move.take_back()
+        except OSError as error:
+            note = f"`{move.place.path}` could not be put back: {error.strerror}."
+        if note:
+            kept.append(note)
+    return kept
+
+
+def clean_up_after_crash(place: StepTarget, before: Node | None, after: Node | None) -> str | None:
+    """Remove the temporary if its bytes are on record, else bring them back into sight and say so."""
+    folder, _, temporary = place.parts
+    if folder.find(temporary) is None:
+        return None
+    note = None
+    known = next((node for node in (before, after) if _is_recorded(place, node)), None)
+    if known is not None and known.held:
+        return_unplaced(place, known)
+    elif (
+        known
+        or any(_is_unfinished(place, node) for node in (before, after))
+        or _is_cut_off(place, before, after)
+    ):
+        if not discard_temporary(place):
+            note = keep_beside_target(place)
+    elif place.is_copy(after) or place.is_copy(before):
+        place.remove_temporary()
+    elif before is None:
+        note = keep_beside_target(place)
+    else:
+        # Another writer's, displaced just before the crash: it gets its name back if that still holds only ours.
+        note = undo_placement(place, before, after)
+    folder.sync()
+    return note
+
+
+def _is_recorded(place: StepTarget, node: Node | None) -> bool:
+    return node is not None and _is_at(place, place.temporary, node)
+
+
+def _is_at(place: StepTarget, name: str, node: Node) -> bool:
+    try:
+        # What is held keeps its mode, which may be all that tells the old from the new.
+        alike = node if node.held else Node(node.kind, node.data)
+        same = LeasedFile.take(place.folder, name, alike)
+    except Busy:
+        return False
+    if same is not None:
+        same.close()
+    return same is not None
+
+
+def _is_unfinished(place: StepTarget, node: Node | None) -> bool:
+    """Whether the temporary is what a cut-off write of the node leaves; of the old bytes, a cut-off recovery."""
+    found = place.folder.stat(place.temporary)
+    if node is None or node.held or node.kind != "file" or kind_of(found.st_mode) != "file":
+        return False
+    fd = place.folder.open_file(place.temporary)
+    try:
+        return holds_bytes(fd, node.data[: found.st_size])
+    finally:
+        os.close(fd)
+
+
+def _is_cut_off(place: StepTarget, before: Node | None, after: Node | None) -> bool:
+    """Whether the temporary can only be a large file that was being written: too short, and nothing had landed."""
+    if after is None or after.held is None or after.kind != "file":
+        return False
+    found = place.folder.stat(place.temporary)
+    if kind_of(found.st_mode) != "file" or found.st_size >= after.held.bytes:
+        return False
+    if before is None:
+        return place.folder.find(place.name) is None
+    return _is_at(place, place.name, before)

@@ -1,0 +1,609 @@
+"""Steps of a file transaction: a file, a link or a folder takes its place in one moment, and gives it back as carefully.
+
+The new thing changes places with the old, so that what was displaced can still be looked at: if it is not what
+was compared, or someone wrote to it meanwhile, the two change places again. No bytes are removed that were not
+compared. A hard link is broken on purpose: writing in place would change a file outside the workspace through it.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Callable, Collection
+from typing import Literal
+
+from handtools.core.changes import Node
+from handtools.core.errors import Busy, Stale, StorageFault, UsageError
+from handtools.host.files import temporary_file
+from handtools.host.files.backups import FolderBackups, remove_tree
+from handtools.host.files.change_detection import LeasedFile, WriteLease, is_stat_mark
+from handtools.host.files.folder_handle import FolderHandle, kind_of
+from handtools.host.files.syscalls import SyscallUnsupported
+
+MOST_OPEN_FOLDERS = 64
+
+
+class OpenFolders:
+    """Folders by path; one that had to be closed is opened again only if it is still the same."""
+
+    def __init__(self, open_folder: Callable[[str], FolderHandle]) -> None:
+        self._open_folder = open_folder
+        self._open: dict[str, FolderHandle] = {}
+        self._closed: dict[str, os.stat_result] = {}
+
+    def folder(self, path: str) -> FolderHandle:
+        """The folder at a path."""
+        folder = self._open.get(path)
+        if folder is not None:
+            return folder
+        folder = self._open_folder(path)
+        known = self._closed.pop(path, None)
+        if known is not None and not os.path.samestat(known, folder.own_stat()):
+            folder.close()
+            raise OSError(errno.ENOENT, "another folder is there now")
+        self._open[path] = folder
+        if len(self._open) > MOST_OPEN_FOLDERS:
+            self._close_oldest()
+        return folder
+
+    def _close_oldest(self) -> None:
+        path = next(iter(self._open))
+        with self._open.pop(path) as folder:
+            self._closed[path] = folder.own_stat()
+
+    def forget(self, path: str) -> None:
+        """A folder is gone from its path, with all that is in it: another may take its place."""
+        for known in [known for known in self._open if known == path or known.startswith(f"{path}/")]:
+            self._open.pop(known).close()
+        for known in [known for known in self._closed if known == path or known.startswith(f"{path}/")]:
+            del self._closed[known]
+
+    def sync(self) -> None:
+        """Make the names in every folder durable."""
+        for path in [*self._open, *self._closed]:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # a folder that a step removed
+                self.folder(path).sync()
+
+    def close(self) -> None:
+        """Let go of all."""
+        for folder in self._open.values():
+            folder.close()
+        self._open.clear()
+
+
+class StepTarget:
+    """A target, the temporary name beside it, and the vault where held things are while they are not here."""
+
+    __slots__ = ("_handles", "_vault", "name", "parent", "temporary")
+
+    def __init__(
+        self, handles: OpenFolders, path: str, temporary: str, vault: FolderBackups | None = None
+    ) -> None:
+        self._handles = handles
+        self._vault = vault
+        self.parent, _, self.name = path.rpartition("/")
+        self.temporary = temporary
+
+    @property
+    def path(self) -> str:
+        """The target below the workspace."""
+        return f"{self.parent}/{self.name}" if self.parent else self.name
+
+    @property
+    def folder(self) -> FolderHandle:
+        """The folder both names are in."""
+        return self._handles.folder(self.parent)
+
+    @property
+    def parts(self) -> tuple[FolderHandle, str, str]:
+        """The folder, the name, the temporary name."""
+        return self._handles.folder(self.parent), self.name, self.temporary
+
+    @property
+    def vault(self) -> FolderBackups:
+        """Where held things are."""
+        if self._vault is None:
+            raise UsageError("These files have no vault, so nothing in them can be held.")
+        return self._vault
+
+    def forget(self) -> None:
+        """The folder at the target is gone."""
+        self._handles.forget(self.path)
+
+    def fetch(self, node: Node) -> None:
+        """Bring a held thing to the temporary name; not a file that someone wrote to where it is kept."""
+        assert node.held is not None
+        if node.kind == "file" and is_stat_mark(node.held.mark) and not self.vault.knows(node.held):
+            raise StorageFault(
+                f"What is kept of `{self.path}` was written to by another program; nothing was changed.",
+                hint="Write the file anew, or restore another version of it.",
+            )
+        self.vault.take_out(node.held.ref, self.folder, self.temporary)
+
+    def put_away(self, node: Node) -> None:
+        """Take a held thing from the temporary name back to where it is held."""
+        assert node.held is not None
+        self.vault.put_in(node.held.ref, self.folder, self.temporary)
+
+    def put_back(self, node: Node) -> None:
+        """Take back `fetch`."""
+        assert node.held is not None
+        self.vault.put_back(node.held.ref, self.folder, self.temporary)
+
+    def is_copy(self, node: Node | None) -> bool:
+        """Whether what is at the temporary name can only be a copy of a held thing, perhaps not a whole one."""
+        return node is not None and node.held is not None and self.vault.has(node.held.ref)
+
+    def remove_temporary(self) -> None:
+        """Remove what is at the temporary name, whatever it is."""
+        remove_tree(self.folder, self.temporary)
+
+
+class TransactionStep:
+    """A step: each method is called on all steps of the transaction before the next one is called on any."""
+
+    def __init__(self, place: StepTarget) -> None:
+        self.place = place
+
+    def begin(self) -> None:
+        """Make what is new, out of sight; folders in sight, for what comes next may go into them."""
+
+    def watch(self) -> None:
+        """Compare what is old, and hold it."""
+
+    def land(self) -> None:
+        """Put the new in the place of the old."""
+
+    def confirm(self) -> None:
+        """Check once more that nobody interfered."""
+
+    def settle(self) -> None:
+        """Remove the old."""
+
+    def seal(self) -> None:
+        """Last, and innermost first: take away what only we needed."""
+
+    def release(self) -> None:
+        """Let go of what is held."""
+
+    def take_back(self) -> str | None:
+        """Undo as much as was done; say what another writer keeps us from undoing."""
+        return None
+
+
+class CreateFolder(TransactionStep):
+    """A new folder."""
+
+    def __init__(self, place: StepTarget, node: Node) -> None:
+        super().__init__(place)
+        self._node = node
+        self._made = False
+
+    def begin(self) -> None:
+        folder, name, _ = self.place.parts
+        folder.create_folder(name)
+        self._made = True
+        if hasattr(os, "geteuid") and os.geteuid() == 0:
+            folder.set_owner(name, folder.own_stat())  # the workspace is its owner's, whoever we are
+        if self._node.mode is not None:
+            folder.set_mode(name, self._node.mode | stat.S_IRWXU)
+
+    def seal(self) -> None:
+        if self._node.mode is not None and self._node.mode & stat.S_IRWXU != stat.S_IRWXU:
+            self.place.folder.set_mode(self.place.name, self._node.mode)
+
+    def take_back(self) -> str | None:
+        if self._made:
+            self.place.forget()
+            try:
+                self.place.folder.remove_folder(self.place.name)
+            except OSError:
+                return f"The folder `{self.place.path}` is in use by another program and stays."
+        return None
+
+
+class ChangeFolderMode(TransactionStep):
+    """A folder that gets another mode."""
+
+    def __init__(self, place: StepTarget, before: Node, after: Node) -> None:
+        super().__init__(place)
+        self._before, self._after = before, after
+        self._was: int | None = None
+
+    def begin(self) -> None:
+        found = _folder_found(self.place, self._before)
+        if self._after.mode is not None:
+            self._was = stat.S_IMODE(found.st_mode)
+            self.place.folder.set_mode(self.place.name, self._after.mode | stat.S_IRWXU)
+
+    def seal(self) -> None:
+        if self._after.mode is not None and self._after.mode & stat.S_IRWXU != stat.S_IRWXU:
+            self.place.folder.set_mode(self.place.name, self._after.mode)
+
+    def take_back(self) -> str | None:
+        if self._was is not None:
+            self.place.folder.set_mode(self.place.name, self._was)
+        return None
+
+
+class RemoveFolder(TransactionStep):
+    """An empty folder that goes away, after everything that leaves it has left."""
+
+    def __init__(self, place: StepTarget, node: Node, leaving: Collection[str]) -> None:
+        super().__init__(place)
+        self._node = node
+        self._leaving = leaving
+        self._removed: os.stat_result | None = None
+
+    def watch(self) -> None:
+        _folder_found(self.place, self._node)
+
+    def confirm(self) -> None:
+        with self.place.folder.child(self.place.name) as inside:
+            if not set(inside.names()) <= set(self._leaving):
+                raise _not_empty(self.place)
+
+    def settle(self) -> None:
+        found = _folder_found(self.place, self._node)
+        self.place.folder.remove_folder(self.place.name)
+        self.place.forget()
+        self._removed = found
+
+    def take_back(self) -> str | None:
+        if self._removed is None:
+            return None
+        folder, name, _ = self.place.parts
+        with contextlib.suppress(FileExistsError):
+            folder.create_folder(name)
+            with contextlib.suppress(OSError):
+                folder.set_owner(name, self._removed)
+            folder.set_mode(name, stat.S_IMODE(self._removed.st_mode))
+        return None
+
+
+def stale_target(place: StepTarget) -> Stale:
+    """The refusal of a step whose target is not as expected."""
+    return Stale(
+        f"`{place.path}` is no longer what this change was based on; nothing was written.",
+        hint="Read it again and redo the change.",
+    )
+
+
+def _folder_found(place: StepTarget, node: Node) -> os.stat_result:
+    found = place.folder.find(place.name)
+    if found is None or kind_of(found.st_mode) != "folder":
+        raise stale_target(place)
+    if node.mode is not None and node.mode != stat.S_IMODE(found.st_mode):
+        raise stale_target(place)
+    return found
+
+
+def _not_empty(place: StepTarget) -> Stale:
+    return Stale(f"The folder `{place.path}` is not empty; nothing was written.", hint="List it again.")
+
+
+PlaceState = Literal["planned", "staged", "landed", "settled"]
+
+
+class PlaceFile(TransactionStep):
+    """A file or a link that is written, created or deleted."""
+
+    def __init__(self, place: StepTarget, before: Node | None, after: Node | None) -> None:
+        super().__init__(place)
+        self._before, self._after = before, after
+        self._state: PlaceState = "planned"
+        self._displaced = False
+        """Whether the old thing is at the temporary name; not so where names can't be exchanged."""
+        self._old: LeasedFile | None = None
+        self._made: os.stat_result | None = None
+        self._mode: int | None = None
+        self._seen: Node | None = None
+
+    def begin(self) -> None:
+        self._find(self.place.folder, self.place.name)
+        self.stage()
+        if self._after is not None and self._after.kind == "folder":
+            self.land()  # what comes next may go into it
+
+    def stage(self) -> None:
+        """Make the new thing at the temporary name."""
+        if self._after is None:
+            return
+        self._state = "staged"
+        like = self._old if self._old and self._old.node.kind == "file" else None
+        if self._after.moved:
+            self._made = self._fetched(self._after, like)
+            return
+        self._made = temporary_file.create_temporary(
+            self.place.folder, self.place.temporary, self._after, like
+        )
+
+    def _fetched(self, after: Node, like: LeasedFile | None) -> os.stat_result:
+        self.place.fetch(after)
+        if after.kind == "file" and like is not None and after.mode is None:
+            temporary_file.copy_metadata(self.place.folder, self.place.temporary, like)
+        return self.place.folder.stat(self.place.temporary)
+
+    def _find(self, folder: FolderHandle, name: str) -> None:
+        if self._before is not None:
+            self._old = LeasedFile.find(folder, name, self._before)
+        if self._old is None and (self._before is not None or folder.find(name) is not None):
+            raise stale_target(self.place)
+
+    def watch(self) -> None:
+        if self._before is None or self._state == "landed":
+            return
+        if self._old is None:
+            self._find(self.place.folder, self.place.name)
+        if self._old is None or not self._old.hold(self.place.folder):
+            self._old = None
+            raise stale_target(self.place)
+
+    def land(self) -> None:
+        if self._state == "landed":
+            return
+        folder, name, temporary = self.place.parts
+        if self._old is None or not self._old.held:
+            self.watch()
+        if self._before is None:
+            folder.move_new(temporary, name)
+        elif self._after is None:
+            self._refuse_other()
+            folder.move_new(name, temporary)
+            self._displaced = True
+        else:
+            self._change_places()
+        self._state = "landed"
+        if self._before is not None and self._before.kind == "folder":
+            self.place.forget()
+        if self._after is None:
+            self.confirm()
+
+    def _change_places(self) -> None:
+        # What is only moved is the same before and after: whoever sees it early sees nothing that is taken back.
+        is_file = self._after is not None and self._after.kind == "file" and not self._after.moved
+        veil = WriteLease(self.place.folder, self.place.temporary) if is_file else None
+        try:
+            self._refuse_other()
+            self._displaced = swap_with_temporary(self.place, keep=self._keeps)
+            if self._displaced and not self._undisturbed():
+                self._return_at_once(veil)
+                raise stale_target(self.place)
+        finally:
+            if veil:
+                veil.lift()
+
+    def _return_at_once(self, veil: WriteLease | None) -> None:
+        """Someone was there in the last instant: what is theirs goes back before they miss it."""
+        folder, name, temporary = self.place.parts
+        swap_with_temporary(self.place)
+        self._seen = self._after
+        found = folder.find(temporary)
+        if found and self._made and not os.path.samestat(found, self._made):
+            # They replaced ours as well: the newer of their two takes the name, as it would have without us.
+            swap_with_temporary(self.place)
+        elif veil:
+            shown = veil.show(folder, name)
+            self._seen = self._after if shown is None else Node("file", shown)
+
+    def _refuse_other(self) -> None:
+        if self._old is None or not self._old.is_at(self.place.folder, self.place.name):
+            raise stale_target(self.place)
+
+    @property
+    def _keeps(self) -> bool:
+        """Whether what is displaced is kept as it is."""
+        return self._before is not None and self._before.held is not None
+
+    def _undisturbed(self) -> bool:
+        folder, _, temporary = self.place.parts
+        if self._old is None or not self._old.is_at(folder, temporary):
+            return False
+        return self._old.intact() and self._old.holds_tree_at(folder, temporary)
+
+    def confirm(self) -> None:
+        if self._before is None:
+            return
+        if self._old is None:
+            if not self._displaced:
+                return  # replaced for want of a swap, and let go: there is nothing left to look at
+            self._old = LeasedFile.take(self.place.folder, self.place.temporary, self._before)
+        if not (self._undisturbed() if self._displaced else self._old and self._old.intact()):
+            raise stale_target(self.place)
+
+    def release(self) -> None:
+        if self._old is not None:
+            self._old.close()
+            self._old = None
+
+    def settle(self) -> None:
+        if self._displaced:
+            store_displaced(self.place, self._before)
+        if self._after is not None and self._after.held and self._after.moved:
+            self.place.vault.drop(self._after.held.ref)  # left there only where it had to be copied
+        if self._old is not None:
+            self._mode = stat.S_IMODE(self._old.found.st_mode)
+        self._state, self._displaced = "settled", False
+        self.release()
+
+    def take_back(self) -> str | None:
+        try:
+            if not self._has_landed():
+                return self._drop_made()
+            if self._after is not None and self._after.kind == "folder":
+                self.place.forget()
+            if self._before is not None and not self._displaced:
+                self._make_again(self._before)
+            return undo_placement(self.place, self._before, self._after)
+        finally:
+            self._state = "planned"
+            self.release()
+
+    def _drop_made(self) -> str | None:
+        """Remove the new thing, unless it was in sight for an instant and someone wrote to it."""
+        if self._seen is not None:
+            ours = _lease_again(self.place, self.place.temporary, self._seen)
+            if ours is None:
+                return keep_beside_target(self.place)
+            ours.close()
+        if self._state == "staged" and self.place.folder.find(self.place.temporary) is not None:
+            return_unplaced(self.place, self._after)
+        return None
+
+    def _has_landed(self) -> bool:
+        """Whether names have moved: an interrupt may come between the call that moves them and our note of it."""
+        if self._state in {"landed", "settled"}:
+            return True
+        found = self.place.folder.find(self.place.temporary)
+        if self._after is None:
+            self._displaced = found is not None
+            return self._displaced
+        if self._made is None or (found is not None and os.path.samestat(found, self._made)):
+            return False
+        self._displaced = found is not None
+        return True
+
+    def _make_again(self, before: Node) -> None:
+        """Where nothing was displaced, or it is gone already: the old thing as far as it is known."""
+        if before.held:
+            self.place.fetch(before)
+            return
+        mode = before.mode if before.mode is not None else self._mode
+        old = Node(before.kind, before.data, mode)
+        temporary_file.create_temporary(self.place.folder, self.place.temporary, old, self._old)
+
+
+class ReplaceFolderByFile(TransactionStep):
+    """An empty folder that makes room for a file or a link."""
+
+    def __init__(self, old: RemoveFolder, new: PlaceFile) -> None:
+        super().__init__(new.place)
+        self._old, self._new = old, new
+
+    def begin(self) -> None:
+        self._new.stage()
+
+    def watch(self) -> None:
+        self._old.watch()
+
+    def confirm(self) -> None:
+        self._old.confirm()
+
+    def settle(self) -> None:
+        self._old.settle()
+        self._new.land()
+        self._new.settle()
+
+    def take_back(self) -> str | None:
+        return self._new.take_back() or self._old.take_back()
+
+
+def undo_placement(place: StepTarget, before: Node | None, after: Node | None) -> str | None:
+    """Undo a landed step: the temporary name holds the old thing, if there was one."""
+    folder, name, temporary = place.parts
+    if after is None:
+        return _rename_back(place, before)
+    ours = _lease_again(place, name, after)
+    if ours is None:
+        return _keep_theirs(place, before)
+    try:
+        if before is None:
+            folder.move_new(name, temporary)
+        elif not swap_with_temporary(place, keep=after.held is not None):
+            return None
+        untouched = ours.is_at(folder, temporary) and ours.intact()
+    finally:
+        ours.close()
+    if untouched and return_unplaced(place, after):
+        return None
+    return _rename_back(place, None) if before is None else keep_beside_target(place)
+
+
+def discard_temporary(place: StepTarget) -> bool:
+    """Remove what is at the temporary name; False when it is a folder that someone filled."""
+    folder, _, temporary = place.parts
+    found = folder.find(temporary)
+    if found is None:
+        return True
+    if kind_of(found.st_mode) != "folder":
+        folder.unlink(temporary)
+        return True
+    try:
+        folder.remove_folder(temporary)
+    except OSError as error:
+        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+            raise
+        return False
+    return True
+
+
+def store_displaced(place: StepTarget, node: Node | None) -> bool:
+    """Take what is at the temporary name out of the way: to where it is held, or for good."""
+    if node is None or node.held is None:
+        return discard_temporary(place)
+    place.put_away(node)
+    return True
+
+
+def return_unplaced(place: StepTarget, node: Node | None) -> bool:
+    """Take what was to come in out of the way again."""
+    if node is None or not node.moved:
+        return discard_temporary(place)
+    place.put_back(node)
+    return True
+
+
+def swap_with_temporary(place: StepTarget, *, keep: bool = False) -> bool:
+    """Swap target and temporary; False where the old thing is simply replaced, for want of a swap.
+
+    With `keep` it never is: where names can't be swapped it is moved, in three steps.
+    """
+    folder, name, temporary = place.parts
+    try:
+        folder.exchange(name, temporary)
+    except SyscallUnsupported:
+        kinds = {kind_of(folder.stat(name).st_mode), kind_of(folder.stat(temporary).st_mode)}
+        if "folder" not in kinds and not keep:
+            folder.replace(temporary, name)
+            return False
+        between = temporary_file.temporary_name()
+        folder.move_new(name, between)
+        folder.move_new(temporary, name)
+        folder.move_new(between, temporary)
+    return True
+
+
+def _lease_again(place: StepTarget, name: str, node: Node) -> LeasedFile | None:
+    try:
+        return LeasedFile.take(place.folder, name, Node(node.kind, node.data, held=node.held))
+    except (Busy, OSError):
+        return None
+
+
+def _rename_back(place: StepTarget, before: Node | None) -> str | None:
+    folder, name, temporary = place.parts
+    try:
+        folder.move_new(temporary, name)
+    except FileExistsError:
+        return _keep_theirs(place, before)
+    return None
+
+
+def _keep_theirs(place: StepTarget, before: Node | None) -> str:
+    """The target is another writer's by now: it stays, and what was displaced is not lost either."""
+    folder, _, temporary = place.parts
+    if folder.find(temporary) is not None:
+        old = before and _lease_again(place, temporary, before)
+        if not old:
+            return keep_beside_target(place)
+        old.close()
+        store_displaced(place, before)
+    return f"`{place.path}` was changed by another program meanwhile and stays as it is."
+
+
+def keep_beside_target(place: StepTarget) -> str:
+    """Keep what is at the temporary name in sight, and say where."""
+    folder, name, temporary = place.parts
+    kept = temporary_file.recovered_name(name)
+    folder.move_new(temporary, kept)
+    return f"What another program wrote to `{place.path}` meanwhile is kept beside it as `{kept}`."

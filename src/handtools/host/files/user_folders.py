@@ -1,0 +1,125 @@
+"""The user's folders: home, settings and state, the state folder of each workspace, and where the policy file is."""
+
+import contextlib
+import hashlib
+import os
+import re
+from pathlib import Path
+
+from handtools.core.errors import HostError, UsageError
+
+
+def user_home() -> Path | None:
+    """Their folder; None where neither HOME nor the system names one, as in some containers."""
+    given = os.path.expanduser("~") if os.environ.get("HOME", "~") else ""
+    return Path(given) if os.path.isabs(given) else None
+
+
+def required_home(purpose: str) -> Path:
+    """Their folder; says what can't be found without it."""
+    found = user_home()
+    if found is None:
+        raise HostError(f"There is no home folder, and so no {purpose}. Set HOME to a folder.")
+    return found
+
+
+def config_home() -> Path | None:
+    """Where their settings are."""
+    return _absolute_variable("XDG_CONFIG_HOME") or ((found := user_home()) and found / ".config")
+
+
+def state_home() -> Path | None:
+    """Where programs keep what they remember."""
+    return _absolute_variable("XDG_STATE_HOME") or ((found := user_home()) and found / ".local" / "state")
+
+
+def _absolute_variable(variable: str) -> Path | None:
+    # The standard has relative values ignored.
+    given = os.environ.get(variable, "")
+    return Path(given) if os.path.isabs(given) else None
+
+
+STATE_VARIABLE = "HANDTOOLS_STATE"
+_ODD_NAME_CHARS = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def state_folder(root: str | Path) -> Path:
+    """The folder for a workspace's record, made on first use and closed to others."""
+    real = Path(os.path.realpath(root))
+    folder = state_root() / workspace_id(real)
+    if folder.is_relative_to(real):
+        raise HostError(
+            f"The record of {real} would lie inside it; set {STATE_VARIABLE} to another folder."
+        )
+    try:
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise HostError(
+            f"{folder} can't be made: {reason}. Set {STATE_VARIABLE} to another folder."
+        ) from error
+    return folder
+
+
+def workspace_id(real: Path) -> str:
+    """A readable name that no other workspace on this machine has."""
+    name = _ODD_NAME_CHARS.sub("-", real.name).strip("-.")[:40] or "root"
+    return f"{name}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:12]}"
+
+
+def backups_folder(root: str | Path, state: Path) -> Path:
+    """Where held things go: on the workspace's file system, in the state folder or else beside the workspace."""
+    real = Path(os.path.realpath(root))
+    device = real.stat().st_dev
+    if not state.exists() or state.stat().st_dev == device:
+        return state / "vault"
+    beside = real.parent
+    with contextlib.suppress(OSError):
+        found = beside.stat()
+        if found.st_dev == device and os.access(beside, os.W_OK) and found.st_uid == os.geteuid():
+            return beside / f".handtools-vault-{state.name}"
+    return state / "vault"
+
+
+def state_root() -> Path:
+    """Where the records of all workspaces are, and what is remembered of none in particular."""
+    override = os.environ.get(STATE_VARIABLE)
+    if override:
+        return Path(os.path.realpath(override))
+    place = state_home()
+    if place is None:
+        raise HostError(
+            f"There is no home folder, and so no place for the record; set {STATE_VARIABLE} to a folder."
+        )
+    return Path(os.path.realpath(place)) / "handtools"
+
+
+POLICY_VARIABLE = "HANDTOOLS_POLICY"
+
+
+def policy_file(root: str | Path, given: str | Path | None = None) -> Path | None:
+    """The file that was named, or the user's own if there is one. Never one that tools can reach."""
+    named = given or os.environ.get(POLICY_VARIABLE) or None
+    path = Path(os.path.expanduser(named)) if named else _user_policy()
+    if path is None or (named is None and not path.is_file()):
+        return None
+    real, workspace = Path(os.path.realpath(path)), Path(os.path.realpath(root))
+    if real.is_relative_to(workspace):
+        raise UsageError(
+            f"The policy {path} lies inside the workspace, where agents can change it. Move it out."
+        )
+    return path
+
+
+def read_policy_file(path: Path) -> str:
+    """What is written in it."""
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UsageError(f"The policy {path} can't be read: {problem}.") from problem
+
+
+def _user_policy() -> Path | None:
+    settings = config_home()
+    return settings and settings / "handtools" / "policy.toml"

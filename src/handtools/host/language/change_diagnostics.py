@@ -1,0 +1,258 @@
+"""What one server says about a change: new errors in the changed files, then in others that the change broke."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from handtools.core.changes import Change
+from handtools.core.language import Diagnostic, DiagnosticDelta, DiagnosticReport, diagnostic_delta
+from handtools.host.language.dependent_files import dependent_files
+from handtools.host.language.fresh_diagnostics import proved_verdict
+from handtools.host.language.lsp_client import LspClient, ServerLost
+from handtools.host.language.server_pool import DiagnosticsBaseline, ServerNotReady, ServerPool, ServerSlot
+from handtools.host.language.workspace_documents import WorkspaceDocuments, document_text
+
+MOST_CHECKED_FILES = 20
+"""Changed files that are looked at; a command may change thousands."""
+MOST_WATCHED_EVENTS = 2_000
+_CREATED, _CHANGED, _DELETED = 1, 2, 3
+
+
+@dataclass(slots=True)
+class ServerFindings:
+    """What one server has said so far; the rest may follow."""
+
+    server: str
+    deltas: list[DiagnosticDelta] = field(default_factory=list)
+    verdicts: list[DiagnosticReport] = field(default_factory=list)
+    elsewhere: list[DiagnosticDelta] = field(default_factory=list)
+    main_done: bool = False
+    done: bool = False
+
+
+@dataclass(slots=True)
+class EditedDocument:
+    """A changed file that the server knows the language of."""
+
+    path: str
+    uri: str
+    before: str | None
+    after: str
+    data: bytes
+    """What `after` is the text of."""
+
+
+ProvedDelta = tuple[DiagnosticDelta | None, DiagnosticReport]
+"""What changed among the errors of a file, where that is known, and how well it is."""
+
+
+@dataclass(slots=True)
+class ChangeReview:
+    """One change before one server."""
+
+    seat: ServerSlot
+    pool: ServerPool
+    texts: WorkspaceDocuments
+    edited: Sequence[EditedDocument]
+    changes: Sequence[Change]
+    findings: ServerFindings
+    ready: asyncio.Event
+    """Set when the server runs and has loaded."""
+    deadline: float
+
+    async def run(self) -> None:
+        """Say what is found, as it is found."""
+        try:
+            async with self.seat.lock:
+                try:
+                    await self._look()
+                except ServerLost:
+                    # Once more: it is started again at once, and told everything anew.
+                    await self._look()
+        except (ServerNotReady, ServerLost) as failure:
+            self._unknown(str(failure))
+        finally:
+            self.findings.main_done = self.findings.done = True
+
+    async def _look(self) -> None:
+        client = await self.pool.client(self.seat, self.deadline)
+        if client.proved:
+            self.ready.set()
+        self._refresh(client)
+        edited = self.edited[:MOST_CHECKED_FILES]
+        for each in edited:
+            await self._first_sight(client, each)
+        if client.proved:
+            self.ready.set()
+        self._announce(client)
+        for each in edited:
+            client.tell(each.uri, each.after)
+            self._stamp(each)
+        # Who checks on saving must hear of it; others would look twice.
+        if client.server.proof in {"flycheck", "push"} and _wants_saves(client):
+            for each in edited:
+                client.saved(each.uri)
+        found, names = await self._proved(client, edited)
+        self.findings.deltas = [difference for difference, _ in found if difference is not None]
+        self.findings.verdicts = [verdict for _, verdict in found]
+        more = len(self.edited) - MOST_CHECKED_FILES
+        if more > 0:
+            self._unknown(f"{more} more changed files were not looked at", f"{more} more files")
+        self.findings.main_done = True
+        self.ready.set()
+        if all(verdict.standing != "unknown" for verdict in self.findings.verdicts):
+            await self._look_elsewhere(client, edited, names)
+
+    async def _proved(
+        self, client: LspClient, edited: Sequence[EditedDocument]
+    ) -> tuple[list[ProvedDelta], set[str]]:
+        """The verdicts; and, found out while the server looks, what others may be concerned with."""
+        if client.server.role == "linter" and len(edited) == 1:
+            # It knows one file at a time; and to wait for one thing takes no task.
+            return [await self._verdict(client, edited[0])], set()
+        proofs = [asyncio.ensure_future(self._verdict(client, each)) for each in edited]
+        await asyncio.sleep(0)
+        names = set() if client.server.role == "linter" else await self._touched(edited)
+        return await asyncio.gather(*proofs), names
+
+    def _refresh(self, client: LspClient) -> None:
+        """Open files that somebody else has written are told as they are now."""
+        mine = {each.uri for each in self.edited}
+        for uri in [uri for uri in client.documents if uri not in mine]:
+            path = self.texts.path(uri)
+            stamp = self.texts.stamp(path) if path is not None else None
+            if path is None or stamp is None:
+                client.close(uri)
+            elif stamp != self.seat.stamps.get(uri):
+                text = document_text(self.texts.read(path))
+                if text is None:
+                    client.close(uri)
+                else:
+                    client.tell(uri, text)
+                    self.seat.stamps[uri] = stamp
+
+    async def _first_sight(self, client: LspClient, each: EditedDocument) -> None:
+        """Have the server know a file as it was, so that old errors can be told from new ones."""
+        if each.uri in self.seat.baselines or each.before is None:
+            return
+        verdict = await proved_verdict(client, client.tell(each.uri, each.before), each.path, self.deadline)
+        if not client.alive:
+            raise ServerLost(client.fault)
+        if verdict.standing != "unknown":
+            self.seat.keep(each.uri, DiagnosticsBaseline(each.before, verdict.errors))
+
+    def _announce(self, client: LspClient) -> None:
+        """Tell of changed files that are not open: what is in memory must not outlive what is on disk."""
+        events = []
+        for change in self.changes[:MOST_WATCHED_EVENTS]:
+            uri = self.texts.uri(change.path)
+            if change.after is None:
+                client.close(uri)
+                self.seat.baselines.pop(uri, None)
+            if uri not in client.documents:
+                kind = _DELETED if change.after is None else _CREATED if change.before is None else _CHANGED
+                events.append({"uri": uri, "type": kind})
+        if events:
+            client.notify("workspace/didChangeWatchedFiles", {"changes": events})
+
+    def _stamp(self, each: EditedDocument) -> None:
+        stamp = self.texts.stamp(each.path)
+        if stamp is not None:
+            self.seat.stamps[each.uri] = stamp
+
+    async def _verdict(self, client: LspClient, each: EditedDocument) -> ProvedDelta:
+        verdict = await proved_verdict(client, client.documents[each.uri], each.path, self.deadline)
+        if not client.alive:
+            raise ServerLost(client.fault)
+        if verdict.standing != "unknown" and self.texts.read(each.path) != each.data:
+            verdict = DiagnosticReport(each.path, verdict.server, "unknown", why="the file changed again")
+        if verdict.standing == "unknown":
+            return None, verdict
+        known = self.seat.baselines.get(each.uri)
+        self.seat.keep(each.uri, DiagnosticsBaseline(each.after, verdict.errors))
+        if known is None:
+            compared = each.before is None
+            return DiagnosticDelta(each.path, verdict.errors, compared=compared), verdict
+        return diagnostic_delta(
+            each.path, known.text, each.after, known.diagnostics, verdict.errors
+        ), verdict
+
+    async def _touched(self, edited: Sequence[EditedDocument]) -> set[str]:
+        names: set[str] = set()
+        for each in edited:
+            names |= await self.seat.heads.touched(each.path, each.before or "", each.after)
+        return names
+
+    async def _look_elsewhere(
+        self, client: LspClient, edited: Sequence[EditedDocument], names: set[str]
+    ) -> None:
+        if not names:
+            return
+        mine = {each.path for each in self.changes}
+        loop = asyncio.get_running_loop()
+        suffixes = tuple(client.server.languages)
+        found = await loop.run_in_executor(None, dependent_files, client.root, self.texts, names, suffixes)
+        others = [path for path in found if path not in mine]
+        now = await self._seen(client, others)
+        doubtful = [path for path in now if now[path] and self.texts.uri(path) not in self.seat.baselines]
+        if doubtful:
+            await self._before(client, edited, doubtful)
+        for path, errors in now.items():
+            uri = self.texts.uri(path)
+            known, text = self.seat.baselines.get(uri), client.documents[uri].text
+            self.seat.keep(uri, DiagnosticsBaseline(text, errors))
+            if known is not None:
+                difference = diagnostic_delta(path, known.text, text, known.diagnostics, errors)
+                self.findings.elsewhere += [difference] if difference.new else []
+
+    async def _before(
+        self, client: LspClient, edited: Sequence[EditedDocument], paths: Sequence[str]
+    ) -> None:
+        """Learn what was wrong in other files already, by showing the server the files as they were."""
+        flipped = [each for each in edited if each.before is not None]
+        try:
+            for each in flipped:
+                client.tell(each.uri, each.before or "")
+                self.seat.stamps.pop(each.uri, None)
+            for path, errors in (await self._seen(client, paths)).items():
+                uri = self.texts.uri(path)
+                self.seat.keep(uri, DiagnosticsBaseline(client.documents[uri].text, errors))
+        finally:
+            for each in flipped:
+                client.tell(each.uri, each.after)
+                self._stamp(each)
+
+    async def _seen(self, client: LspClient, paths: Sequence[str]) -> dict[str, tuple[Diagnostic, ...]]:
+        """The proved errors of other files, as things are now."""
+        told = []
+        for path in paths:
+            uri = self.texts.uri(path)
+            text = document_text(self.texts.read(path))
+            if text is None:
+                continue
+            was_open = uri in client.documents
+            document = client.tell(uri, text)
+            if was_open and client.server.proof in {"version", "push"}:
+                document = client.reopen(uri)
+            stamp = self.texts.stamp(path)
+            if stamp is not None:
+                self.seat.stamps[uri] = stamp
+            told.append((path, document))
+        verdicts = await asyncio.gather(
+            *(proved_verdict(client, document, path, self.deadline) for path, document in told)
+        )
+        return {each.path: each.errors for each in verdicts if each.standing != "unknown"}
+
+    def _unknown(self, why: str, path: str = "") -> None:
+        paths = [path] if path else [each.path for each in self.edited[:MOST_CHECKED_FILES]]
+        known = {verdict.path for verdict in self.findings.verdicts}
+        self.findings.verdicts += [
+            DiagnosticReport(each, self.findings.server, "unknown", why=why)
+            for each in paths
+            if each not in known
+        ]
+
+
+def _wants_saves(client: LspClient) -> bool:
+    sync = client.capabilities.get("textDocumentSync")
+    return isinstance(sync, dict) and bool(sync.get("save"))

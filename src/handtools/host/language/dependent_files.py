@@ -1,0 +1,151 @@
+"""Which other files a change may break: those that name a definition whose signature changed."""
+
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from handtools.core.errors import HostError
+from handtools.core.syntax import Symbol, symbol_chains
+from handtools.host import programs
+from handtools.host.language.workspace_documents import WorkspaceDocuments
+from handtools.host.search.ripgrep_process import find_ripgrep
+from handtools.host.syntax.tree_syntax import TreeSyntax
+from handtools.text.diffs.alignment import align
+from handtools.text.diffs.unified_diff import changed_rows
+
+MOST_CHANGED_NAMES = 3
+"""Changed definitions whose users are looked for."""
+MOST_DEPENDENT_FILES = 20
+"""Other files that are looked at, the newest."""
+DEPENDENTS_SEARCH_SECONDS = 1.0
+_CALLED = re.compile(r"([^\W\d]\w{2,})\s*\(")
+_DEFINING = re.compile(
+    r"\b(?:def|class|func|fn|function|struct|interface|trait|impl|enum|type|typedef|using)\b|#"
+)
+_REMEMBERED_OUTLINES = 64
+
+
+class DefinitionLines(NamedTuple):
+    """A definition: its head from the first line to the last, and where its body ends."""
+
+    name: str
+    start: int
+    last: int
+    end: int
+
+
+class ChangedLines(NamedTuple):
+    """Changed lines, from the first to the last."""
+
+    start: int
+    end: int
+    rows: Sequence[str]
+
+
+class ChangedDefinitions:
+    """The definitions of files that were changed lately, so that a change inside a body costs no parsing."""
+
+    def __init__(self) -> None:
+        self._syntax = TreeSyntax(kept_bytes=0)
+        self._known: OrderedDict[str, tuple[str, tuple[DefinitionLines, ...]]] = OrderedDict()
+
+    async def touched(self, path: str, before: str, after: str) -> set[str]:
+        """The definitions whose heads a change touches: what is inside a body concerns nobody else."""
+        was, now = _changed_lines(before, after)
+        spans = await self._spans(path, before)
+        found = _changed_names(spans, was)
+        still = [region[:2] for region in was] == [region[:2] for region in now]
+        if not found and still and not any(map(_holds_definition, now)):
+            self._keep(path, after, spans)
+            return set()
+        found += _changed_names(await self._spans(path, after), now)
+        return set(list(dict.fromkeys(found))[:MOST_CHANGED_NAMES])
+
+    async def _spans(self, path: str, text: str) -> tuple[DefinitionLines, ...]:
+        known = self._known.get(path)
+        if known is not None and known[0] == text:
+            return known[1]
+        outline = await self._syntax.outline(path, text.encode("utf-8", "replace"))
+        spans = (
+            tuple(_definition_lines(way[-1]) for way in symbol_chains(outline.symbols)) if outline else ()
+        )
+        self._keep(path, text, spans)
+        return spans
+
+    def _keep(self, path: str, text: str, spans: tuple[DefinitionLines, ...]) -> None:
+        self._known[path] = text, spans
+        self._known.move_to_end(path)
+        if len(self._known) > _REMEMBERED_OUTLINES:
+            self._known.popitem(last=False)
+
+
+def _definition_lines(symbol: Symbol) -> DefinitionLines:
+    body = symbol.end_line + 1 if symbol.body_line is None else symbol.body_line
+    name = symbol.name.rpartition(".")[2].rpartition("::")[2]
+    return DefinitionLines(name, symbol.start_line, max(body - 1, symbol.line), symbol.end_line)
+
+
+def _changed_lines(before: str, after: str) -> tuple[list[ChangedLines], list[ChangedLines]]:
+    """The lines that are gone, and those that came."""
+    window = changed_rows(before, after)
+    was, now = [], []
+    for edit in align(window.old, window.new):
+        old, new = window.old[edit.start_a : edit.end_a], window.new[edit.start_b : edit.end_b]
+        was += (
+            [ChangedLines(window.above + edit.start_a + 1, window.above + edit.end_a, old)] if old else []
+        )
+        now += (
+            [ChangedLines(window.above + edit.start_b + 1, window.above + edit.end_b, new)] if new else []
+        )
+    return was, now
+
+
+def _changed_names(spans: Sequence[DefinitionLines], changed: Sequence[ChangedLines]) -> list[str]:
+    found = [
+        span.name
+        for span in spans
+        if any(region.start <= span.last and span.start <= region.end for region in changed)
+    ]
+    for region in changed:
+        if not any(span.start <= region.start <= span.end for span in spans):
+            for row in region.rows:
+                found += _CALLED.findall(row)
+    return found
+
+
+def _holds_definition(region: ChangedLines) -> bool:
+    return any(map(_DEFINING.search, region.rows))
+
+
+def dependent_files(
+    root: str,
+    texts: WorkspaceDocuments,
+    names: Iterable[str],
+    suffixes: Sequence[str],
+    most: int = MOST_DEPENDENT_FILES,
+) -> list[str]:
+    """Files of a project that name one of these, newest first."""
+    patterns = [part for name in names for part in ("-e", name)]
+    globs = [part for suffix in suffixes for part in ("-g", f"*{suffix}")]
+    options = ("--files-with-matches", "--word-regexp", "--fixed-strings", "--null", "--no-messages")
+    try:
+        done = programs.run_program(
+            find_ripgrep(Path(texts.workspace)),
+            [*options, "--no-config", *patterns, *globs, "--", root],
+            programs.ProgramLimits(seconds=DEPENDENTS_SEARCH_SECONDS),
+        )
+    except (OSError, programs.ProgramTimeout, HostError):
+        return []
+    found = [os.fsdecode(name) for name in done.output.split(b"\0") if name]
+    newest = sorted(found, key=_modified, reverse=True)
+    return [os.path.relpath(name, texts.workspace) for name in newest[:most]]
+
+
+def _modified(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,218 @@
+"""Diagnostics that are proved to be about the text a server was last given.
+
+Servers differ in what they let us prove, so each has its own proof (see `servers`). All end the same way: with
+what was found, or with no verdict and why. There is no third way: nothing old is ever taken for an answer.
+"""
+
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from handtools.core.language import Certainty, Diagnostic, DiagnosticReport, Severity
+from handtools.host.language.lsp_client import (
+    LspClient,
+    LspMessage,
+    OpenDocument,
+    ResponseError,
+    ResponseTimeout,
+    ServerLost,
+)
+from handtools.host.language.servers import FreshnessProof
+from handtools.text.lines import bare, column_of_utf16, split
+
+QUIET_SECONDS = 0.15
+"""Without a push this long, a server that tells no versions is taken to have said what it had to say."""
+STILL_CHECKING = "server still checking"
+_SEVERITIES: Mapping[object, Severity] = {1: "error", 2: "warning", 3: "information", 4: "hint"}
+_CATEGORIES = {"error": 1, "warning": 2, "suggestion": 4}
+_PULL_METHOD, _SYMBOLS_METHOD = "textDocument/diagnostic", "textDocument/documentSymbol"
+
+ProofResult = tuple[Certainty, Sequence[LspMessage]]
+
+
+async def proved_verdict(
+    client: LspClient, document: OpenDocument, path: str, deadline: float
+) -> DiagnosticReport:
+    """What the server says about a document as it was last told, with proof; or no verdict, and why."""
+    began, version = time.monotonic(), document.version
+    standing: Certainty = "unknown"
+    items: Sequence[LspMessage] = ()
+    why = ""
+    try:
+        standing, items = await _PROOFS[client.server.proof](client, document, deadline)
+    except ResponseTimeout:
+        why = STILL_CHECKING
+    except (ServerLost, ResponseError) as failure:
+        why = str(failure)
+    if standing != "unknown" and document.version != version:
+        standing, items, why = "unknown", (), "the file changed again"
+    client.proved = client.proved or standing != "unknown"
+    found = diagnostics_of(items, path, document.text)
+    return DiagnosticReport(path, client.server.name, standing, found, why, time.monotonic() - began)
+
+
+def diagnostics_of(items: Sequence[LspMessage], path: str, text: str) -> tuple[Diagnostic, ...]:
+    """A server's complaints as values, each once."""
+    rows = split(text) if items else []
+    found = []
+    for item in items:
+        start = (item.get("range") or {}).get("start") or {}
+        line, at = int(start.get("line", 0)), int(start.get("character", 0))
+        place = column_of_utf16(bare(rows[line]), at) if line < len(rows) else 0
+        code = item.get("code")
+        if isinstance(code, dict):
+            code = code.get("value")
+        found.append(
+            Diagnostic(
+                path,
+                line + 1,
+                place,
+                _message_text(item.get("message")),
+                "" if code is None else str(code),
+                str(item.get("source") or ""),
+                # Without a severity the protocol leaves it to us: silence would be worse.
+                _SEVERITIES.get(item.get("severity"), "error"),
+            )
+        )
+    return tuple(dict.fromkeys(sorted(found, key=lambda each: (each.line, each.column))))
+
+
+def _message_text(message: Any) -> str:
+    return str(message.get("value", "")) if isinstance(message, dict) else str(message)
+
+
+async def _prove_by_pull(client: LspClient, document: OpenDocument, deadline: float) -> ProofResult:
+    """P1: asked for after the change, of a server that has loaded."""
+    while True:
+        await _wait_until(client, deadline, lambda: _is_loaded(client) and _can_pull(client))
+        options = client.registered(_PULL_METHOD) or client.capabilities.get("diagnosticProvider") or {}
+        question: LspMessage = {"textDocument": {"uri": document.uri}}
+        if isinstance(options, dict) and options.get("identifier"):
+            question["identifier"] = options["identifier"]
+        try:
+            answer = await client.request(_PULL_METHOD, question, deadline - time.monotonic())
+        except ResponseError as refusal:
+            if not refusal.passing:
+                raise
+            await client.news(0.05)
+            continue
+        # An answer that was begun while it loads may be empty because it had not looked.
+        if _is_loaded(client):
+            return "fresh", (answer or {}).get("items") or ()
+
+
+async def _prove_by_version(client: LspClient, document: OpenDocument, deadline: float) -> ProofResult:
+    """P2: pushed with the version that we told, or a later one."""
+
+    def told() -> bool:
+        push = client.pushes.get(document.uri)
+        return push is not None and push.version is not None and push.version >= document.version
+
+    await _wait_until(client, deadline, told)
+    return "fresh", client.pushes[document.uri].items
+
+
+async def _prove_by_tsserver(client: LspClient, document: OpenDocument, deadline: float) -> ProofResult:
+    """P3: tsserver's own commands, which answer in order and only when they have looked."""
+    found: list[LspMessage] = []
+    path = document.uri.removeprefix("file://")
+    for command in ("syntacticDiagnosticsSync", "semanticDiagnosticsSync"):
+        arguments = [command, {"file": _unquoted(path)}]
+        question = {"command": "typescript.tsserverRequest", "arguments": arguments}
+        while True:
+            answer = await client.request("workspace/executeCommand", question, deadline - time.monotonic())
+            body = (answer or {}).get("body")
+            if isinstance(body, list):
+                break
+            # No project yet: it says so instead of waiting.
+            if deadline - time.monotonic() <= 0:
+                raise ResponseTimeout(command)
+            await client.news(0.05)
+        found += [_from_tsserver(each) for each in body]
+    return "fresh", found
+
+
+async def _prove_by_flycheck(client: LspClient, document: OpenDocument, deadline: float) -> ProofResult:
+    """P4: the end of the compiler's run that our save began, with what the server finds itself."""
+
+    def checked() -> bool:
+        ends = (number for token, number in client.progress.ended.items() if "flycheck" in token)
+        running = any("flycheck" in token for token in client.progress.running)
+        return not running and any(number > document.changed for number in ends)
+
+    await _wait_until(client, deadline, lambda: client.quiescent is not False and checked())
+    push = client.pushes.get(document.uri)
+    pushed = push.items if push is not None else ()
+    own: Sequence[LspMessage] = ()
+    if _can_pull(client):
+        _, own = await _prove_by_pull(client, document, deadline)
+    return "fresh", [*pushed, *own]
+
+
+async def _prove_by_quiet_push(client: LspClient, document: OpenDocument, deadline: float) -> ProofResult:
+    """P5: pushed after a question that was answered after the change, and then quiet. Likely, not more."""
+    # An error is an answer, too: it came after the change.
+    with contextlib.suppress(ResponseError):
+        await client.request(
+            _SYMBOLS_METHOD, {"textDocument": {"uri": document.uri}}, deadline - time.monotonic()
+        )
+
+    def quiet() -> bool:
+        push = client.pushes.get(document.uri)
+        return (
+            push is not None
+            and push.number > document.changed
+            and time.monotonic() - push.at >= QUIET_SECONDS
+        )
+
+    await _wait_until(client, deadline, quiet, pause=QUIET_SECONDS / 3)
+    return "likely", client.pushes[document.uri].items
+
+
+_PROOFS: Mapping[FreshnessProof, Callable[[LspClient, OpenDocument, float], Awaitable[ProofResult]]] = {
+    "pull": _prove_by_pull,
+    "version": _prove_by_version,
+    "tsserver": _prove_by_tsserver,
+    "flycheck": _prove_by_flycheck,
+    "push": _prove_by_quiet_push,
+}
+
+
+async def _wait_until(
+    client: LspClient, deadline: float, holds: Callable[[], bool], *, pause: float | None = None
+) -> None:
+    """Wait until something holds; raises `ResponseTimeout` when it does not in time."""
+    while not holds():
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise ResponseTimeout("no proof")
+        if not client.alive:
+            raise ServerLost(client.fault or "it has ended")
+        await client.news(left if pause is None else min(left, pause))
+
+
+def _is_loaded(client: LspClient) -> bool:
+    return client.quiescent is not False and not client.progress.running
+
+
+def _can_pull(client: LspClient) -> bool:
+    return client.offers("diagnosticProvider", _PULL_METHOD)
+
+
+def _from_tsserver(item: LspMessage) -> LspMessage:
+    start = item.get("start") or item.get("startLocation") or {}
+    at = {"line": int(start.get("line", 1)) - 1, "character": int(start.get("offset", 1)) - 1}
+    return {
+        "range": {"start": at, "end": at},
+        "severity": _CATEGORIES.get(str(item.get("category")), 1),
+        "message": item.get("text") or item.get("message") or "",
+        "code": item.get("code"),
+        "source": "typescript",
+    }
+
+
+def _unquoted(path: str) -> str:
+    from urllib.parse import unquote
+
+    return unquote(path)

@@ -1,0 +1,467 @@
+"""A client of the Language Server Protocol: messages, `initialize`, open documents, requests."""
+
+import asyncio
+import contextlib
+import itertools
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import PydanticSerializationError, to_json
+
+from handtools.host.language.server_process import ServerProcess
+from handtools.host.language.servers import LanguageServer, file_suffix
+
+LSP_HEADER_BYTES = 4 << 10
+LSP_BODY_BYTES = 64 << 20
+"""A larger message is no answer that anybody could use."""
+
+LspMessage = dict[str, Any]
+
+
+class InvalidMessage(Exception):
+    """What came is no message."""
+
+
+def encode_message(message: LspMessage) -> bytes:
+    """A message as it is sent."""
+    whole = {"jsonrpc": "2.0", **message}
+    try:
+        data = to_json(whole)
+    except PydanticSerializationError:
+        # A text may quote bytes that are no character: only the slower encoder gets around them.
+        data = json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return b"Content-Length: %d\r\n\r\n" % len(data) + data
+
+
+async def read_message(stream: asyncio.StreamReader) -> LspMessage | None:
+    """The next message; None at the end."""
+    try:
+        header = await stream.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError as end:
+        if end.partial.strip():
+            raise InvalidMessage(f"it ended inside a header: {end.partial[:80]!r}") from end
+        return None
+    except asyncio.LimitOverrunError as error:
+        raise InvalidMessage("what it prints has no header") from error
+    if len(header) > LSP_HEADER_BYTES:
+        raise InvalidMessage("a header without end")
+    size = _content_length(header)
+    try:
+        body = json.loads(await stream.readexactly(size))
+    except asyncio.IncompleteReadError as end:
+        raise InvalidMessage("it ended inside a message") from end
+    except ValueError as error:
+        raise InvalidMessage(f"no JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise InvalidMessage("no message")
+    return body
+
+
+def _content_length(header: bytes) -> int:
+    for line in header.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-length" and value.strip().isdigit():
+            size = int(value)
+            if size > LSP_BODY_BYTES:
+                raise InvalidMessage(f"a message of {size} bytes")
+            return size
+    raise InvalidMessage(f"no length: {header[:80]!r}")
+
+
+_SYMBOL_KIND_SET = {"valueSet": list(range(1, 27))}
+_CODE_ACTION_KINDS = [
+    "",
+    "quickfix",
+    "refactor",
+    "refactor.rewrite",
+    "source",
+    "source.organizeImports",
+    "source.fixAll",
+]
+_DOCUMENT_CAPABILITIES: dict[str, Any] = {
+    "synchronization": {"didSave": True},
+    "publishDiagnostics": {"versionSupport": True},
+    "diagnostic": {"dynamicRegistration": True, "relatedDocumentSupport": False},
+    "definition": {},
+    "references": {},
+    "implementation": {},
+    "hover": {"contentFormat": ["plaintext", "markdown"]},
+    "documentSymbol": {"hierarchicalDocumentSymbolSupport": True, "symbolKind": _SYMBOL_KIND_SET},
+    "callHierarchy": {},
+    "rename": {"prepareSupport": True},
+    "codeAction": {
+        "codeActionLiteralSupport": {"codeActionKind": {"valueSet": _CODE_ACTION_KINDS}},
+        "resolveSupport": {"properties": ["edit"]},
+        "dataSupport": True,
+        "isPreferredSupport": True,
+    },
+}
+_WORKSPACE_CAPABILITIES: dict[str, Any] = {
+    "configuration": True,
+    "workspaceFolders": True,
+    "didChangeWatchedFiles": {"dynamicRegistration": True},
+    "didChangeConfiguration": {},
+    "symbol": {"symbolKind": _SYMBOL_KIND_SET},
+    "applyEdit": True,
+    "workspaceEdit": {"documentChanges": True, "resourceOperations": ["create", "rename", "delete"]},
+    "diagnostics": {"refreshSupport": True},
+    "executeCommand": {},
+}
+
+
+def initialize_params(server: LanguageServer, root: str, folder: str) -> dict[str, Any]:
+    """The parameters of `initialize`; `folder` is where the server's own packages are."""
+    uri = Path(root).as_uri()
+    return {
+        # Not ours: a sandbox has no such process, and a server that misses it goes. A supervisor ends it with us.
+        "processId": None,
+        "clientInfo": {"name": "handtools"},
+        "rootUri": uri,
+        "rootPath": root,
+        "workspaceFolders": [{"uri": uri, "name": Path(root).name}],
+        "initializationOptions": _initialization_options(server, folder),
+        "capabilities": {
+            "general": {"positionEncodings": ["utf-16"]},
+            "textDocument": _DOCUMENT_CAPABILITIES,
+            "workspace": _WORKSPACE_CAPABILITIES,
+            "window": {"workDoneProgress": True},
+            "experimental": {"serverStatusNotification": True},
+        },
+    }
+
+
+def _initialization_options(server: LanguageServer, folder: str) -> dict[str, Any]:
+    options = dict(server.options)
+    if server.proof == "tsserver" and folder:
+        # Beside the server, for projects that bring no TypeScript, or one without a tsserver.
+        own = Path(folder, "typescript", "lib", "tsserver.js")
+        if own.is_file():
+            options["tsserver"] = {**options.get("tsserver", {}), "fallbackPath": str(own)}
+    return options
+
+
+LSP_REQUEST_SECONDS = 10.0
+INITIALIZE_SECONDS = 45.0
+LSP_SHUTDOWN_SECONDS = 2.0
+OPEN_DOCUMENTS = 64
+MOST_PUBLISHED = 4096
+"""Files whose complaints are kept, the newest."""
+MOST_MESSAGES_PER_SECOND = 20_000
+"""Messages within a second that no honest server sends."""
+_REQUEST_FAILED, _CONTENT_MODIFIED, _SERVER_CANCELLED = -32803, -32801, -32802
+
+
+class ResponseTimeout(Exception):
+    """No answer came in time."""
+
+
+class ServerLost(Exception):
+    """The server is gone, or speaks nonsense."""
+
+
+class ResponseError(Exception):
+    """The server answered with an error."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    @property
+    def passing(self) -> bool:
+        """Whether it says to ask again: the text changed while it looked, or it was busy."""
+        return self.code in {_CONTENT_MODIFIED, _SERVER_CANCELLED}
+
+
+@dataclass(slots=True)
+class OpenDocument:
+    """A file as the server was told it is."""
+
+    uri: str
+    version: int
+    text: str
+    changed: int
+    """Pushes with a higher number came after it was told."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedDiagnostics:
+    """What a server said unasked."""
+
+    version: int | None
+    items: Sequence[LspMessage]
+    number: int
+    at: float
+
+
+@dataclass(slots=True)
+class _Progress:
+    """Work that the server says it is doing."""
+
+    running: set[str] = field(default_factory=set)
+    ended: dict[str, int] = field(default_factory=dict)
+    """The number of the message with which a token last ended."""
+
+
+class LspClient:
+    """Lives on one event loop; every method is called there."""
+
+    def __init__(self, server: LanguageServer, root: str, child: ServerProcess) -> None:
+        self.server = server
+        self.root = root
+        self.child = child
+        self.capabilities: Mapping[str, Any] = {}
+        self._registered: dict[str, tuple[str, LspMessage]] = {}
+        self.documents: OrderedDict[str, OpenDocument] = OrderedDict()
+        self.pushes: OrderedDict[str, PublishedDiagnostics] = OrderedDict()
+        self.progress = _Progress()
+        self.quiescent: bool | None = None
+        """What it says about its own readiness, if it says anything."""
+        self.proved = False
+        """Whether it has proved something since it started: until then it may be loading."""
+        self.fault = ""
+        """Why it can't be used any more."""
+        self.proposed: list[LspMessage] = []
+        """Edits that it asked us to make while it ran a command."""
+        self.number = 0
+        """Counts messages; what is larger came later."""
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._listening: set[asyncio.Future[bool]] = set()
+        self._reading = asyncio.create_task(self._read())
+
+    async def start(self, folder: str, settings: Mapping[str, Any]) -> None:
+        """Greet it; afterwards it can be asked."""
+        self._settings = settings
+        answer = await self.request(
+            "initialize", initialize_params(self.server, self.root, folder), INITIALIZE_SECONDS
+        )
+        self.capabilities = (answer or {}).get("capabilities") or {}
+        self.notify("initialized", {})
+        if settings:
+            self.notify("workspace/didChangeConfiguration", {"settings": settings})
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked."""
+        return not self.fault and not self.child.over
+
+    def offers(self, capability: str, method: str) -> bool:
+        """Whether it can do something."""
+        # An empty object is a yes: there is nothing to say about how.
+        given = self.capabilities.get(capability)
+        return given not in (None, False) or self.registered(method) is not None
+
+    def registered(self, method: str) -> LspMessage | None:
+        """The options of an ability that it announced after it was greeted."""
+        return next((options for name, options in self._registered.values() if name == method), None)
+
+    async def request(self, method: str, params: Any, seconds: float = LSP_REQUEST_SECONDS) -> Any:
+        """Ask, and wait for the answer; a question that is given up is taken back."""
+        if not self.alive:
+            raise ServerLost(self.fault or "it has ended")
+        identity, loop = next(self._ids), asyncio.get_running_loop()
+        answer: asyncio.Future[Any] = loop.create_future()
+        self._waiting[identity] = answer
+        self._send({"id": identity, "method": method, "params": params})
+        # Not `wait_for`: with it every answer goes round the loop once more.
+        timer = loop.call_later(max(seconds, 0.0), _fail_future, answer, ResponseTimeout(method))
+        try:
+            return await answer
+        except ResponseTimeout:
+            self.notify("$/cancelRequest", {"id": identity})
+            raise
+        except asyncio.CancelledError:
+            if answer.cancelled():
+                self.notify("$/cancelRequest", {"id": identity})
+            raise
+        finally:
+            timer.cancel()
+            self._waiting.pop(identity, None)
+
+    def notify(self, method: str, params: Any) -> None:
+        """Tell it something."""
+        self._send({"method": method, "params": params})
+
+    def tell(self, uri: str, text: str) -> OpenDocument:
+        """Have it know a file's text: opened, or changed if it is not this already."""
+        document = self.documents.get(uri)
+        if document is None:
+            return self._open(uri, text, 1)
+        self.documents.move_to_end(uri)
+        if document.text == text:
+            return document
+        document.version += 1
+        document.text, document.changed = text, self.number
+        versioned = {"uri": uri, "version": document.version}
+        self.notify(
+            "textDocument/didChange", {"textDocument": versioned, "contentChanges": [{"text": text}]}
+        )
+        return document
+
+    def saved(self, uri: str) -> None:
+        """A file on disk is as it was told."""
+        document = self.documents.get(uri)
+        if document is not None:
+            self.notify("textDocument/didSave", {"textDocument": {"uri": uri}, "text": document.text})
+
+    def reopen(self, uri: str) -> OpenDocument:
+        """Have it look at a file again from the start."""
+        document = self.documents[uri]
+        self.close(uri)
+        return self._open(uri, document.text, document.version + 1)
+
+    def close(self, uri: str) -> None:
+        """The file is no longer ours to speak for."""
+        if self.documents.pop(uri, None) is not None:
+            self.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+
+    async def news(self, seconds: float) -> bool:
+        """Wait until it has said something; False when it did not in time."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[bool] = loop.create_future()
+        self._listening.add(waiter)
+        timer = loop.call_later(max(seconds, 0.0), _release_waiter, waiter, False)  # noqa: FBT003 - not a flag: what came
+        try:
+            return await waiter
+        finally:
+            timer.cancel()
+            self._listening.discard(waiter)
+
+    async def stop(self, why: str = "it was ended") -> None:
+        """Ask it to go, and see to it that it has."""
+        if self.alive and not self.child.clogged:
+            with contextlib.suppress(ResponseTimeout, ServerLost, ResponseError):
+                await self.request("shutdown", None, LSP_SHUTDOWN_SECONDS)
+                self.notify("exit", None)
+        self._fail(why)
+        await self.child.end()
+        self._reading.cancel()
+
+    def _open(self, uri: str, text: str, version: int) -> OpenDocument:
+        document = self.documents[uri] = OpenDocument(uri, version, text, self.number)
+        language = self.server.languages.get(file_suffix(uri), "plaintext")
+        opened = {"uri": uri, "languageId": language, "version": version, "text": text}
+        self.notify("textDocument/didOpen", {"textDocument": opened})
+        while len(self.documents) > OPEN_DOCUMENTS:
+            self.close(next(iter(self.documents)))
+        return document
+
+    def _send(self, message: LspMessage) -> None:
+        if self.alive:
+            self.child.send(encode_message(message))
+
+    async def _read(self) -> None:
+        second, count = 0, 0
+        try:
+            while (message := await read_message(self.child.reader)) is not None:
+                self.number += 1
+                count = count + 1 if second == int(time.monotonic()) else 1
+                second = int(time.monotonic())
+                if count > MOST_MESSAGES_PER_SECOND:
+                    raise InvalidMessage("it floods us with messages")
+                self._take(message)
+                # A reader that always finds something never lets others run.
+                await asyncio.sleep(0)
+            why = "it ended"
+        except InvalidMessage as garbage:
+            why = f"it speaks nonsense: {garbage}"
+        complaint = self.child.complaint
+        self._fail(f"{why} ({complaint})" if complaint else why)
+        await self.child.end()
+
+    def _fail(self, why: str) -> None:
+        self.fault = self.fault or why
+        for answer in self._waiting.values():
+            _fail_future(answer, ServerLost(self.fault))
+        self._wake()
+
+    def _wake(self) -> None:
+        for waiter in self._listening:
+            _release_waiter(waiter, True)  # noqa: FBT003
+
+    def _take(self, message: LspMessage) -> None:
+        method = message.get("method")
+        if method is None:
+            self._settle(message)
+        elif "id" in message:
+            self._send({"id": message["id"], "result": self._reply(method, message.get("params") or {})})
+        else:
+            self._hear(method, message.get("params") or {})
+        self._wake()
+
+    def _settle(self, message: LspMessage) -> None:
+        identity = message.get("id")
+        answer = self._waiting.get(identity) if isinstance(identity, int) else None
+        if answer is None or answer.done():
+            return
+        error = message.get("error")
+        if error:
+            answer.set_exception(
+                ResponseError(int(error.get("code") or _REQUEST_FAILED), str(error.get("message")))
+            )
+        else:
+            answer.set_result(message.get("result"))
+
+    def _reply(self, method: str, params: LspMessage) -> Any:
+        """What we say when it asks us. Nothing at all, where we have nothing: an error would end some of them."""
+        if method == "workspace/configuration":
+            return [self._setting(str(item.get("section") or "")) for item in params.get("items") or ()]
+        if method == "client/registerCapability":
+            for each in params.get("registrations") or ():
+                self._registered[each["id"]] = (each["method"], each.get("registerOptions") or {})
+        elif method == "client/unregisterCapability":
+            for each in params.get("unregisterations") or ():
+                self._registered.pop(each["id"], None)
+        elif method == "workspace/workspaceFolders":
+            return [{"uri": Path(self.root).as_uri(), "name": Path(self.root).name}]
+        elif method == "workspace/applyEdit":
+            self.proposed.append(params.get("edit") or {})
+            return {"applied": True}
+        return None
+
+    def _setting(self, section: str) -> Any:
+        if not section:
+            return dict(self._settings)
+        if section in self._settings:
+            return self._settings[section]
+        found: Any = self._settings
+        for part in section.split("."):
+            found = found.get(part, {}) if isinstance(found, Mapping) else {}
+        return found
+
+    def _hear(self, method: str, params: LspMessage) -> None:
+        if method == "textDocument/publishDiagnostics":
+            uri = str(params.get("uri"))
+            push = PublishedDiagnostics(
+                params.get("version"), params.get("diagnostics") or (), self.number, time.monotonic()
+            )
+            self.pushes[uri] = push
+            self.pushes.move_to_end(uri)
+            while len(self.pushes) > MOST_PUBLISHED:
+                self.pushes.popitem(last=False)
+        elif method == "$/progress":
+            self._work(str(params.get("token")), (params.get("value") or {}).get("kind"))
+        elif method == "experimental/serverStatus":
+            self.quiescent = bool(params.get("quiescent"))
+
+    def _work(self, token: str, kind: Any) -> None:
+        if kind == "begin":
+            self.progress.running.add(token)
+        elif kind == "end":
+            self.progress.running.discard(token)
+            self.progress.ended[token] = self.number
+
+
+def _fail_future(answer: "asyncio.Future[Any]", failure: ResponseTimeout | ServerLost) -> None:
+    if not answer.done():
+        answer.set_exception(failure)
+
+
+def _release_waiter(waiter: "asyncio.Future[bool]", came: bool) -> None:  # noqa: FBT001
+    if not waiter.done():
+        waiter.set_result(came)

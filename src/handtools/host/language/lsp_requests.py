@@ -1,0 +1,436 @@
+"""Questions about code as LSP requests, answers as values; workspace edits as whole files before and after."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from handtools.core.errors import NoMatch, NotFound, OutsideWorkspace, Stale, Unavailable
+from handtools.core.language import (
+    NO_SERVER_HINT,
+    CodeLocation,
+    LanguageAnswer,
+    LanguageOperation,
+    LanguageQuestion,
+    RewrittenFile,
+)
+from handtools.host.language.dependent_files import dependent_files
+from handtools.host.language.fresh_diagnostics import proved_verdict
+from handtools.host.language.lsp_client import (
+    LspClient,
+    LspMessage,
+    OpenDocument,
+    ResponseError,
+    ResponseTimeout,
+    ServerLost,
+)
+from handtools.host.language.server_pool import DiagnosticsBaseline, ServerNotReady, ServerPool, ServerSlot
+from handtools.host.language.workspace_documents import WorkspaceDocuments, document_text
+from handtools.text.encoding import Unencodable, decode
+from handtools.text.lines import bare, column_of_utf16, split, utf16_units
+
+
+@dataclass(frozen=True, slots=True)
+class _TextEdit:
+    start: int
+    end: int
+    text: str
+
+
+def files_of_workspace_edit(
+    edit: Mapping[str, Any], texts: WorkspaceDocuments
+) -> tuple[RewrittenFile, ...]:
+    """The files of a workspace edit; refused as a whole when one of them is outside."""
+    before: dict[str, bytes | None] = {}
+    after: dict[str, bytes | None] = {}
+
+    def load(path: str) -> bytes | None:
+        if path not in before:
+            before[path] = after[path] = texts.read(path)
+        return after[path]
+
+    for step in _edit_steps(edit):
+        kind = step.get("kind")
+        if kind == "rename":
+            old, new = _workspace_path(step["oldUri"], texts), _workspace_path(step["newUri"], texts)
+            data = load(old)
+            load(new)
+            after[old], after[new] = None, data
+            continue
+        path = _workspace_path(step["uri"], texts)
+        data = load(path)
+        if kind == "delete":
+            after[path] = None
+        elif kind == "create":
+            after[path] = data if data is not None else b""
+        else:
+            after[path] = _applied(path, data or b"", step["edits"])
+    return tuple(
+        RewrittenFile(path, before[path], after[path]) for path in after if before[path] != after[path]
+    )
+
+
+def _edit_steps(edit: Mapping[str, Any]) -> Iterator[LspMessage]:
+    changes = edit.get("documentChanges")
+    if changes:
+        for each in changes:
+            document = each.get("textDocument")
+            yield {"uri": document["uri"], "edits": each["edits"]} if document else each
+        return
+    for uri, edits in (edit.get("changes") or {}).items():
+        yield {"uri": uri, "edits": edits}
+
+
+def _workspace_path(uri: str, texts: WorkspaceDocuments) -> str:
+    path = texts.path(uri)
+    if path is None:
+        raise OutsideWorkspace(
+            f"It would change `{uri}`, which is outside.", hint="Do it by hand, or not at all."
+        )
+    return path
+
+
+def _applied(path: str, data: bytes, edits: Iterable[LspMessage]) -> bytes:
+    source = decode(data)
+    rows = split(source.body)
+    starts = [0]
+    for row in rows:
+        starts.append(starts[-1] + len(row))
+    pieces = sorted(
+        (_text_edit(each, rows, starts) for each in edits), key=lambda piece: (piece.start, piece.end)
+    )
+    parts, at = [], 0
+    for piece in pieces:
+        if piece.start < at:
+            raise Stale(f"The server's edits of `{path}` overlap.", hint="Ask again.")
+        parts += [source.body[at : piece.start], piece.text]
+        at = piece.end
+    parts.append(source.body[at:])
+    try:
+        return source.encode("".join(parts))
+    except Unencodable as failure:
+        message = f"`{path}` can't hold what the server would write: {failure}."
+        raise Stale(message, hint="Save it as UTF-8 first.") from failure
+
+
+def _text_edit(edit: LspMessage, rows: list[str], starts: list[int]) -> _TextEdit:
+    span = edit["range"]
+    text = edit.get("newText")
+    if text is None:
+        text = (edit.get("snippet") or {}).get("value", "")
+    return _TextEdit(_offset(span["start"], rows, starts), _offset(span["end"], rows, starts), text)
+
+
+def _offset(at: LspMessage, rows: list[str], starts: list[int]) -> int:
+    line = int(at["line"])
+    if line >= len(rows):
+        return starts[-1]
+    return starts[line] + column_of_utf16(bare(rows[line]), int(at["character"]))
+
+
+_REQUEST_METHODS: Mapping[LanguageOperation, tuple[str, str]] = {
+    "definition": ("definitionProvider", "textDocument/definition"),
+    "references": ("referencesProvider", "textDocument/references"),
+    "implementations": ("implementationProvider", "textDocument/implementation"),
+    "hover": ("hoverProvider", "textDocument/hover"),
+    "symbols": ("documentSymbolProvider", "textDocument/documentSymbol"),
+    "workspace_symbols": ("workspaceSymbolProvider", "workspace/symbol"),
+    "callers": ("callHierarchyProvider", "textDocument/prepareCallHierarchy"),
+    "callees": ("callHierarchyProvider", "textDocument/prepareCallHierarchy"),
+    "actions": ("codeActionProvider", "textDocument/codeAction"),
+    "rename": ("renameProvider", "textDocument/rename"),
+}
+_SYMBOL_KINDS = (
+    "", "file", "module", "namespace", "package", "class", "method", "property", "field", "constructor", "enum",
+    "interface", "function", "variable", "constant", "string", "number", "boolean", "array", "object", "key",
+    "null", "enum member", "struct", "event", "operator", "type parameter",
+)  # fmt: skip
+_RETRY_SECONDS = 0.1
+_EDIT_INSTEAD = "Nothing was changed; edit the files instead."
+
+
+@dataclass(slots=True)
+class ServerQuery:
+    """One question to one server."""
+
+    seat: ServerSlot
+    pool: ServerPool
+    texts: WorkspaceDocuments
+    deadline: float
+
+    async def answer(self, question: LanguageQuestion) -> LanguageAnswer:
+        """Ask; what the server can't do or does not answer in time is an error that says so."""
+        try:
+            async with self.seat.lock:
+                client = await self.pool.client(self.seat, self.deadline)
+                return await self._answer(client, question)
+        except ServerNotReady as failure:
+            raise Unavailable(
+                f"{self.seat.name} is not ready: {failure}.", hint="Call again later."
+            ) from failure
+        except ResponseTimeout as failure:
+            raise Unavailable(
+                f"{self.seat.name} did not answer in time.", hint="Call again later."
+            ) from failure
+        except ServerLost as failure:
+            raise Unavailable(f"{self.seat.name} ended: {failure}.", hint="Call again.") from failure
+        except ResponseError as failure:
+            hint = "Check the symbol, or use `grep`."
+            raise NoMatch(f"{self.seat.name} refused: {failure}.", hint=hint) from failure
+
+    async def _answer(self, client: LspClient, question: LanguageQuestion) -> LanguageAnswer:
+        name = client.server.name
+        if question.kind == "diagnostics":
+            return await self._diagnosed(client, question.path)
+        capability, method = _REQUEST_METHODS[question.kind]
+        if not client.offers(capability, method):
+            raise Unavailable(f"{name} can't tell {question.kind.replace('_', ' ')}.", hint=NO_SERVER_HINT)
+        if question.kind == "workspace_symbols":
+            found = await self._request(client, method, {"query": question.text})
+            return LanguageAnswer(server=name, places=tuple(self._symbols(found or ())))
+        document = self._told(client, question.path)
+        at = self._at(document, question)
+        if question.kind == "symbols":
+            found = await self._request(client, method, {"textDocument": at["textDocument"]})
+            return LanguageAnswer(server=name, places=tuple(self._symbols(found or (), path=question.path)))
+        if question.kind == "hover":
+            return LanguageAnswer(server=name, text=_hover_text(await self._request(client, method, at)))
+        if question.kind in {"callers", "callees"}:
+            return LanguageAnswer(server=name, places=tuple(await self._calls(client, question.kind, at)))
+        if question.kind == "actions":
+            return await self._actions(client, document, question)
+        if question.kind == "rename":
+            return await self._renamed(client, document, question)
+        if question.kind == "references":
+            at["context"] = {"includeDeclaration": True}
+            await self._open_users(client, _identifier_at(document.text, question))
+        return LanguageAnswer(
+            server=name, places=tuple(self._places(await self._request(client, method, at)))
+        )
+
+    async def _request(self, client: LspClient, method: str, params: Any) -> Any:
+        """Ask until the server no longer says that something changed meanwhile."""
+        while True:
+            try:
+                return await client.request(method, params, self.deadline - time.monotonic())
+            except ResponseError as refusal:
+                if not refusal.passing or time.monotonic() > self.deadline:
+                    raise
+                await client.news(_RETRY_SECONDS)
+
+    def _told(self, client: LspClient, path: str) -> OpenDocument:
+        text = document_text(self.texts.read(path))
+        if text is None:
+            raise NotFound(f"`{path}` is no text file that a server can look at.", hint="Name another.")
+        uri = self.texts.uri(path)
+        stamp = self.texts.stamp(path)
+        if stamp is not None:
+            self.seat.stamps[uri] = stamp
+        return client.tell(uri, text)
+
+    def _at(self, document: OpenDocument, question: LanguageQuestion) -> LspMessage:
+        rows = split(document.text)
+        row = bare(rows[question.line - 1]) if 0 < question.line <= len(rows) else ""
+        position = {"line": max(question.line - 1, 0), "character": utf16_units(row, question.column)}
+        return {"textDocument": {"uri": document.uri}, "position": position}
+
+    async def _diagnosed(self, client: LspClient, path: str) -> LanguageAnswer:
+        """Of one file; without one, of every file that is open or that the server has told about."""
+        documents = [self._told(client, path)] if path else list(client.documents.values())
+        found = []
+        for document in documents:
+            name = self.texts.path(document.uri)
+            if name is not None:
+                found.append(proved_verdict(client, document, name, self.deadline))
+        verdicts = list(await asyncio.gather(*found))
+        for verdict in verdicts:
+            if verdict.standing != "unknown":
+                uri = self.texts.uri(verdict.path)
+                self.seat.keep(uri, DiagnosticsBaseline(client.documents[uri].text, verdict.errors))
+        notes = () if path else ("Only files that were read or changed, and what servers told unasked.",)
+        return LanguageAnswer(server=client.server.name, verdicts=tuple(verdicts), notes=notes)
+
+    async def _calls(
+        self, client: LspClient, kind: LanguageOperation, at: LspMessage
+    ) -> list[CodeLocation]:
+        items = await self._request(client, "textDocument/prepareCallHierarchy", at)
+        incoming = kind == "callers"
+        method = f"callHierarchy/{'incoming' if incoming else 'outgoing'}Calls"
+        found = []
+        for item in items or ():
+            for call in await self._request(client, method, {"item": item}) or ():
+                other = call["from" if incoming else "to"]
+                path = self.texts.path(other["uri"])
+                if path is None:
+                    continue
+                spans = call.get("fromRanges") or () if incoming else ()
+                found += [
+                    self._place(path, span, other["name"], other.get("kind", 0))
+                    for span in spans or (other["selectionRange"],)
+                ]
+        return found
+
+    async def _actions(
+        self, client: LspClient, document: OpenDocument, question: LanguageQuestion
+    ) -> LanguageAnswer:
+        """The titles of what can be done about a line; or, of the one that is named, what it would write."""
+        rows = split(document.text)
+        row = bare(rows[question.line - 1]) if question.line <= len(rows) else ""
+        line = question.line - 1
+        span = {
+            "start": {"line": line, "character": 0},
+            "end": {"line": line, "character": utf16_units(row, len(row))},
+        }
+        complaints = await self._complaints(client, document, line)
+        context = {"diagnostics": complaints, "triggerKind": 1}
+        asked = {"textDocument": {"uri": document.uri}, "range": span, "context": context}
+        offered = [
+            each for each in await self._request(client, "textDocument/codeAction", asked) or ()
+            if not each.get("disabled")
+        ]  # fmt: skip
+        titles = tuple(str(each.get("title")) for each in offered)
+        name = client.server.name
+        if not question.text:
+            return LanguageAnswer(server=name, titles=titles)
+        chosen = next((each for each in offered if each.get("title") == question.text), None)
+        if chosen is None:
+            raise NoMatch(
+                f"No action {question.text!r} is offered.", hint=f"Offered: {'; '.join(titles) or 'none'}."
+            )
+        return LanguageAnswer(
+            server=name,
+            titles=(question.text,),
+            files=files_of_workspace_edit(await self._resolved(client, chosen), self.texts),
+        )
+
+    async def _complaints(
+        self, client: LspClient, document: OpenDocument, line: int
+    ) -> Sequence[LspMessage]:
+        push = client.pushes.get(document.uri)
+        if push is not None:
+            items: Sequence[LspMessage] = push.items
+        elif client.offers("diagnosticProvider", "textDocument/diagnostic"):
+            asked = {"textDocument": {"uri": document.uri}}
+            items = (await self._request(client, "textDocument/diagnostic", asked) or {}).get("items") or ()
+        else:
+            items = ()
+        return [
+            each for each in items if each["range"]["start"]["line"] <= line <= each["range"]["end"]["line"]
+        ]
+
+    async def _resolved(self, client: LspClient, action: LspMessage) -> Mapping[str, Any]:
+        if not action.get("edit") and "data" in action:
+            action = await self._request(client, "codeAction/resolve", action) or action
+        edit: Mapping[str, Any] = action.get("edit") or {}
+        command = action.get("command")
+        if not edit and command:
+            order = command if isinstance(command, dict) else action
+            client.proposed.clear()
+            asked = {"command": order["command"], "arguments": order.get("arguments") or []}
+            await self._request(client, "workspace/executeCommand", asked)
+            edit = client.proposed[-1] if client.proposed else {}
+        return edit
+
+    async def _renamed(
+        self, client: LspClient, document: OpenDocument, question: LanguageQuestion
+    ) -> LanguageAnswer:
+        """Rename from the definition: from elsewhere some servers rename only what they see, or add an alias."""
+        old = _identifier_at(document.text, question)
+        await self._open_users(client, old)
+        here = self._at(document, question)
+        places = list(self._places(await self._request(client, "textDocument/definition", here)))
+        home = places[0] if places else None
+        if home is not None:
+            told = self._told(client, home.path)
+            at = self._at(
+                told, LanguageQuestion(kind="rename", path=home.path, line=home.line, column=home.column)
+            )
+            if _identifier_at(told.text, home) == old:
+                here = at
+        edit = await self._request(client, "textDocument/rename", {**here, "newName": question.text})
+        files = files_of_workspace_edit(edit or {}, self.texts)
+        if not files:
+            raise NoMatch(f"{client.server.name} can't rename `{old}` there.", hint=_EDIT_INSTEAD)
+        if home is not None and home.path not in {file.path for file in files}:
+            raise NoMatch(
+                f"{client.server.name} would rename `{old}` but not its definition in `{home.path}`.",
+                hint=_EDIT_INSTEAD,
+            )
+        covered = {file.path for file in files}
+        left = [path for path in await self._users(client, old) if path not in covered]
+        notes = (
+            (f"`{old}` also stands in files that were left alone: {', '.join(left[:10])}.",) if left else ()
+        )
+        return LanguageAnswer(server=client.server.name, files=files, notes=notes)
+
+    async def _users(self, client: LspClient, word: str) -> list[str]:
+        loop = asyncio.get_running_loop()
+        suffixes = tuple(client.server.languages)
+        return await loop.run_in_executor(
+            None, dependent_files, client.root, self.texts, [word], suffixes, 60
+        )
+
+    async def _open_users(self, client: LspClient, word: str) -> None:
+        """A server that knows for sure only open files gets those that matter opened."""
+        if not (client.server.narrow and word):
+            return
+        told = [(path, self._told(client, path)) for path in await self._users(client, word)]
+        await asyncio.gather(
+            *(proved_verdict(client, document, path, self.deadline) for path, document in told)
+        )
+
+    def _places(self, found: Any) -> Iterator[CodeLocation]:
+        every = found if isinstance(found, list) else [found] if found else []
+        for each in every:
+            path = self.texts.path(each.get("uri") or each.get("targetUri") or "")
+            span = each.get("range") or each.get("targetSelectionRange")
+            if path is not None and span is not None:
+                yield self._place(path, span)
+
+    def _symbols(
+        self, found: Iterable[LspMessage], path: str = "", outer: str = ""
+    ) -> Iterator[CodeLocation]:
+        for each in found:
+            place = each.get("location") or {}
+            where = path or self.texts.path(place.get("uri", "")) or ""
+            span = each.get("selectionRange") or each.get("range") or place.get("range")
+            if not where or span is None:
+                continue
+            holder = outer or str(each.get("containerName") or "")
+            kind = int(each.get("kind") or 0)
+            whole = each.get("range") or place.get("range") or span
+            one = self._place(where, span, str(each.get("name")), kind, holder)
+            yield CodeLocation(
+                one.path, one.line, one.column, whole["end"]["line"] + 1, one.name, one.kind, one.outer
+            )
+            name = f"{holder}.{each.get('name')}" if holder else str(each.get("name"))
+            yield from self._symbols(each.get("children") or (), where, name)
+
+    def _place(
+        self, path: str, span: LspMessage, name: str = "", kind: int = 0, outer: str = ""
+    ) -> CodeLocation:
+        line, character = int(span["start"]["line"]), int(span["start"]["character"])
+        rows = split(document_text(self.texts.read(path)) or "")
+        at = column_of_utf16(bare(rows[line]), character) if line < len(rows) else 0
+        word = _SYMBOL_KINDS[kind] if 0 <= kind < len(_SYMBOL_KINDS) else ""
+        return CodeLocation(path, line + 1, at, int(span["end"]["line"]) + 1, name, word, outer)
+
+
+def _identifier_at(text: str, at: LanguageQuestion | CodeLocation) -> str:
+    """The name that stands at a place."""
+    rows = split(text)
+    if not 0 < at.line <= len(rows):
+        return ""
+    row = bare(rows[at.line - 1])
+    end = at.column
+    while end < len(row) and (row[end].isalnum() or row[end] in "_$"):
+        end += 1
+    return row[at.column : end]
+
+
+def _hover_text(hover: Any) -> str:
+    contents = (hover or {}).get("contents")
+    parts = contents if isinstance(contents, list) else [contents]
+    said = [part.get("value", "") if isinstance(part, dict) else str(part or "") for part in parts]
+    return "\n".join(part.strip() for part in said if part.strip())

@@ -1,0 +1,183 @@
+"""Which language server a file has here: where its program is, and where its project begins. Starts nothing."""
+
+import json
+import os
+import shutil
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from handtools.host import programs
+from handtools.host.files.small_files import read_small_text
+from handtools.host.language.servers import LanguageServer, ServerRole, ServerTable
+
+RECHECK_SECONDS = 30.0
+"""Seconds for which what was not found is not looked for again."""
+UNCONFINED_NOTE = (
+    "Language servers run only where the kernel confines them, and nothing here does. "
+    "A person can change that: `handtools doctor` says how."
+)
+_PROJECT_PROGRAM_FOLDERS = (".venv/bin", "venv/bin", "node_modules/.bin")
+_ROLES: tuple[ServerRole, ...] = ("checker", "linter")
+_REMEMBERED_PATHS = 4096
+_SETTINGS_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FoundServer:
+    """A server for a file: its program, and the project it is to look at."""
+
+    server: LanguageServer
+    program: str
+    root: str
+
+
+class ServerFinder:
+    """Looks in one workspace; remembers what it found."""
+
+    def __init__(
+        self,
+        workspace: str,
+        table: ServerTable,
+        *,
+        confined: Callable[[], bool],
+        search_path: str | None = None,
+    ) -> None:
+        """`confined` tells whether the kernel keeps servers inside: only then may they be the project's."""
+        self.workspace = workspace
+        self._table = table
+        self._confined = confined
+        self._search_path = search_path
+        self._programs: dict[tuple[str, str], tuple[str, float]] = {}
+        self._wanted: dict[tuple[str, str], tuple[bool, float]] = {}
+        self._spoken: dict[str, tuple[list[FoundServer], float]] = {}
+
+    def speaks(self, path: str) -> bool:
+        """Whether some server here knows the language of a file."""
+        return any(self.program(server, self.workspace) for server in self._table.of(path))
+
+    def spoken(self, path: str) -> list[FoundServer]:
+        """The servers of a file: one that checks, and those linters that the project has settings for."""
+        known, at = self._spoken.get(path, ([], 0.0))
+        if known and time.monotonic() - at < RECHECK_SECONDS:
+            return known
+        found: list[FoundServer] = []
+        for role in _ROLES:
+            here = [each for each in self._here(path) if each.server.role == role]
+            wanted = [each for each in here if self._chosen(each)]
+            found += wanted[:1] or (here[:1] if role == "checker" else [])
+        if len(self._spoken) > _REMEMBERED_PATHS:
+            self._spoken.clear()
+        self._spoken[path] = (found, time.monotonic())
+        return found
+
+    def missing(self, path: str) -> str:
+        """Why a file has no server, and what to do; empty when it has one."""
+        servers = self._table.of(path)
+        if not servers:
+            name = path.rpartition("/")[2]
+            return f"No language server is known for `{name}`."
+        if self.spoken(path):
+            return ""
+        found = [server for server in servers if self.program(server, self.workspace)]
+        if not found and not self._confined():
+            return UNCONFINED_NOTE
+        if not found:
+            return (
+                f"No language server for `{path}` is installed. "
+                f"Install one: `{servers[0].install}`, then call again."
+            )
+        markers = ", ".join(marker for marker in found[0].markers if marker != ".git")
+        return f"{found[0].name} is installed, but `{path}` is in no project: it needs one of {markers}."
+
+    def program(self, server: LanguageServer, root: str) -> str:
+        """Where a server's program is; empty when there is none to be run. The project's own comes first."""
+        found, at = self._programs.get((server.name, root), ("", 0.0))
+        if not found and (not at or time.monotonic() - at > RECHECK_SECONDS):
+            # Nothing is asked about boundaries where there is no server anyway: finding that out takes a moment.
+            found = self._found(server, root)
+            if found and not self._confined():
+                found = self._outside(server)
+            self._programs[server.name, root] = (found, time.monotonic())
+        return found
+
+    def _here(self, path: str) -> Iterator[FoundServer]:
+        for server in self._table.of(path):
+            root = self._root(server, path)
+            if root is not None and (program := self.program(server, root)):
+                yield FoundServer(server, program, root)
+
+    def _found(self, server: LanguageServer, root: str) -> str:
+        places = dict.fromkeys((root, self.workspace))
+        local = os.pathsep.join(
+            os.path.join(place, each) for place in places for each in _PROJECT_PROGRAM_FOLDERS
+        )
+        return self._usable(server, local) or self._usable(server, self._search_path) or ""
+
+    def _outside(self, server: LanguageServer) -> str:
+        """What runs with all our rights must be ours and leave the project's code alone."""
+        if server.runs_code:
+            return ""
+        places = self._search_path or os.pathsep.join(programs.search_path(self.workspace))
+        found = self._usable(server, places)
+        return found if found and programs.is_outside(found, self.workspace) else ""
+
+    def _usable(self, server: LanguageServer, places: str | None) -> str | None:
+        found = shutil.which(server.command[0], path=places)
+        if found and server.least_version and _major_version(found) < server.least_version:
+            return None
+        return found
+
+    def _root(self, server: LanguageServer, path: str) -> str | None:
+        """The nearest folder with a marker, the most telling marker first; never above the workspace."""
+        folder = Path(self.workspace, path).parent
+        above = [each for each in (folder, *folder.parents) if each.is_relative_to(self.workspace)]
+        strict = [marker for marker in server.markers if marker != ".git"]
+        for each in above:
+            if any((each / marker).exists() for marker in strict):
+                return str(each)
+        plain = ".git" in server.markers and Path(self.workspace, ".git").exists()
+        return self.workspace if plain else None
+
+    def _chosen(self, spoken: FoundServer) -> bool:
+        key = (spoken.server.name, spoken.root)
+        chosen, at = self._wanted.get(key, (False, 0.0))
+        if not at or time.monotonic() - at > RECHECK_SECONDS:
+            chosen = any(_has_setting(spoken.root, each) for each in spoken.server.chosen_by)
+            self._wanted[key] = (chosen, time.monotonic())
+        return chosen
+
+
+def _major_version(program: str) -> int:
+    """The major version of a program of npm, from the package it lies in."""
+    real = Path(os.path.realpath(program))
+    for folder in real.parents:
+        try:
+            version = json.loads(read_small_text(folder / "package.json", _SETTINGS_BYTES, links=True))[
+                "version"
+            ]
+            return int(str(version).partition(".")[0])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+    return 0
+
+
+def _has_setting(root: str, setting: str) -> bool:
+    name, _, table = setting.partition("#")
+    path = Path(root, name)
+    if not table:
+        return path.is_file()
+    try:
+        found: object = tomllib.loads(read_small_text(path, _SETTINGS_BYTES, links=True))
+    except (ValueError, RecursionError):
+        return False
+    for key in table.split("."):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found is not None
+
+
+def servers_with_programs(table: ServerTable, finder: ServerFinder) -> Sequence[tuple[LanguageServer, str]]:
+    """Every server with its program, found or not."""
+    return [(server, finder.program(server, finder.workspace)) for server in table.servers]

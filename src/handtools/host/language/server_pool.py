@@ -1,0 +1,298 @@
+"""Language servers of this process, one per project, on one thread: started when needed, ended when idle.
+
+Servers outlive the event loop of whoever asks: a program may run one for each call, or two at once.
+"""
+
+import asyncio
+import atexit
+import concurrent.futures
+import contextlib
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import anyio
+import anyio.lowlevel
+
+from handtools.core.errors import HostError
+from handtools.core.language import Diagnostic
+from handtools.host.language.dependent_files import ChangedDefinitions
+from handtools.host.language.lsp_client import LspClient, ResponseError, ResponseTimeout, ServerLost
+from handtools.host.language.server_process import ServerNotStarted
+
+RESTART_DELAYS = (0.0, 1.0, 4.0)
+"""Seconds before a server that ended is started again; after the last it is parked."""
+STABLE_SECONDS = 60.0
+"""A server that ran this long is not held to its earlier ends."""
+PARKED_SECONDS = 300.0
+IDLE_SERVER_SECONDS = 600.0
+TIDY_SECONDS = 5.0
+MOST_SERVERS = 4
+MOST_SERVER_MEMORY_BYTES = 2 << 30
+MOST_BASELINES = 512
+
+ServerKey = tuple[object, ...]
+StartServer = Callable[[], Awaitable[LspClient]]
+
+
+class ServerNotReady(Exception):
+    """There is no server to ask now; the reason is for the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosticsBaseline:
+    """The last proved verdict about a file, and the text it was about."""
+
+    text: str
+    diagnostics: tuple[Diagnostic, ...]
+
+
+@dataclass(slots=True)
+class ServerSlot:
+    """A place for one server of one project: it outlives the server's processes."""
+
+    name: str
+    start: StartServer
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    owners: set[object] = field(default_factory=set)
+    baselines: OrderedDict[str, DiagnosticsBaseline] = field(default_factory=OrderedDict)
+    heads: ChangedDefinitions = field(default_factory=ChangedDefinitions)
+    stamps: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """When each open file was last seen on disk, and its size."""
+    client: LspClient | None = None
+    starting: asyncio.Task[LspClient] | None = None
+    began: float = 0.0
+    ends: int = 0
+    """How often it ended without having run for long."""
+    again_at: float = 0.0
+    fault: str = ""
+    used: float = 0.0
+
+    def keep(self, uri: str, baseline: DiagnosticsBaseline) -> None:
+        """Note the newest proved verdict."""
+        self.baselines[uri] = baseline
+        self.baselines.move_to_end(uri)
+        while len(self.baselines) > MOST_BASELINES:
+            self.baselines.popitem(last=False)
+
+
+class ServerPool:
+    """All seats of this process. Lives on one event loop."""
+
+    def __init__(
+        self,
+        *,
+        most: int = MOST_SERVERS,
+        memory_bytes: int = MOST_SERVER_MEMORY_BYTES,
+        idle_seconds: float = IDLE_SERVER_SECONDS,
+    ) -> None:
+        self.seats: dict[ServerKey, ServerSlot] = {}
+        self._most = most
+        self._memory = memory_bytes
+        self._idle = idle_seconds
+        self._keeper: asyncio.Task[None] | None = None
+
+    def seat(self, key: ServerKey, name: str, start: StartServer, owner: object) -> ServerSlot:
+        """The place of a server; the same for all who ask for the same project."""
+        seat = self.seats.get(key)
+        if seat is None:
+            seat = self.seats[key] = ServerSlot(name, start)
+        seat.owners.add(owner)
+        seat.used = time.monotonic()
+        return seat
+
+    async def client(self, seat: ServerSlot, deadline: float) -> LspClient:
+        """A server that can be asked, started if need be; raises `ServerNotReady` when there is none in time."""
+        seat.used = time.monotonic()
+        if seat.client is not None and seat.client.alive:
+            return seat.client
+        if seat.starting is None:
+            self._note_end(seat)
+            pause = seat.again_at - time.monotonic()
+            if pause > max(deadline - time.monotonic(), 0.0):
+                parked = (
+                    "given up for some minutes"
+                    if seat.ends >= len(RESTART_DELAYS)
+                    else "starting again soon"
+                )
+                raise ServerNotReady(f"{parked}: {seat.fault}")
+            seat.starting = asyncio.create_task(self._start(seat, max(pause, 0.0)))
+        starting = seat.starting
+        await asyncio.wait([starting], timeout=max(deadline - time.monotonic(), 0.0))
+        if not starting.done():
+            raise ServerNotReady("still starting")
+        if starting.cancelled():
+            raise ServerNotReady("it was ended")
+        try:
+            return starting.result()
+        except (ServerNotStarted, HostError, ServerLost, ResponseError, ResponseTimeout) as failure:
+            raise ServerNotReady(seat.fault or str(failure)) from failure
+
+    async def let_go(self, owner: object) -> None:
+        """End the servers that nobody else uses."""
+        for key, seat in list(self.seats.items()):
+            seat.owners.discard(owner)
+            if not seat.owners:
+                self.seats.pop(key, None)
+                await self._stop(seat)
+
+    async def close(self) -> None:
+        """End all servers."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+        seats = list(self.seats.values())
+        self.seats.clear()
+        await asyncio.gather(*(self._stop(seat) for seat in seats))
+
+    async def tidy(self) -> None:
+        """End what is idle, and what is too much."""
+        now = time.monotonic()
+        for seat in self._running():
+            if now - seat.used > self._idle:
+                await self._stop(seat)
+        running = sorted(self._running(), key=lambda seat: seat.used)
+        sizes = {id(seat): seat.client.child.memory_bytes() for seat in running if seat.client}
+        total = sum(sizes.values())
+        for seat in running:
+            if total <= self._memory:
+                return
+            total -= sizes.get(id(seat), 0)
+            await self._stop(seat)
+
+    def _running(self) -> list[ServerSlot]:
+        return [seat for seat in self.seats.values() if seat.client is not None and seat.client.alive]
+
+    async def _start(self, seat: ServerSlot, pause: float) -> LspClient:
+        try:
+            await asyncio.sleep(pause)
+            await self._make_room(seat)
+            seat.began = time.monotonic()
+            seat.client = await seat.start()
+            seat.stamps.clear()
+            if self._keeper is None:
+                self._keeper = asyncio.create_task(self._keep())
+            return seat.client
+        except (ServerNotStarted, HostError, ServerLost, ResponseError, ResponseTimeout) as failure:
+            seat.fault = str(failure) or type(failure).__name__
+            self._push_back(seat)
+            raise
+        finally:
+            seat.starting = None
+
+    def _note_end(self, seat: ServerSlot) -> None:
+        """A server that has ended is started again, later each time."""
+        client, seat.client = seat.client, None
+        if client is not None and client.fault:
+            if time.monotonic() - seat.began > STABLE_SECONDS:
+                seat.ends = 0
+            seat.fault = client.fault
+            self._push_back(seat)
+
+    def _push_back(self, seat: ServerSlot) -> None:
+        seat.again_at = time.monotonic() + (*RESTART_DELAYS, PARKED_SECONDS)[seat.ends]
+        seat.ends = min(seat.ends + 1, len(RESTART_DELAYS))
+
+    async def _make_room(self, wanted: ServerSlot) -> None:
+        others = sorted(
+            (each for each in self._running() if each is not wanted), key=lambda seat: seat.used
+        )
+        for seat in others[: max(len(others) + 1 - self._most, 0)]:
+            await self._stop(seat)
+
+    async def _stop(self, seat: ServerSlot) -> None:
+        if seat.starting is not None:
+            starting = seat.starting
+            starting.cancel()
+            with contextlib.suppress(
+                asyncio.CancelledError,
+                ServerNotStarted,
+                HostError,
+                ServerLost,
+                ResponseError,
+                ResponseTimeout,
+            ):
+                await starting
+        client, seat.client = seat.client, None
+        if client is not None:
+            await client.stop()
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(TIDY_SECONDS)
+            await self.tidy()
+
+
+T = TypeVar("T")
+THREAD_CLOSE_SECONDS = 15.0
+
+
+class LanguageThread:
+    """Started when first used, ended with the process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._owner = 0
+        self._pool: ServerPool | None = None
+
+    @property
+    def pool(self) -> ServerPool:
+        """The servers."""
+        self._begin()
+        assert self._pool is not None
+        return self._pool
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
+        """Have something done on the thread."""
+        return asyncio.run_coroutine_threadsafe(work, self._begin())
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Have something done on the thread, and wait for it on any event loop; cancelled with us."""
+        done, token = anyio.Event(), anyio.lowlevel.current_token()
+        # Not `from_thread`: that would keep the servers waiting until we have taken note.
+        native: Any = getattr(token, "native_token", token)
+        soon = getattr(native, "call_soon_threadsafe", None) or native.run_sync_soon
+        future = self.submit(work)
+
+        def wake(_: object) -> None:
+            # Whoever waited may have gone, loop and all.
+            with contextlib.suppress(RuntimeError):
+                soon(done.set)
+
+        future.add_done_callback(wake)
+        try:
+            await done.wait()
+        finally:
+            if not future.done():
+                future.cancel()
+        return future.result()
+
+    def close(self) -> None:
+        """End all servers."""
+        if self._owner == os.getpid() and self._loop is not None and self._pool is not None:
+            try:
+                asyncio.run_coroutine_threadsafe(self._pool.close(), self._loop).result(
+                    THREAD_CLOSE_SECONDS
+                )
+            except concurrent.futures.TimeoutError:
+                return  # their supervisors end them
+
+    def _begin(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None or self._owner != os.getpid():
+                # After a fork the thread is our parent's.
+                self._owner = os.getpid()
+                self._loop = asyncio.new_event_loop()
+                self._pool = ServerPool()
+                threading.Thread(
+                    target=self._loop.run_forever, name="handtools-language", daemon=True
+                ).start()
+                atexit.register(self.close)
+            return self._loop
+
+
+LANGUAGE_THREAD = LanguageThread()

@@ -1,0 +1,209 @@
+"""The process of a language server: its streams, below a supervisor that ends it when we are gone."""
+
+import asyncio
+import contextlib
+import os
+import secrets
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from handtools.core.errors import HostError
+from handtools.host.sandbox.launch import Launch, Runner
+from handtools.host.sandbox.processes import cgroups
+from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message
+from handtools.host.sandbox.processes.kill_tree import descendants, kill_by_environment
+from handtools.host.sandbox.processes.supervisor_client import (
+    RUN_ID_VARIABLE,
+    SUPERVISORS,
+    SupervisorHandle,
+    extra_fds,
+    start_order,
+)
+from handtools.host.sandbox.runners.runner_selection import confined_launch
+
+STREAM_BUFFER_BYTES = 1 << 20
+STDERR_TAIL_CHARS = 300
+SERVER_END_SECONDS = 8.0
+"""After this a supervisor that does not answer is itself ended."""
+
+
+class ServerNotStarted(Exception):
+    """Why a server could not be started."""
+
+
+class ServerProcess:
+    """A server's process as streams. Made and used on one event loop."""
+
+    def __init__(self, hired: SupervisorHandle, mark: str, fds: tuple[int, int, int]) -> None:
+        self._hired = hired
+        self._mark = mark
+        self._fds = fds
+        self._errors: deque[bytes] = deque(maxlen=20)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._transports: list[asyncio.BaseTransport] = []
+        self._over = asyncio.Event()
+        self._ending: asyncio.Task[None] | None = None
+        self.reader = asyncio.StreamReader(STREAM_BUFFER_BYTES)
+        self._writer: asyncio.StreamWriter | None = None
+
+    @classmethod
+    async def start(cls, launch: Launch, runner: Runner) -> "ServerProcess":
+        """Start it; a thread does the waiting."""
+        loop = asyncio.get_running_loop()
+        beginning = loop.run_in_executor(None, _start_server, launch, runner)
+        try:
+            child = cls(*await asyncio.shield(beginning))
+        except asyncio.CancelledError:
+            # The thread goes on: what it starts must not be left without an owner.
+            with contextlib.suppress(ServerNotStarted):
+                hired, _, fds = await beginning
+                _close_fds(fds)
+                await loop.run_in_executor(None, hired.dismiss)
+            raise
+        await child._connect()
+        return child
+
+    async def _connect(self) -> None:
+        loop = asyncio.get_running_loop()
+        sink, source, errors = self._fds
+        reading = asyncio.StreamReaderProtocol(self.reader)
+        transport, _ = await loop.connect_read_pipe(lambda: reading, os.fdopen(source, "rb", 0))
+        complaints = asyncio.StreamReader(STREAM_BUFFER_BYTES)
+        other, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(complaints), os.fdopen(errors, "rb", 0)
+        )
+        writing, protocol = await loop.connect_write_pipe(
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(sink, "wb", 0)
+        )
+        self._writer = asyncio.StreamWriter(writing, protocol, None, loop)
+        self._transports = [transport, other, writing]
+        self._tasks = [asyncio.create_task(self._listen(complaints)), asyncio.create_task(self._watch())]
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, and everything it started."""
+        return self._over.is_set()
+
+    @property
+    def complaint(self) -> str:
+        """The last that it printed beside its messages."""
+        text = b"".join(self._errors).decode(errors="replace").strip()
+        return " ".join(text[-STDERR_TAIL_CHARS:].split())
+
+    def send(self, data: bytes) -> None:
+        """Queue bytes; what a dead process would have read is dropped."""
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.write(data)
+
+    @property
+    def clogged(self) -> bool:
+        """Whether it has stopped reading what it is sent."""
+        return self._writer is not None and self._writer.transport.get_write_buffer_size() > 64 << 20
+
+    def memory_bytes(self) -> int:
+        """What it and all it started have in memory."""
+        return sum(_resident_memory(pid) for pid in descendants(self._hired.process.pid))
+
+    async def end(self) -> None:
+        """End it and everything it started; returns when they are gone."""
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end())
+        await asyncio.shield(self._ending)
+
+    async def _end(self) -> None:
+        if not self.over:
+            with contextlib.suppress(PeerGone):
+                self._hired.order({"order": "end", "gently": False})
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), SERVER_END_SECONDS)
+            if not self.over:
+                await run_in_thread(self._lost)
+                self._over.set()
+        for task in self._tasks:
+            task.cancel()
+        for transport in self._transports:
+            transport.close()
+
+    async def _listen(self, complaints: asyncio.StreamReader) -> None:
+        while data := await complaints.read(4096):
+            self._errors.append(data)
+
+    async def _watch(self) -> None:
+        """Wait for the supervisor's last words about it."""
+        loop = asyncio.get_running_loop()
+        line = self._hired.line
+        ready = asyncio.Event()
+        loop.add_reader(line.fileno(), ready.set)
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_reader(line.fileno())
+        await run_in_thread(self._settle)
+        self._over.set()
+
+    def _settle(self) -> None:
+        try:
+            receive_message(self._hired.line)
+        except PeerGone:
+            self._lost()
+        else:
+            SUPERVISORS.give_back(self._hired)
+
+    def _lost(self) -> None:
+        self._hired.process.kill()
+        self._hired.dismiss()
+        for folder in self._hired.folders:
+            cgroups.kill_cgroup(folder)
+        kill_by_environment(f"{RUN_ID_VARIABLE}={self._mark}")
+
+
+async def run_in_thread(work: Callable[[], None]) -> None:
+    """Do something that waits in a thread; here, when the interpreter is about to end and gives out no more."""
+    try:
+        running = asyncio.get_running_loop().run_in_executor(None, work)
+    except RuntimeError:
+        work()
+    else:
+        await running
+
+
+def _start_server(launch: Launch, runner: Runner) -> tuple[SupervisorHandle, str, tuple[int, int, int]]:
+    """Have a supervisor start it; gives back our ends of its pipes."""
+    mark = secrets.token_hex(8)
+    theirs_in, ours_in = os.pipe()
+    ours_out, theirs_out = os.pipe()
+    ours_err, theirs_err = os.pipe()
+    ours, theirs = (ours_in, ours_out, ours_err), (theirs_in, theirs_out, theirs_err)
+    answer: dict[str, Any] = {"refused": "no supervisor"}
+    hired = SUPERVISORS.take()
+    try:
+        with confined_launch(runner, launch) as confined:
+            hired.order(start_order(confined, mark), (*theirs, *extra_fds(confined)))
+            answer, _ = receive_message(hired.line)
+    except PeerGone:
+        hired.dismiss()
+    except HostError as failure:
+        answer = {"refused": str(failure)}
+    finally:
+        _close_fds(theirs)
+        if "refused" in answer:
+            _close_fds(ours)
+    if "refused" in answer:
+        if hired.process.poll() is None:
+            SUPERVISORS.give_back(hired)
+        raise ServerNotStarted(str(answer["refused"]))
+    return hired, mark, ours
+
+
+def _close_fds(fds: tuple[int, ...]) -> None:
+    for fd in fds:
+        os.close(fd)
+
+
+def _resident_memory(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0

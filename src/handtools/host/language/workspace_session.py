@@ -1,0 +1,332 @@
+"""The language servers of one workspace: started in its sandbox, warmed, asked, and told of changes."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from handtools.core.changes import Change, ChangeSet
+from handtools.core.commands import Allowance
+from handtools.core.errors import Unavailable
+from handtools.core.language import (
+    NO_SERVER_HINT,
+    DiagnosticReport,
+    DiagnosticReview,
+    LanguageAnswer,
+    LanguageQuestion,
+    LateReviewListener,
+)
+from handtools.host.language.change_diagnostics import ChangeReview, EditedDocument, ServerFindings
+from handtools.host.language.fresh_diagnostics import STILL_CHECKING, proved_verdict
+from handtools.host.language.lsp_client import LspClient
+from handtools.host.language.lsp_requests import ServerQuery
+from handtools.host.language.server_discovery import UNCONFINED_NOTE, FoundServer, ServerFinder
+from handtools.host.language.server_pool import (
+    LANGUAGE_THREAD,
+    DiagnosticsBaseline,
+    ServerNotReady,
+    ServerSlot,
+)
+from handtools.host.language.server_process import ServerNotStarted, ServerProcess
+from handtools.host.language.workspace_documents import WorkspaceDocuments, document_text
+from handtools.host.programs import is_outside
+from handtools.host.sandbox.environment_variables import command_environment
+from handtools.host.sandbox.launch import Launch, Runner
+from handtools.host.sandbox.readable_folders import (
+    holds_home,
+    interpreter_folders,
+    node_modules_folder,
+    program_folders,
+)
+from handtools.host.sandbox.runners.identity_and_limits import workspace_owner
+
+SERVER_LIFETIME_SECONDS = 10 * 365 * 86400.0
+"""A server has no time limit: it is ended when idle."""
+_PACKAGE_VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX", "GOROOT", "GOPATH", "JAVA_HOME")
+"""Where a project's packages may lie outside of it."""
+_ALWAYS_READABLE = ("/usr", "/etc", "/opt", "/bin", "/lib")
+
+
+def server_launch(spoken: FoundServer, workspace: str, cache: Path, private: Sequence[str]) -> Launch:
+    """The launch of a server. It writes its cache and nothing else, and has no network."""
+    folder = cache / spoken.server.name
+    folder.mkdir(0o700, parents=True, exist_ok=True)
+    if (owner := workspace_owner(workspace)) is not None:
+        os.chown(folder, *owner)
+    own = {name: value.replace("{cache}", str(folder)) for name, value in spoken.server.environment.items()}
+    layers = [os.environ[name] for name in _PACKAGE_VARIABLES if os.environ.get(name)]
+    home = Path(os.environ.get("HOME", "/"))
+    outside = [
+        *program_folders(spoken.program, workspace),
+        *(place for place in os.environ.get("PATH", "").split(os.pathsep) if place),
+        *layers,
+        *(str(home / each) for each in spoken.server.readable),
+        *(
+            folder
+            for name in (".venv", "venv")
+            for folder in interpreter_folders(os.path.join(spoken.root, name, "bin", "python"))
+        ),
+    ]
+    path = os.pathsep.join([os.path.dirname(spoken.program), os.environ.get("PATH", os.defpath)])
+    more = {name: os.environ[name] for name in _PACKAGE_VARIABLES if os.environ.get(name)}
+    return Launch(
+        argv=(spoken.program, *spoken.server.command[1:]),
+        env=command_environment(
+            {**more, "PATH": path, "XDG_CACHE_HOME": str(folder), **own}, frozenset(), terminal=False
+        ),
+        cwd=spoken.root,
+        root=workspace,
+        private=tuple(private),
+        frozen=True,
+        readable=tuple(
+            each
+            for each in dict.fromkeys(outside)
+            if os.path.isdir(each)
+            and not each.startswith(_ALWAYS_READABLE)
+            and not holds_home(each)
+            and not Path(workspace).is_relative_to(os.path.realpath(each))
+        ),
+        writable=(str(folder),),
+        allowance=Allowance(seconds=SERVER_LIFETIME_SECONDS, processes=4096),
+    )
+
+
+async def start_server(spoken: FoundServer, ready: Launch, runner: Runner) -> LspClient:
+    """A server that has been greeted; nothing is left of one that does not answer."""
+    child = await ServerProcess.start(ready, runner)
+    client = LspClient(spoken.server, spoken.root, child)
+    try:
+        await client.start(node_modules_folder(spoken.program), spoken.server.settings)
+    except BaseException:
+        await client.stop("it did not start")
+        raise
+    return client
+
+
+LATE_REVIEW_SECONDS = 60.0
+"""How long servers may go on after the call has its answer."""
+QUERY_SECONDS = 20.0
+
+
+class WorkspaceSession:
+    """Methods without an underscore are called from anywhere, the others on the thread of the servers."""
+
+    def __init__(
+        self, workspace: str, finder: ServerFinder, cache: Path, runner: Callable[[], Runner]
+    ) -> None:
+        self._workspace = workspace
+        self._finder = finder
+        self._cache = cache
+        self._runner = runner
+        self._texts = WorkspaceDocuments(workspace)
+        self._behind: dict[int, asyncio.Task[None]] = {}
+        """What a seat still does for an earlier call; a newer one is more important."""
+
+    def warm(self, path: str, private: tuple[str, ...]) -> None:
+        """Have servers know a file; returns at once."""
+        LANGUAGE_THREAD.submit(self._warm(path, private))
+
+    async def review(
+        self, changes: ChangeSet, private: tuple[str, ...], seconds: float, late: LateReviewListener
+    ) -> DiagnosticReview:
+        """What servers prove about a change in time."""
+        return await LANGUAGE_THREAD.run(self._review(changes.changes, private, seconds, late))
+
+    async def ask(self, question: LanguageQuestion, private: tuple[str, ...]) -> LanguageAnswer:
+        """What a server answers."""
+        return await LANGUAGE_THREAD.run(self._ask(question, private))
+
+    def close(self) -> None:
+        """Let go of servers that nobody else uses; returns when they are gone."""
+        LANGUAGE_THREAD.submit(self._close()).result(LATE_REVIEW_SECONDS)
+
+    async def _close(self) -> None:
+        for task in self._behind.values():
+            task.cancel()
+        await LANGUAGE_THREAD.pool.let_go(self)
+
+    def _seat(self, spoken: FoundServer, private: tuple[str, ...]) -> ServerSlot:
+        key = (spoken.server.name, spoken.program, spoken.root, self._workspace, private)
+        starting = partial(self._start, spoken, private)
+        return LANGUAGE_THREAD.pool.seat(key, spoken.server.name, starting, self)
+
+    async def _start(self, spoken: FoundServer, private: tuple[str, ...]) -> LspClient:
+        loop = asyncio.get_running_loop()
+        ready = await loop.run_in_executor(
+            None, server_launch, spoken, self._workspace, self._cache, private
+        )
+        runner = await loop.run_in_executor(None, self._runner)
+        if not runner.confined and (
+            spoken.server.runs_code or not is_outside(spoken.program, self._workspace)
+        ):
+            raise ServerNotStarted(UNCONFINED_NOTE)
+        return await start_server(spoken, ready, runner)
+
+    def _alone(self, seat: ServerSlot, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Do something at a seat in place of what it still did for others."""
+        former = self._behind.get(id(seat))
+        if former is not None and not former.done():
+            former.cancel()
+        task = self._behind[id(seat)] = asyncio.create_task(work)
+        return task
+
+    async def _warm(self, path: str, private: tuple[str, ...]) -> None:
+        for spoken in self._finder.spoken(path):
+            seat = self._seat(spoken, private)
+            former = self._behind.get(id(seat))
+            if former is None or former.done():
+                self._alone(seat, self._look(path, seat))
+
+    async def _look(self, path: str, seat: ServerSlot) -> None:
+        uri, deadline = self._texts.uri(path), time.monotonic() + LATE_REVIEW_SECONDS
+        stamp, text = self._texts.stamp(path), document_text(self._texts.read(path))
+        if text is None or stamp is None or (seat.client and seat.stamps.get(uri) == stamp):
+            return
+        async with seat.lock:
+            try:
+                client = await LANGUAGE_THREAD.pool.client(seat, deadline)
+            except ServerNotReady:
+                return  # whoever needs it will hear of it
+            verdict = await proved_verdict(client, client.tell(uri, text), path, deadline)
+            if verdict.standing != "unknown":
+                seat.stamps[uri] = stamp
+                seat.keep(uri, DiagnosticsBaseline(text, verdict.errors))
+
+    async def _review(
+        self, changes: Sequence[Change], private: tuple[str, ...], seconds: float, late: LateReviewListener
+    ) -> DiagnosticReview:
+        began = time.monotonic()
+        groups: dict[FoundServer, list[EditedDocument]] = {}
+        for change in changes:
+            if (edited := self._edited(change)) is not None:
+                for spoken in self._finder.spoken(change.path):
+                    groups.setdefault(spoken, []).append(edited)
+        work: list[tuple[ChangeReview, asyncio.Task[None]]] = []
+        for spoken, files in groups.items():
+            reviewer = ChangeReview(
+                seat=self._seat(spoken, private),
+                pool=LANGUAGE_THREAD.pool,
+                texts=self._texts,
+                edited=files,
+                changes=changes,
+                findings=ServerFindings(spoken.server.name),
+                ready=asyncio.Event(),
+                deadline=began + LATE_REVIEW_SECONDS,
+            )
+            known = reviewer.seat.client
+            if known is not None and known.alive and known.proved:
+                reviewer.ready.set()
+            work.append((reviewer, self._alone(reviewer.seat, reviewer.run())))
+        cold = max((spoken.server.start_seconds for spoken in groups), default=0.0)
+        await _wait_for_starts(work, min(seconds, cold))
+        running = [task for reviewer, task in work if reviewer.ready.is_set()]
+        if running:
+            await asyncio.wait(running, timeout=max(began + seconds - time.monotonic(), 0.0))
+        review = _combined_review([reviewer for reviewer, _ in work])
+        if not all(task.done() for _, task in work):
+            self._follow(work, late)
+        return review
+
+    def _edited(self, change: Change) -> EditedDocument | None:
+        if change.after is None or (after := document_text(change.after.data)) is None:
+            return None
+        before = document_text(change.before.data) if change.before is not None else None
+        return EditedDocument(change.path, self._texts.uri(change.path), before, after, change.after.data)
+
+    def _follow(
+        self, work: Sequence[tuple[ChangeReview, "asyncio.Task[None]"]], late: LateReviewListener
+    ) -> None:
+        async def follow() -> None:
+            await asyncio.wait([task for _, task in work])
+            if not any(task.cancelled() for _, task in work):
+                late(_combined_review([reviewer for reviewer, _ in work]))
+
+        task = asyncio.create_task(follow())
+        self._behind[id(task)] = task
+        task.add_done_callback(lambda each: self._behind.pop(id(each), None))
+
+    async def _ask(self, question: LanguageQuestion, private: tuple[str, ...]) -> LanguageAnswer:
+        if not question.path:
+            return await self._ask_project(question)
+        if why := self._finder.missing(question.path):
+            raise Unavailable(why, hint=NO_SERVER_HINT)
+        spoken = self._finder.spoken(question.path)
+        answers = [await self._asked(each, question, private) for each in spoken]
+        return answers[0] if question.kind != "diagnostics" else _joined_answer(answers)
+
+    async def _ask_project(self, question: LanguageQuestion) -> LanguageAnswer:
+        seats = [
+            seat for seat in LANGUAGE_THREAD.pool.seats.values() if self in seat.owners and seat.client
+        ]
+        if not seats:
+            raise Unavailable(
+                "No language server runs yet.",
+                hint="Name a file of the project in `path`, so that one starts.",
+            )
+        answers = []
+        for seat in seats:
+            asker = ServerQuery(seat, LANGUAGE_THREAD.pool, self._texts, time.monotonic() + QUERY_SECONDS)
+            answers.append(await asker.answer(question))
+        return _joined_answer(answers)
+
+    async def _asked(
+        self, spoken: FoundServer, question: LanguageQuestion, private: tuple[str, ...]
+    ) -> LanguageAnswer:
+        asker = ServerQuery(
+            self._seat(spoken, private), LANGUAGE_THREAD.pool, self._texts, time.monotonic() + QUERY_SECONDS
+        )
+        return await asker.answer(question)
+
+
+async def _wait_for_starts(
+    work: Sequence[tuple[ChangeReview, "asyncio.Task[None]"]], seconds: float
+) -> None:
+    """Wait until each server runs or has failed to, within its time."""
+
+    async def until(reviewer: ChangeReview, task: "asyncio.Task[None]") -> None:
+        ready = asyncio.create_task(reviewer.ready.wait())
+        try:
+            await asyncio.wait([ready, task], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ready.cancel()
+
+    pending = [asyncio.create_task(until(*each)) for each in work if not each[0].ready.is_set()]
+    if pending:
+        _, late = await asyncio.wait(pending, timeout=seconds)
+        for task in late:
+            task.cancel()
+
+
+def _combined_review(reviewers: Sequence[ChangeReview]) -> DiagnosticReview:
+    """What all servers have said by now; who has not is named."""
+    verdicts: list[DiagnosticReport] = []
+    for reviewer in reviewers:
+        found = reviewer.findings
+        verdicts += found.verdicts
+        if not found.main_done:
+            why = STILL_CHECKING if reviewer.ready.is_set() else "still starting"
+            known = {verdict.path for verdict in found.verdicts}
+            verdicts += [
+                DiagnosticReport(each.path, found.server, "unknown", why=why)
+                for each in reviewer.edited
+                if each.path not in known
+            ]
+        elif not found.done:
+            verdicts.append(DiagnosticReport("other files", found.server, "unknown", why=STILL_CHECKING))
+    return DiagnosticReview(
+        deltas=tuple(each for reviewer in reviewers for each in reviewer.findings.deltas),
+        elsewhere=tuple(each for reviewer in reviewers for each in reviewer.findings.elsewhere),
+        verdicts=tuple(verdicts),
+    )
+
+
+def _joined_answer(answers: Sequence[LanguageAnswer]) -> LanguageAnswer:
+    return LanguageAnswer(
+        server=", ".join(dict.fromkeys(answer.server for answer in answers)),
+        places=tuple(place for answer in answers for place in answer.places),
+        verdicts=tuple(verdict for answer in answers for verdict in answer.verdicts),
+        notes=tuple(note for answer in answers for note in answer.notes),
+    )

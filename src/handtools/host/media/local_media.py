@@ -1,0 +1,57 @@
+"""The Media port over the readers that are installed here."""
+
+import os
+from importlib.util import find_spec
+
+from anyio import to_thread
+
+from handtools.core.errors import TooLarge, WrongKind
+from handtools.core.media import MediaKind, Preview, PreviewRequest
+from handtools.host.media.magic_numbers import describe_binary, media_kind
+
+_REQUIRED_LIBRARIES: dict[MediaKind, tuple[str, ...]] = {"image": ("PIL",), "pdf": ("pypdfium2", "PIL")}
+
+
+_HINT = "Open it with a command, or get another copy."
+
+
+class LocalMedia:
+    """Reads with what is installed; a missing library is named instead of guessed around.
+
+    The reading is a worker's, with limits: a file can be made so that it takes all memory there is, or worse.
+    """
+
+    def __init__(self, root: str | os.PathLike[str] = "") -> None:
+        """`root` is the workspace, from which no library is loaded."""
+        self._root = root
+
+    def kind(self, path: str, head: bytes) -> MediaKind | None:
+        """What a file is, by its first bytes and its name."""
+        return media_kind(path, head)
+
+    def describe(self, head: bytes) -> str:
+        """A binary file's kind in a few words; empty when nobody can tell."""
+        return describe_binary(head)
+
+    async def preview(self, path: str, data: bytes, wish: PreviewRequest) -> Preview | None:
+        """The file as text or pictures; None when it is not of a kind that can be shown."""
+        kind = media_kind(path, data)
+        if kind is None:
+            return None
+        missing = [name for name in _REQUIRED_LIBRARIES.get(kind, ()) if find_spec(name) is None]
+        if missing:
+            hint = "A person can install it: `pip install handtools-slim[media]`."
+            raise WrongKind(f"`{path}` is of a kind ({kind}) whose reader is not installed.", hint=hint)
+        return await to_thread.run_sync(self._preview, kind, path, data, wish)
+
+    def _preview(self, kind: MediaKind, path: str, data: bytes, wish: PreviewRequest) -> Preview | None:
+        from handtools.host.confined_workers import TaskFailed, workers_for
+        from handtools.host.media import preview_worker
+
+        try:
+            made = workers_for(self._root).call(
+                preview_worker.preview_task(kind), preview_worker.preview_arguments(kind, path, wish), data
+            )
+            return preview_worker.preview_of(kind, made)
+        except (TaskFailed, ValueError, LookupError, TypeError) as why:
+            raise TooLarge(f"`{path}` can't be shown: {why}.", hint=_HINT) from why

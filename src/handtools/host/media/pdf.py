@@ -1,0 +1,71 @@
+"""PDF pages as text, or as images for a model that sees."""
+
+from typing import TYPE_CHECKING
+
+from handtools.core.errors import InvalidInput, WrongKind
+from handtools.core.media import Preview, PreviewRequest
+from handtools.core.result import Image
+from handtools.host.media.images import MOST_EDGE_PIXELS, encoded_image
+from handtools.host.media.magic_numbers import UNREADABLE_HINT
+from handtools.text.plurals import counted
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfDocument
+
+TEXT_PAGES = 40
+IMAGE_PAGES = 5
+RENDER_SCALE = 2
+"""Times 72 dots per inch; less for a page that is a poster."""
+
+
+def preview(path: str, data: bytes, wish: PreviewRequest) -> Preview:
+    """The wanted pages, or the first ones."""
+    import pypdfium2
+
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        reason = str(error).rstrip(".")
+        message = f"`{path}` looks like a PDF but can't be read: {reason}."
+        raise WrongKind(message, hint=UNREADABLE_HINT) from error
+    try:
+        return _pages(document, wish)
+    finally:
+        document.close()
+
+
+def _pages(document: "PdfDocument", wish: PreviewRequest) -> Preview:
+    total = len(document)
+    most = IMAGE_PAGES if wish.rendered else TEXT_PAGES
+    first, last = _page_range(wish, total, most)
+    numbers = range(first, last + 1)
+    title = f"PDF, {counted(total, 'page')}"
+    rest = f'pages {first}-{last} of {total} shown; use pages="{last + 1}-" for the next'
+    left_out = rest if last < total else f"pages before {first}" if first > 1 else ""
+    following = last + 1 if last < total else None
+    if wish.rendered:
+        pictures = tuple(_page_image(document, n) for n in numbers)
+        return Preview(kind="pdf", title=title, images=pictures, left_out=left_out, next_page=following)
+    pages = [f"--- page {n} ---\n{_page_text(document, n)}" for n in numbers]
+    return Preview(kind="pdf", title=title, text="\n".join(pages), left_out=left_out, next_page=following)
+
+
+def _page_range(wish: PreviewRequest, total: int, most: int) -> tuple[int, int]:
+    first = wish.first or 1
+    first = max(total + first + 1, 1) if first < 0 else first
+    if first > max(total, 1):
+        message = f"The PDF has {counted(total, 'page')}; page {first} is past its end."
+        raise InvalidInput(message, hint="Ask for earlier `pages`.")
+    last = total if wish.last is None else min(wish.last, total)
+    return first, min(last, first + most - 1)
+
+
+def _page_image(document: "PdfDocument", number: int) -> Image:
+    page = document[number - 1]
+    scale = min(RENDER_SCALE, RENDER_SCALE * MOST_EDGE_PIXELS / max(*page.get_size(), 1))
+    return encoded_image(page.render(scale=scale).to_pil())[0]
+
+
+def _page_text(document: "PdfDocument", number: int) -> str:
+    text = str(document[number - 1].get_textpage().get_text_range()).replace("\r\n", "\n").strip()
+    return text or "(No text on this page; view=image shows it.)"

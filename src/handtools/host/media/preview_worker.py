@@ -1,0 +1,82 @@
+"""Previews of files made in a worker process: the task, its arguments and its result."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from handtools.core.media import MediaKind, Preview, PreviewRequest
+from handtools.core.result import Image
+from handtools.host.confined_workers import TaskResult, WorkerTask
+
+_PICTURE_LIBRARIES = (
+    "PIL.Image", "PIL.ImageOps", "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.GifImagePlugin",
+    "PIL.WebPImagePlugin", "PIL.BmpImagePlugin", "PIL.TiffImagePlugin", "PIL.IcoImagePlugin",
+)  # fmt: skip
+_READERS: dict[MediaKind, str] = {
+    "image": "handtools.host.media.images",
+    "pdf": "handtools.host.media.pdf",
+    "notebook": "handtools.host.media.notebooks",
+    "archive": "handtools.host.media.archives",
+    "table": "handtools.host.media.tables",
+}
+_LIBRARIES: dict[MediaKind, tuple[str, ...]] = {"image": _PICTURE_LIBRARIES, "pdf": ("pypdfium2",)}
+_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+
+
+def preview_task(kind: MediaKind) -> WorkerTask:
+    """How a worker reads such a file."""
+    libraries = (_READERS[kind], *_LIBRARIES.get(kind, ()))
+    return WorkerTask(module=__name__, function=make_preview.__name__, libraries=libraries)
+
+
+def preview_arguments(kind: MediaKind, path: str, wish: PreviewRequest) -> dict[str, Any]:
+    """What the task is told."""
+    return {"kind": kind, "path": path, "first": wish.first, "last": wish.last, "rendered": wish.rendered}
+
+
+def make_preview(arguments: Mapping[str, Any], data: bytes) -> TaskResult:
+    """In the worker: read the file."""
+    wish = PreviewRequest(first=arguments["first"], last=arguments["last"], rendered=arguments["rendered"])
+    preview = _preview(arguments["kind"], arguments["path"], data, wish)
+    if preview is None:
+        return TaskResult({"kind": ""})
+    value = {
+        "kind": preview.kind,
+        "title": preview.title,
+        "text": preview.text,
+        "pictures": [image.media_type for image in preview.images],
+        "image_lines": preview.image_lines,
+        "left_out": preview.left_out,
+        "next_page": preview.next_page,
+    }
+    return TaskResult(value, tuple(image.data for image in preview.images))
+
+
+def preview_of(kind: MediaKind, made: TaskResult) -> Preview | None:
+    """What a worker gave back; raises `ValueError` or `LookupError` when it is not what it should be."""
+    value = made.value
+    if not value["kind"]:
+        return None
+    following = value["next_page"]
+    return Preview(
+        kind=kind,
+        title=str(value["title"]),
+        text=str(value["text"]),
+        images=tuple(
+            Image(data, _PICTURES[_PICTURES.index(media_type)])
+            for data, media_type in zip(made.blobs, value["pictures"], strict=True)
+        ),
+        image_lines=tuple(map(int, value["image_lines"])),
+        left_out=str(value["left_out"]),
+        next_page=None if following is None else int(following),
+    )
+
+
+def _preview(kind: MediaKind, path: str, data: bytes, wish: PreviewRequest) -> Preview | None:
+    if kind == "pdf":
+        from handtools.host.media import pdf
+
+        return pdf.preview(path, data, wish)
+    # One at a time: the first file of a kind waits for what reads it, and for nothing else.
+    preview: Callable[[str, bytes], Preview | None] = importlib.import_module(_READERS[kind]).preview
+    return preview(path, data)

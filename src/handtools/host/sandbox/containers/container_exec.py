@@ -1,0 +1,496 @@
+"""One command run by `docker exec`: the bash wrapper around it, its stream frames, descriptors as files, its end.
+
+A thread does this and answers like a supervisor would.
+"""
+
+import contextlib
+import os
+import secrets
+import select
+import shlex
+import signal
+import socket
+import stat
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from handtools.core.errors import HostError
+from handtools.host.sandbox.containers.container_pool import (
+    FD_FILES_FOLDER,
+    Container,
+    ContainerPool,
+    ContainerSpec,
+)
+from handtools.host.sandbox.containers.docker_engine import docker_errors
+from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
+from handtools.host.sandbox.processes.kill_tree import KILL_TIMEOUT_SECONDS, TERM_GRACE_SECONDS
+from handtools.host.sandbox.processes.resource_monitor import ExceededLimit, ResourceMonitor
+
+_OWN_PROCESSES = 2
+"""Processes that are no command's: the container's first, and this one."""
+# Signals that are meant for all must not end this one before its time; the command itself gets them as they were.
+# The last word says that everything else was ended: the kernel kills all at once, whoever forks meanwhile.
+_RUN_SCRIPT = f"""trap : HUP INT QUIT TERM
+"$@" 2>&1
+code=$?
+set -- /proc/[0-9]*
+if [ $# -gt {_OWN_PROCESSES} ]; then sleep 0.02; set -- /proc/[0-9]*; kill -9 -1; fi
+echo "left $(($# - {_OWN_PROCESSES}))" >&2
+exit $code"""
+
+
+def mask_check(shape: ContainerSpec, word: str) -> str:
+    """Says a word and ends when something is open that should not be.
+
+    The kernel drops a mount when the file below it is replaced outside, as editors do on saving.
+    """
+    private = [f"[ -r {shlex.quote(path)} ]" for path in (*shape.private_files, *shape.private_folders)]
+    sockets = [f"[ -S {shlex.quote(path)} ]" for path in shape.private_files]
+    written = [f"[ -w {shlex.quote(path)} ]" for path in shape.read_only]
+    tests = " || ".join([*private, *sockets, *written])
+    return f"if {tests}; then printf %s {word} >&2; exit 1; fi" if tests else ""
+
+
+def wrapped_argv(
+    argv: Sequence[str],
+    slips: Mapping[int, str],
+    *,
+    checks: str,
+    limits: Mapping[str, int],
+    terminal: Sequence[int] | None,
+) -> list[str]:
+    """The command with its wrapper; `slips` are descriptors by the name of their file."""
+    lines = [checks, f"ulimit -c {limits.get('RLIMIT_CORE', 0)}"]
+    if "RLIMIT_FSIZE" in limits:
+        lines.append(f"ulimit -f {limits['RLIMIT_FSIZE'] >> 10}")
+    if terminal:
+        lines += [f"stty rows {terminal[0]} cols {terminal[1]}", "exec 2>/dev/null"]
+    lines += [f"exec {number}<>{FD_FILES_FOLDER}/{name}" for number, name in slips.items()]
+    return [
+        "bash",
+        "--noprofile",
+        "--norc",
+        "-p",
+        "-c",
+        "\n".join([*lines, _RUN_SCRIPT]),
+        "handtools",
+        *argv,
+    ]
+
+
+_FRAME_HEADER_BYTES = 8
+_STDOUT = 1
+_STDERR_TAIL_BYTES = 4096
+
+
+@dataclass(slots=True)
+class StreamFrames:
+    """Takes bytes as they come."""
+
+    whole: bool = False
+    """Whether there are no frames: a terminal has one stream."""
+    word: bytes = b""
+    """What the wrapper says when it does not begin."""
+    refused: bool = False
+    """Whether it has said that."""
+    _begun: bool = False
+    _kind: int = 0
+    _missing: int = 0
+    _head: bytearray = field(default_factory=bytearray)
+    _said: bytearray = field(default_factory=bytearray)
+
+    def of(self, data: bytes) -> Iterator[memoryview | bytes]:
+        """The output in it."""
+        if self.whole:
+            if not self._begun:
+                self.refused = self._is_word(data)
+            self._begun = self._begun or bool(data)
+            yield b"" if self.refused else data
+            return
+        rest = memoryview(data)
+        while rest:
+            if not self._missing:
+                need = _FRAME_HEADER_BYTES - len(self._head)
+                self._head += rest[:need]
+                rest = rest[need:]
+                if len(self._head) == _FRAME_HEADER_BYTES:
+                    self._kind, self._missing = self._head[0], int.from_bytes(self._head[4:], "big")
+                    self._head.clear()
+                continue
+            part, rest = rest[: self._missing], rest[self._missing :]
+            self._missing -= len(part)
+            if self._kind == _STDOUT:
+                yield part
+            else:
+                self._said += part
+                self.refused = self.refused or self._is_word(self._said)
+                del self._said[:-_STDERR_TAIL_BYTES]
+
+    def _is_word(self, said: bytes | bytearray) -> bool:
+        return bool(self.word) and said.startswith(self.word)
+
+    @property
+    def left(self) -> int | None:
+        """How many processes the command left running; None when the wrapper has not come to say so."""
+        words = bytes(self._said).split()
+        last = words[-2:]
+        return int(last[1]) if len(last) == 2 and last[0] == b"left" and last[1].isdigit() else None
+
+
+FD_FILE_BYTES = 16 << 20
+_NEW_FILE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextlib.contextmanager
+def fd_files(container: Container, numbers: Sequence[int], fds: Sequence[int]) -> Iterator[dict[int, str]]:
+    """Files by the number that they are to have in a command; `fds` are ours, and get what was written.
+
+    We keep our own handle: whatever the command puts in a file's place is not what we read.
+    """
+    names = {number: secrets.token_hex(8) for number in numbers}
+    held = [os.open(name, _NEW_FILE_FLAGS, 0o600, dir_fd=container.slips) for name in names.values()]
+    try:
+        for file, fd in zip(held, fds, strict=True):
+            if os.geteuid() == 0:
+                os.chown(file, *container.shape.user)
+            _copy_file(fd, file)
+        yield names
+        for file, fd in zip(held, fds, strict=True):
+            _copy_file(file, fd)
+    finally:
+        for file in held:
+            os.close(file)
+        for name in names.values():
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=container.slips)
+
+
+def _copy_file(source: int, target: int) -> None:
+    """All of one file into another, which keeps its place for who reads on."""
+    at = 0
+    while at < FD_FILE_BYTES and (part := os.pread(source, 1 << 20, at)):
+        os.pwrite(target, part, at)
+        at += len(part)
+
+
+_POLL_SECONDS = 0.001
+
+
+def kill_all_in(container: Container, *, gently: bool) -> int:
+    """End what a command left; gives back how much could not be.
+
+    A container runs one command at a time, so all that is in it is the command's. The engine has no word for it,
+    so we kill by number; who can't see the numbers has to end the container.
+    """
+    if gently:
+        _signal_all(container.others(), signal.SIGTERM, signal.SIGCONT)
+        _wait_until_empty(container, TERM_GRACE_SECONDS)
+    deadline = time.monotonic() + KILL_TIMEOUT_SECONDS
+    while (found := container.others()) and time.monotonic() < deadline:
+        _signal_all(found, signal.SIGKILL)
+        time.sleep(_POLL_SECONDS)
+    return len(found)
+
+
+def _wait_until_empty(container: Container, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while container.others() and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+
+
+def _signal_all(pids: Iterable[int], *numbers: signal.Signals) -> None:
+    for pid in pids:
+        for number in numbers:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+
+
+STREAM_READ_BYTES = 256 << 10
+PROCESS_LOOKUP_SECONDS = 0.05
+"""After this a command is no quick one, and we look for its process, to notice its end by that too."""
+INSPECT_INTERVAL_SECONDS = 1.0
+"""Where its process can't be seen, the engine is asked so often."""
+DRAIN_SECONDS = 0.02
+EXIT_CODE_SECONDS = 2.0
+
+
+class ContainerAttendant:
+    """Takes one command, then is done."""
+
+    def __init__(self, containers: ContainerPool, shape: ContainerSpec) -> None:
+        self.line, theirs = socket.socketpair()
+        self._bout = _ContainerExec(containers, shape, theirs)
+        self._thread = threading.Thread(target=self._bout.serve, name="handtools-container", daemon=True)
+        self._thread.start()
+
+    def order(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
+        """Tell it something; raises `PeerGone` when it is not there."""
+        send_message(self.line, message, fds)
+
+    def abandon(self) -> None:
+        """It does not answer: its container goes, and everything in it."""
+        self._bout.forsake()
+        self.dismiss()
+
+    def dismiss(self) -> None:
+        """It is done."""
+        self.line.close()
+        self._thread.join(EXIT_CODE_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerAttendants:
+    """Attendants for commands of one shape."""
+
+    containers: ContainerPool
+    shape: ContainerSpec
+
+    def take(self) -> ContainerAttendant:
+        """A new one: it costs a thread, its container is what is kept."""
+        return ContainerAttendant(self.containers, self.shape)
+
+    def give_back(self, hired: ContainerAttendant) -> None:
+        """It is done."""
+        hired.dismiss()
+
+
+@dataclass(slots=True)
+class _ContainerExec:
+    """One command in one container."""
+
+    containers: ContainerPool
+    shape: ContainerSpec
+    line: socket.socket
+    container: Container | None = None
+    order: dict[str, Any] = field(default_factory=dict)
+    fds: list[int] = field(default_factory=list)
+    frames: StreamFrames = field(default_factory=StreamFrames)
+    exec_id: str = ""
+    again: bool = False
+    told: bool = False
+    over: ExceededLimit = ""
+    process: int = -1
+    """A descriptor of the command's first process, once we looked for it."""
+
+    def serve(self) -> None:
+        """Wait for the command, run it, tell how it ended."""
+        with self.line, contextlib.suppress(PeerGone):
+            self.order, self.fds = receive_message(self.line)
+            try:
+                answer = self._run()
+            except HostError as error:
+                answer = {"refused": str(error).removesuffix(".")}
+            finally:
+                self._close()
+            send_message(self.line, answer)
+
+    def forsake(self) -> None:
+        """End it from outside, with its container."""
+        if self.container is not None:
+            self.containers.remove(self.container)
+
+    def _run(self) -> dict[str, Any]:
+        """Once more in a new one, when the kept one has died or what lies over private files has come off."""
+        try:
+            answer = self._run_in(self.containers.take(self.shape))
+        except HostError:
+            if self.exec_id:
+                raise
+            answer = {}
+        self.again = True
+        return answer or self._run_in(self.containers.make(self.shape))
+
+    def _run_in(self, container: Container) -> dict[str, Any]:
+        """How it went; nothing when it did not begin."""
+        self.container, clean = container, False
+        self.frames = StreamFrames(
+            whole=self.order["terminal"] is not None, word=secrets.token_hex(8).encode()
+        )
+        try:
+            with fd_files(container, self.order["fds"][3:], self.fds[3:]) as names:
+                used, starved = container.group.used(), container.group.starved()
+                container.group.limit(memory=None, processes=None, used=0)  # begins its peak anew
+                if self.order["mounts"]:
+                    container.lay(self.order["mounts"])
+                with self._start(container, names) as stream:
+                    asked = self._follow(stream) == "end"
+                    survivors = self._end(container, stream, gently=asked)
+            if self.order["mounts"]:
+                container.lift()
+            code = self._code()
+            peak = container.group.peak() if os.geteuid() == 0 else None
+            sure = container.seen or self.frames.left is not None
+            clean = sure and not survivors and not self.frames.refused and container.alive
+        finally:
+            self.containers.give_back(container, clean=clean)
+        if self.frames.refused and not self.again:
+            return {}
+        return {
+            "status": self._status(code),
+            "peak": max(peak - used, 0) if peak and used is not None else 0,
+            "left": self.frames.left or 0,
+            "starved": container.group.starved() > starved,
+            "survivors": survivors,
+            "over": self.over,
+        }
+
+    def _start(self, container: Container, names: dict[int, str]) -> socket.socket:
+        order, terminal = self.order, self.order["terminal"]
+        user, group = self.shape.user
+        takes_input = _has_input(self.fds[0])
+        if terminal:
+            _set_raw(self.fds[0])
+        with docker_errors():
+            made = self.containers.engine.client.api.exec_create(
+                container.id,
+                wrapped_argv(
+                    order["argv"],
+                    names,
+                    checks=mask_check(self.shape, self.frames.word.decode()),
+                    limits=order["limits"],
+                    terminal=terminal,
+                ),
+                stdin=takes_input,
+                tty=terminal is not None,
+                environment=order["env"],
+                workdir=order["cwd"],
+                user=f"{user}:{group}",
+            )
+        self.exec_id = made["Id"]
+        body = {"Detach": False, "Tty": terminal is not None}
+        stream, first = self.containers.engine.stream(f"/exec/{self.exec_id}/start", body)
+        if not self.told:
+            self.told = True
+            send_message(self.line, {"pid": 0})
+        self._write(first)
+        return stream
+
+    def _follow(self, stream: socket.socket) -> str:
+        """Carry bytes until it has ended, or is to be ended."""
+        waiting = select.poll()
+        for fd in (
+            stream.fileno(),
+            self.line.fileno(),
+            *([self.fds[0]] if _has_input(self.fds[0]) else []),
+        ):
+            waiting.register(fd, select.POLLIN)
+        watch = ResourceMonitor.ordered(self.order, memory=None)
+        ask = time.monotonic() + PROCESS_LOOKUP_SECONDS
+        while True:
+            until = min(ask, watch.due) if watch else ask
+            ready = {fd for fd, _ in waiting.poll(max(until - time.monotonic(), 0) * 1000 + 1)}
+            now = time.monotonic()
+            if watch and now >= watch.due and self.container:
+                self.over = watch.look(self.container.others)
+            if self.line.fileno() in ready or self.over:
+                return "end"
+            if stream.fileno() in ready and not self._carry(stream):
+                return "exit"
+            if self.fds[0] in ready and not self._feed(stream):
+                waiting.unregister(self.fds[0])
+            if self.process in ready or (now >= ask and self._ended(waiting)):
+                return "exit"
+            if now >= ask:
+                ask = now + INSPECT_INTERVAL_SECONDS
+
+    def _ended(self, waiting: "select.poll") -> bool:
+        """Whether the engine says it has; else its own process will tell us."""
+        if self.process >= 0:
+            return False
+        facts = self._facts()
+        with contextlib.suppress(OSError):
+            self.process = os.pidfd_open(facts["Pid"])
+            waiting.register(self.process, select.POLLIN)
+        return facts["ExitCode"] is not None and not facts["Running"]
+
+    def _end(self, container: Container, stream: socket.socket, *, gently: bool) -> int:
+        """End all that is left, and read what is still on its way; gives back how much could not be ended."""
+        survivors = kill_all_in(container, gently=gently)
+        if not container.seen and (gently or self.frames.left is None):
+            self.containers.kill(container)
+        deadline = time.monotonic() + KILL_TIMEOUT_SECONDS
+        while not self._drained(stream, DRAIN_SECONDS):
+            # It may have come to life only after it was to be ended.
+            survivors = kill_all_in(container, gently=False)
+            if time.monotonic() > deadline:
+                self.containers.kill(container)
+                return survivors
+        return survivors
+
+    def _carry(self, stream: socket.socket) -> bool:
+        """What it printed, on to who reads; False at the end."""
+        data = stream.recv(STREAM_READ_BYTES)
+        self._write(data)
+        return bool(data)
+
+    def _write(self, data: bytes) -> None:
+        for part in self.frames.of(data):
+            view = memoryview(part)
+            while view:
+                view = view[os.write(self.fds[1], view) :]
+
+    def _feed(self, stream: socket.socket) -> bool:
+        """What it is sent, on to it; False at the end."""
+        try:
+            data = os.read(self.fds[0], STREAM_READ_BYTES)
+        except OSError:
+            data = b""
+        if data:
+            stream.sendall(data)
+        else:
+            stream.shutdown(socket.SHUT_WR)
+        return bool(data)
+
+    def _drained(self, stream: socket.socket, seconds: float) -> bool:
+        """Whether the stream has come to its end in this time."""
+        stream.settimeout(seconds)
+        try:
+            while self._carry(stream):
+                pass
+        except TimeoutError:
+            return False
+        except OSError:
+            return True
+        return True
+
+    def _facts(self) -> dict[str, Any]:
+        with docker_errors():
+            facts: dict[str, Any] = self.containers.engine.client.api.exec_inspect(self.exec_id)
+        return facts
+
+    def _code(self) -> int:
+        """Its exit code, which the engine may learn a moment after the stream has ended."""
+        deadline = time.monotonic() + EXIT_CODE_SECONDS
+        code = None
+        with contextlib.suppress(HostError):  # it may have gone with its container
+            while (code := self._facts()["ExitCode"]) is None and time.monotonic() < deadline:
+                time.sleep(0.002)
+        return 128 + signal.SIGKILL if code is None else int(code)
+
+    def _status(self, code: int) -> int:
+        """As the kernel would put it. A shell says 128 and more for a signal, and only of its own we are sure."""
+        killed = self.frames.left is None and not self.frames.whole
+        by_signal = code - 128 if code > 128 and (killed or code - 128 == signal.SIGXFSZ) else 0
+        return by_signal or code << 8
+
+    def _close(self) -> None:
+        if self.process >= 0:
+            os.close(self.process)
+        for fd in set(self.fds):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+
+def _set_raw(fd: int) -> None:
+    """Have our terminal change nothing: the one that counts is inside."""
+    import tty  # not on Windows
+
+    tty.setraw(fd)
+
+
+def _has_input(fd: int) -> bool:
+    """Whether there is something to be read from a command's input: a pipe or a terminal."""
+    return stat.S_ISFIFO(os.fstat(fd).st_mode) or os.isatty(fd)

@@ -1,0 +1,380 @@
+"""Containers kept for reuse: the pool, the spec that equal ones share, and labels that name their owner."""
+
+import atexit
+import contextlib
+import hashlib
+import os
+import select
+import shutil
+import socket
+import tempfile
+import threading
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from handtools.core.errors import HostError
+from handtools.host.sandbox.containers.docker_engine import DockerEngine, docker_errors
+from handtools.host.sandbox.containers.overlay_mounter import OverlayMounter
+from handtools.host.sandbox.processes import cgroups
+from handtools.host.sandbox.processes.cgroups import Cgroup
+
+FD_FILES_FOLDER = "/run/handtools"
+"""Inside: a folder for what a command is handed besides its input and output."""
+CONTAINER_HOME = "/home/sandbox"
+_TMP, _VAR_TMP = "/tmp", "/var/tmp"  # noqa: S108
+# Nothing to do but to end when we are gone: its input is a connection of ours. Bash, because ignoring this signal
+# is what makes the kernel clear away the orphans that become its children.
+_IDLE_COMMAND = ("bash", "-c", "trap '' CHLD; exec cat >/dev/null")
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerSizes:
+    """What the private places may hold, and what all processes together may use."""
+
+    temporary_bytes: int = 1 << 30
+    home_bytes: int = 1 << 30
+    shared_bytes: int = 256 << 20
+    memory_bytes: int = 4 << 30
+    cpus: float = 0.0
+    """Processors' worth of time; 0 leaves it to the engine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerSpec:
+    """One kind of container."""
+
+    image: str
+    root: str
+    """The workspace, at its own path."""
+    user: tuple[int, int]
+    private_files: tuple[str, ...] = ()
+    private_folders: tuple[str, ...] = ()
+    read_only: tuple[str, ...] = ()
+    network: str = "none"
+    memory_bytes: int = 4 << 30
+    processes: int = 1024
+    sizes: ContainerSizes = field(default_factory=ContainerSizes)
+
+
+@dataclass(frozen=True, slots=True)
+class HostFolders:
+    """Folders of ours that a container needs."""
+
+    slips: str
+    nothing: str
+    """A folder with an empty `file` and an empty `folder`, to lie over what is private."""
+
+
+def create_options(shape: ContainerSpec, places: HostFolders, labels: dict[str, str]) -> dict[str, Any]:
+    """What the engine is told."""
+    from docker.types import LogConfig
+
+    user, group = shape.user
+    sizes = shape.sizes
+    private = f"uid={user},gid={group},exec,nosuid,nodev"
+    return {
+        "image": shape.image,
+        "entrypoint": list(_IDLE_COMMAND),
+        "command": [],
+        "working_dir": "/",
+        "user": "0:0",  # the idle process: a command can't stop or trace what is another's
+        "labels": labels,
+        "hostname": "sandbox",
+        "stdin_open": True,
+        "auto_remove": True,
+        "healthcheck": {"test": ["NONE"]},
+        "log_config": LogConfig(type=LogConfig.types.NONE),
+        "network_mode": shape.network,
+        "sysctls": {"net.ipv6.conf.lo.disable_ipv6": "0"},
+        "ipc_mode": "private",
+        "cgroupns": "private",
+        "read_only": True,
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges"],
+        "pids_limit": shape.processes + 2,
+        "mem_limit": shape.memory_bytes,
+        "memswap_limit": shape.memory_bytes,
+        "nano_cpus": int(sizes.cpus * 1e9) or None,
+        "shm_size": sizes.shared_bytes,
+        "tmpfs": {
+            _TMP: f"mode=1777,size={sizes.temporary_bytes},exec,nosuid,nodev",
+            _VAR_TMP: f"mode=1777,size={sizes.temporary_bytes},exec,nosuid,nodev",
+            CONTAINER_HOME: f"mode=0700,size={sizes.home_bytes},{private}",
+        },
+        "mounts": _mounts(shape, places),
+    }
+
+
+def _mounts(shape: ContainerSpec, places: HostFolders) -> list[Any]:
+    """The workspace, and over it what must not be written or seen."""
+    from docker.types import Mount
+
+    def bind(source: str, target: str, *, read_only: bool) -> Any:
+        return Mount(target, source, type="bind", read_only=read_only, propagation="rprivate")
+
+    return [
+        bind(shape.root, shape.root, read_only=False),
+        bind(places.slips, FD_FILES_FOLDER, read_only=False),
+        *(bind(f"{places.nothing}/file", path, read_only=True) for path in _image_secrets(shape.user)),
+        *(bind(path, path, read_only=True) for path in shape.read_only),
+        *(bind(f"{places.nothing}/folder", path, read_only=True) for path in shape.private_folders),
+        *(bind(f"{places.nothing}/file", path, read_only=True) for path in shape.private_files),
+    ]
+
+
+def _image_secrets(user: tuple[int, int]) -> tuple[str, ...]:
+    """What of an image only root could read: everybody else is kept from it anyway."""
+    return ("/etc/shadow", "/etc/gshadow") if user[0] == 0 else ()
+
+
+OWNER_LABEL = "handtools.owner"
+WORKSPACE_LABEL = "handtools.workspace"
+FOLDER_LABEL = "handtools.folder"
+
+
+def workspace_label(root: str) -> str:
+    """A workspace, as a label has it."""
+    return hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+
+
+def owner_label() -> str:
+    """This process, as no other has ever been called: machine start, process namespace, number, start."""
+    pid = os.getpid()
+    return f"{_boot_id()} {_pid_namespace()} {pid} {_start_time(pid)}"
+
+
+def is_orphaned(owner: str) -> bool:
+    """Whether an owner is gone. One in a namespace that we can't see into is taken to be there."""
+    try:
+        boot, namespace, pid, started = owner.split(" ")
+    except ValueError:
+        return False
+    if boot != _boot_id():
+        return True
+    return namespace == _pid_namespace() and _start_time(int(pid)) != started
+
+
+def _boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+
+
+def _pid_namespace() -> str:
+    return os.readlink("/proc/self/ns/pid")
+
+
+def _start_time(pid: int) -> str:
+    """When a process started, in ticks; empty when it is not there or has ended."""
+    try:
+        facts = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if facts[0] in {"Z", "X"} else facts[19]
+
+
+IDLE_CONTAINERS = 2
+"""Containers of one workspace that are kept without work."""
+_FOLDER_PREFIX = "handtools-container-"
+
+
+@dataclass(slots=True)
+class Container:
+    """One that runs."""
+
+    id: str
+    shape: ContainerSpec
+    line: socket.socket
+    """Its input. It ends when this is closed, however that came about."""
+    pid: int
+    """Of its first process, as this machine counts; 0 when the engine does not say."""
+    folder: str
+    slips: int
+    """Handle of the folder for what commands are handed."""
+    group: Cgroup = field(default_factory=Cgroup)
+    layers: OverlayMounter | None = None
+    """Whoever puts layers into it; nobody before the first."""
+
+    def lay(self, mounts: Sequence[Sequence[Any]]) -> None:
+        """Put a layer over its workspace, for one command."""
+        self.layers = self.layers or OverlayMounter(self.pid, self.shape.root)
+        self.layers.lay(mounts)
+
+    def lift(self) -> None:
+        """Take the layer away."""
+        if self.layers is not None:
+            self.layers.lift()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs: its line ends with it."""
+        waiting = select.poll()
+        waiting.register(self.line, select.POLLIN | select.POLLHUP)
+        return not waiting.poll(0)
+
+    @property
+    def seen(self) -> bool:
+        """Whether we can look into it: not where the engine runs in a machine of its own."""
+        return self.pid in self.group.pids()
+
+    def others(self) -> list[int]:
+        """What runs in it besides its first process."""
+        return [pid for pid in self.group.pids() if pid != self.pid]
+
+
+class ContainerPool:
+    """All of one engine, for all workspaces of a process."""
+
+    def __init__(self, engine: DockerEngine) -> None:
+        self.engine = engine
+        self._idle: list[Container] = []
+        self._lock = threading.Lock()
+        self._owner = 0
+
+    @cached_property
+    def nothing(self) -> str:
+        """A folder with an empty `file` and an empty `folder`, to lie over what is private."""
+        made = tempfile.mkdtemp(prefix=_FOLDER_PREFIX)
+        Path(made, "file").touch(0o000)
+        Path(made, "folder").mkdir(0o000)
+        weakref.finalize(self, _remove_mask_folder, made)
+        return made
+
+    def take(self, shape: ContainerSpec) -> Container:
+        """One that is free, or a new one."""
+        with self._lock:
+            self._begin()
+            for place in reversed(range(len(self._idle))):
+                if self._idle[place].shape == shape:
+                    found = self._idle.pop(place)
+                    if found.alive:
+                        return found
+                    _release(found)
+        return self.make(shape)
+
+    def give_back(self, container: Container, *, clean: bool) -> None:
+        """It has nothing to do any more; one in which something is left is not used again."""
+        gone = [] if clean else [container]
+        with self._lock:
+            if clean:
+                self._idle.append(container)
+                kept = [each for each in self._idle if each.shape.root == container.shape.root]
+                gone = kept[: max(len(kept) - IDLE_CONTAINERS, 0)]
+                self._idle = [each for each in self._idle if each not in gone]
+        for each in gone:
+            self.remove(each)
+
+    def leave(self, root: str) -> None:
+        """Remove what is kept for a workspace."""
+        with self._lock:
+            if self._owner != os.getpid():
+                return
+            gone = [each for each in self._idle if each.shape.root == root]
+            self._idle = [each for each in self._idle if each.shape.root != root]
+        for each in gone:
+            self.remove(each)
+
+    def close(self) -> None:
+        """Remove all that is kept."""
+        with self._lock:
+            roots = {each.shape.root for each in self._idle}
+        for root in roots:
+            self.leave(root)
+        self.engine.close()
+
+    def kill(self, container: Container) -> None:
+        """End all that runs in a container, and the container with it."""
+        with contextlib.suppress(HostError), docker_errors():
+            self.engine.client.api.kill(container.id)
+
+    def remove(self, container: Container) -> None:
+        """End a container and all that runs in it, now."""
+        with contextlib.suppress(HostError), docker_errors():
+            self.engine.client.api.remove_container(container.id, force=True)
+        _release(container)
+
+    def _begin(self) -> None:
+        """Once in each process: after a fork they are our parent's."""
+        if self._owner == os.getpid():
+            return
+        self._idle, self._owner = [], os.getpid()
+        atexit.register(self.close)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove what others of us left who were killed, should the engine not have noticed."""
+        api = self.engine.client.api
+        with docker_errors():
+            found = api.containers(all=True, filters={"label": OWNER_LABEL})
+        for each in found:
+            labels = each["Labels"]
+            if is_orphaned(labels[OWNER_LABEL]):
+                with contextlib.suppress(HostError), docker_errors():
+                    api.remove_container(each["Id"], force=True)
+                _remove_folder(labels.get(FOLDER_LABEL, ""))
+
+    def make(self, shape: ContainerSpec) -> Container:
+        """A new one."""
+        folder = tempfile.mkdtemp(prefix=_FOLDER_PREFIX)
+        try:
+            places = HostFolders(_make_fd_files_folder(folder, shape.user), self.nothing)
+            return self._start(shape, places, folder)
+        except BaseException:
+            _remove_folder(folder)
+            raise
+
+    def _start(self, shape: ContainerSpec, places: HostFolders, folder: str) -> Container:
+        labels = {
+            OWNER_LABEL: owner_label(),
+            WORKSPACE_LABEL: workspace_label(shape.root),
+            FOLDER_LABEL: folder,
+        }
+        client = self.engine.client
+        with docker_errors():
+            made = client.containers.create(**create_options(shape, places, labels))
+        try:
+            line, _ = self.engine.stream(f"/containers/{made.id}/attach?stream=1&stdin=1")
+            with docker_errors():
+                client.api.start(made.id)
+                pid = client.api.inspect_container(made.id)["State"]["Pid"]
+        except BaseException:
+            with contextlib.suppress(HostError), docker_errors():
+                client.api.remove_container(made.id, force=True)
+            raise
+        slips = os.open(places.slips, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return Container(made.id, shape, line, pid, folder, slips, cgroups.cgroup_of(pid))
+
+
+def _make_fd_files_folder(folder: str, user: tuple[int, int]) -> str:
+    """The folder that is mounted. Only this inner one is the command's: what is above it stays where it is."""
+    slips = os.path.join(folder, "slips")
+    os.chmod(folder, 0o711)  # noqa: S103 — nothing can be listed or made in it
+    os.mkdir(slips, 0o700)
+    if os.geteuid() == 0:
+        os.chown(slips, *user)
+    return slips
+
+
+def _remove_mask_folder(folder: str) -> None:
+    with contextlib.suppress(OSError):
+        os.chmod(os.path.join(folder, "folder"), 0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _release(container: Container) -> None:
+    if container.layers is not None:
+        container.layers.close()
+    container.line.close()
+    os.close(container.slips)
+    _remove_folder(container.folder)
+
+
+def _remove_folder(folder: str) -> None:
+    """Only what we made: a label could name anything."""
+    if (
+        os.path.basename(folder).startswith(_FOLDER_PREFIX)
+        and os.path.dirname(folder) == tempfile.gettempdir()
+    ):
+        shutil.rmtree(folder, ignore_errors=True)

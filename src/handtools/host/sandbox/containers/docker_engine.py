@@ -1,0 +1,136 @@
+"""The Docker Engine API as far as we use it, with its errors as `HostError`.
+
+The `docker` package speaks to it, except for streams: it hands out their socket without the bytes that came along
+with the answer, so the start of a quick command's output can be lost.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+from handtools.core.errors import HostError
+
+DEFAULT_DOCKER_HOST = "unix:///var/run/docker.sock"
+_UNIX = "unix://"
+_API_SECONDS = 60
+_HEAD_BYTES = 64 << 10
+_END_OF_HEAD = b"\r\n\r\n"
+
+
+class DockerEngine:
+    """One Docker Engine, on this machine: a workspace can't be mounted into another's containers."""
+
+    def __init__(self, address: str = "") -> None:
+        self.address = address or os.environ.get("DOCKER_HOST", "") or DEFAULT_DOCKER_HOST
+
+    @cached_property
+    def client(self) -> Any:
+        """The package's client; made when first needed."""
+        import docker
+
+        with docker_errors():
+            self._connected().close()  # the package leaves a socket behind when nobody answers
+            return docker.DockerClient(base_url=self.address, timeout=_API_SECONDS, version="auto")
+
+    def problem(self) -> str:
+        """Why it can't be used; empty when it answers."""
+        if not self.address.startswith(_UNIX):
+            return f"{self.address} is another machine's: a workspace can't be mounted from here."
+        try:
+            self._connected().close()
+            self.client.ping()
+        except PermissionError:
+            return f"This user may not speak to Docker at {self._path}."
+        except OSError as error:
+            return f"No Docker Engine answers at {self._path}: {error.strerror}."
+        except ImportError:
+            return "The docker package is not installed (extra `container`)."
+        except HostError as error:
+            return str(error)
+        return ""
+
+    def close(self) -> None:
+        """Let go of connections; they are made again when needed."""
+        client = self.__dict__.pop("client", None)
+        if client is not None:
+            client.close()
+
+    def stream(self, path: str, body: dict[str, Any] | None = None) -> tuple[socket.socket, bytes]:
+        """A connection that the engine turned into a stream, and the first bytes of it."""
+        content = json.dumps(body or {}).encode()
+        words = (
+            f"POST {path} HTTP/1.1",
+            "Host: docker",
+            "Content-Type: application/json",
+            "Connection: Upgrade",
+            "Upgrade: tcp",
+            f"Content-Length: {len(content)}",
+        )
+        try:
+            line = self._connected()
+            with _closed_on_failure(line):
+                line.sendall("\r\n".join(words).encode() + _END_OF_HEAD + content)
+                first = _read_upgrade_response(line)
+                line.settimeout(None)
+        except OSError as error:
+            raise HostError(f"Docker did not answer: {error}.") from error
+        return line, first
+
+    @property
+    def _path(self) -> str:
+        return self.address.removeprefix(_UNIX)
+
+    def _connected(self) -> socket.socket:
+        line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with _closed_on_failure(line):
+            line.settimeout(_API_SECONDS)
+            line.connect(self._path)
+        return line
+
+
+@contextmanager
+def _closed_on_failure(line: socket.socket) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        line.close()
+        raise
+
+
+def _read_upgrade_response(line: socket.socket) -> bytes:
+    """Read the answer's head; gives what came behind it."""
+    head = bytearray()
+    while _END_OF_HEAD not in head and len(head) < _HEAD_BYTES:
+        part = line.recv(_HEAD_BYTES)
+        if not part:
+            break
+        head += part
+    said, _, rest = bytes(head).partition(_END_OF_HEAD)
+    first = said.split(b"\r\n", 1)[0].decode("latin-1")
+    if " 101 " not in first and " 200 " not in first:
+        raise HostError(f"Docker refused a stream: {_error_message(rest) or first}.")
+    return rest
+
+
+def _error_message(body: bytes) -> str:
+    try:
+        return str(json.loads(body)["message"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+@contextmanager
+def docker_errors() -> Iterator[None]:
+    """Errors of the package and of the connection, as ours."""
+    import docker.errors
+    import requests.exceptions
+
+    try:
+        yield
+    except (docker.errors.DockerException, requests.exceptions.RequestException, OSError) as error:
+        said = getattr(error, "explanation", None) or error
+        raise HostError(f"Docker: {said}") from error

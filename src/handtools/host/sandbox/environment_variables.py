@@ -1,0 +1,29 @@
+"""Environment variables of a command: which of ours it inherits, and values that keep programs from prompting."""
+
+import os
+from collections.abc import Mapping
+
+INHERITED_VARIABLES = frozenset({
+    "HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV",
+})  # fmt: skip
+"""What a command gets of ours; everything else may be a secret. A workspace can let more pass."""
+NONINTERACTIVE_VARIABLES: Mapping[str, str] = {
+    "PAGER": "cat", "GIT_PAGER": "cat", "GH_PAGER": "cat", "MANPAGER": "cat", "SYSTEMD_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS": "", "GCM_INTERACTIVE": "never",
+    "EDITOR": "false", "VISUAL": "false", "GIT_EDITOR": "false", "DEBIAN_FRONTEND": "noninteractive",
+    "PIP_NO_INPUT": "1", "PYTHONUNBUFFERED": "1", "TERM": "dumb", "NO_COLOR": "1",
+}  # fmt: skip
+"""Nobody is there to answer a question, leave a pager or see a colour."""
+BASH_PROGRAM = "/bin/bash" if os.path.exists("/bin/bash") else "bash"
+"""By its path, where nearly every system has it: no folder of PATH is tried for it, least of all the project's."""
+_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+def command_environment(
+    more: Mapping[str, str], passed: frozenset[str], *, terminal: bool
+) -> dict[str, str]:
+    """All that a command finds in its environment."""
+    names = INHERITED_VARIABLES | passed
+    ours = {name: value for name, value in os.environ.items() if name in names or name.startswith("LC_")}
+    screen = {"TERM": "xterm"} if terminal else {}
+    return {"PATH": _DEFAULT_PATH, **ours, **NONINTERACTIVE_VARIABLES, **screen, **more}

@@ -1,0 +1,433 @@
+"""The HTTP and SOCKS proxy through which a confined command reaches the hosts on its list, and no others.
+
+The command gets a network namespace that leads nowhere. Before it executes, its process binds a port there and
+hands the listening socket out to us, so there is no bridge and no other program inside, and nothing to get past.
+The proxy has a thread and an event loop of its own: a background job outlives the loop that started it.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
+from typing import Literal
+from urllib.parse import urlsplit
+
+from handtools.core.errors import InvalidInput
+from handtools.core.web import Visit
+from handtools.host.sandbox.launch import Launch
+from handtools.text.web.host_access import (
+    BadHost,
+    HostList,
+    address_refusal,
+    ip_literal,
+    normalized_host,
+    parse_host_list,
+)
+
+REQUEST_HEAD_BYTES = 32 << 10
+_SOCKS_VERSION, _CONNECT, _NO_PASSWORD, _NO_METHOD = 5, 1, 0, 0xFF
+_IPV4, _DOMAIN_NAME, _IPV6 = 1, 3, 4
+_MOST_PORT = 65535
+_HOP_BY_HOP = (b"proxy-", b"connection:", b"keep-alive:", b"host:", b"upgrade:")
+
+ProxyRequestKind = Literal["tunnel", "request", "socks"]
+
+
+class BadProxyRequest(Exception):
+    """Not what a proxy is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyRequest:
+    """Where a client wants to go, and what it has already said for the other side."""
+
+    kind: ProxyRequestKind
+    host: str
+    port: int
+    first: bytes = b""
+    body_bytes: int | None = None
+    """How much of a request is still to come; None: everything that comes."""
+
+
+async def read_proxy_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ProxyRequest:
+    """The first thing that a client says; which protocol it speaks shows in its first byte."""
+    first = await reader.readexactly(1)
+    if first[0] == _SOCKS_VERSION:
+        return await _read_socks(reader, writer)
+    try:
+        head = first + await reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError as error:
+        raise BadProxyRequest("the head of the request is too long") from error
+    return _read_http(head)
+
+
+def _read_http(head: bytes) -> ProxyRequest:
+    line, *fields = head[:-4].split(b"\r\n")
+    try:
+        method, target, version = line.decode("ascii").split(" ")
+    except ValueError as error:
+        raise BadProxyRequest("that is no request") from error
+    if not version.startswith("HTTP/1."):
+        raise BadProxyRequest("only HTTP/1 is spoken here")
+    if method == "CONNECT":
+        return ProxyRequest("tunnel", *_authority(target, None))
+    where = urlsplit(target)
+    if where.scheme != "http" or not where.netloc:
+        raise BadProxyRequest("a proxy is asked for a whole http:// address")
+    host, port = _authority(where.netloc.rpartition("@")[2], 80)
+    path = (where.path or "/") + (f"?{where.query}" if where.query else "")
+    # The host that was judged is the host that is named: a client can't ask for one and name another.
+    kept = [field for field in fields if not field.lower().startswith(_HOP_BY_HOP)]
+    named = where.netloc.rpartition("@")[2]
+    lines = [f"{method} {path} HTTP/1.1".encode(), f"Host: {named}".encode(), b"Connection: close", *kept]
+    return ProxyRequest("request", host, port, b"\r\n".join(lines) + b"\r\n\r\n", _body_bytes(kept))
+
+
+def _body_bytes(fields: list[bytes]) -> int | None:
+    """How long a request's body is; more would be a second request, to a host that nobody judged."""
+    said = {
+        name.strip().lower(): value.strip() for name, _, value in (each.partition(b":") for each in fields)
+    }
+    if b"transfer-encoding" in said:
+        return None
+    length = said.get(b"content-length", b"0")
+    if not length.isdigit():
+        raise BadProxyRequest("its length is not a number")
+    return int(length)
+
+
+def _authority(text: str, usual: int | None) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or "]" in port:
+        host, port = text, str(usual or "")
+    if not host or not port.isdigit() or not 0 < int(port) <= _MOST_PORT:
+        raise BadProxyRequest(f"`{text}` is no host and port")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+async def _read_socks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ProxyRequest:
+    count = (await reader.readexactly(1))[0]
+    methods = await reader.readexactly(count)
+    if _NO_PASSWORD not in methods:
+        writer.write(bytes((_SOCKS_VERSION, _NO_METHOD)))
+        raise BadProxyRequest("it asks for a password")
+    writer.write(bytes((_SOCKS_VERSION, _NO_PASSWORD)))
+    await writer.drain()
+    version, command, _, kind = await reader.readexactly(4)
+    if version != _SOCKS_VERSION or command != _CONNECT:
+        writer.write(socks_reply("unsupported"))
+        raise BadProxyRequest("only connections are made here")
+    if kind == _DOMAIN_NAME:
+        size = (await reader.readexactly(1))[0]
+        try:
+            host = (await reader.readexactly(size)).decode("ascii")
+        except UnicodeDecodeError as error:
+            raise BadProxyRequest("its name is not ASCII") from error
+    elif kind in {_IPV4, _IPV6}:
+        host = str(ip_address(await reader.readexactly(4 if kind == _IPV4 else 16)))
+    else:
+        raise BadProxyRequest("it has no kind of address")
+    (port,) = struct.unpack("!H", await reader.readexactly(2))
+    return ProxyRequest("socks", host, port)
+
+
+ProxyOutcome = Literal["open", "refused", "unreachable", "unsupported"]
+_SOCKS_CODES: dict[ProxyOutcome, int] = {"open": 0, "refused": 2, "unreachable": 4, "unsupported": 7}
+_HTTP_LINES: dict[ProxyOutcome, str] = {
+    "open": "200 Connected",
+    "refused": "403 Forbidden",
+    "unreachable": "502 Bad Gateway",
+    "unsupported": "400 Bad Request",
+}
+
+
+def socks_reply(outcome: ProxyOutcome) -> bytes:
+    """How it went, as SOCKS says it."""
+    return bytes((_SOCKS_VERSION, _SOCKS_CODES[outcome], 0, _IPV4, 0, 0, 0, 0, 0, 0))
+
+
+def http_reply(outcome: ProxyOutcome, words: str = "") -> bytes:
+    """How it went, as HTTP says it; the words are for the person or the model who reads the client's output."""
+    if outcome == "open":
+        return b"HTTP/1.1 200 Connected\r\n\r\n"
+    body = f"handtools: {words}\n".encode()
+    head = (
+        f"HTTP/1.1 {_HTTP_LINES[outcome]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+OnVisit = Callable[[Visit], None]
+StreamPair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+RELAY_BYTES = 64 << 10
+MOST_PROXY_CONNECTIONS = 128
+"""At once; more wait their turn in the kernel's queue."""
+MOST_RECORDED_VISITS = 1_000
+"""Attempts that are kept one by one; the rest are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyTimeouts:
+    """How long the proxy waits, in seconds."""
+
+    wish: float = 15.0
+    connect: float = 20.0
+    silence: float = 600.0
+
+
+@dataclass(slots=True)
+class ByteRelay:
+    """Bytes on their way in one direction."""
+
+    source: asyncio.StreamReader
+    target: asyncio.StreamWriter
+    size: int | None = None
+    bytes: int = 0
+
+    async def run(self, silence: float) -> None:
+        """Until the source ends, or the size is reached."""
+        while self.size is None or self.bytes < self.size:
+            most = RELAY_BYTES if self.size is None else min(RELAY_BYTES, self.size - self.bytes)
+            async with asyncio.timeout(silence):
+                piece = await self.source.read(most)
+            if not piece:
+                break
+            self.target.write(piece)
+            self.bytes += len(piece)
+            await self.target.drain()
+        if self.size is None and self.target.can_write_eof():
+            self.target.write_eof()
+
+
+class HostNotAllowed(Exception):
+    """Not on the list, or its name leads where nobody may go."""
+
+
+@dataclass(slots=True)
+class EgressProxy:
+    """Serves one listening socket until it is closed."""
+
+    hosts: HostList
+    tell: OnVisit = lambda _: None
+    patience: ProxyTimeouts = ProxyTimeouts()
+    visits: list[Visit] = field(default_factory=list)
+    """What was tried, in the order in which it ended; the log."""
+    unnoted: int = 0
+    _loop: asyncio.AbstractEventLoop | None = None
+    _thread: threading.Thread | None = None
+    _closing: asyncio.Event = field(default_factory=asyncio.Event)
+    _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_PROXY_CONNECTIONS))
+
+    def start(self, line: socket.socket) -> None:
+        """Wait for a listening socket to come over the line, and serve it; returns at once."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._run, args=(self._loop, line), name="handtools-proxy", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close every connection; the line must be shut by now."""
+        if self._loop is None or self._thread is None:
+            return
+        with contextlib.suppress(RuntimeError):  # it has ended by itself
+            self._loop.call_soon_threadsafe(self._closing.set)
+        self._thread.join()
+
+    def _run(self, loop: asyncio.AbstractEventLoop, line: socket.socket) -> None:
+        try:
+            _, fds, _, _ = socket.recv_fds(line, 1, 1)
+            if fds:
+                loop.run_until_complete(self._serve(socket.socket(fileno=fds[0])))
+        except OSError:  # shut before anything came
+            return
+        finally:
+            # A lookup that hangs is left to its thread: nobody waits for its answer any more.
+            loop.close()
+
+    async def _serve(self, listening: socket.socket) -> None:
+        listening.settimeout(0)
+        server = await asyncio.start_server(self._meet, sock=listening, limit=REQUEST_HEAD_BYTES)
+        await self._closing.wait()
+        server.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with self._places:
+                await self._attend(reader, writer)
+        except (OSError, asyncio.IncompleteReadError, TimeoutError, asyncio.CancelledError):
+            pass  # the client went away, or we are closing
+        finally:
+            writer.close()
+
+    async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(self.patience.wish):
+                wish = await read_proxy_request(reader, writer)
+        except BadProxyRequest as refusal:
+            writer.write(http_reply("unsupported", f"{refusal}."))
+            await writer.drain()
+            return
+        visit = Visit(host=normalized_host(wish.host), port=wish.port)
+        try:
+            visit = await self._vetted(visit)
+            there = await self._connected(visit)
+        except HostNotAllowed as no:
+            await self._turn_away(writer, wish, "refused", replace(visit, refused=str(no)))
+        except (OSError, TimeoutError) as error:
+            why = f"{visit.host}:{visit.port} can't be reached: {error or 'no answer'}."
+            await self._turn_away(writer, wish, "unreachable", replace(visit, refused=why))
+        else:
+            await self._carry(wish, visit, (reader, writer), there)
+
+    async def _vetted(self, visit: Visit) -> Visit:
+        """Where the host is, if it is on the list and its addresses are fit to go to."""
+        if not self.hosts.lists(visit.host, visit.port):
+            raise HostNotAllowed(f"{visit.host}:{visit.port} is not on the list of hosts for this command.")
+        found = await asyncio.get_running_loop().getaddrinfo(
+            visit.host, visit.port, type=socket.SOCK_STREAM, flags=_lookup_flags(visit.host)
+        )
+        addresses = dict.fromkeys(str(place[4][0]) for place in found)
+        reasons = {each: address_refusal(each, but=self.hosts.networks) for each in addresses}
+        fit = [each for each, reason in reasons.items() if not reason]
+        if not fit:
+            raise HostNotAllowed(
+                f"{visit.host} leads where no command may go: {' '.join(reasons.values())}"
+            )
+        return replace(visit, addresses=tuple(fit))
+
+    async def _connected(self, visit: Visit) -> StreamPair:
+        """To the address that was vetted, never to the name again: it might lead elsewhere by now."""
+        failure: OSError | TimeoutError = OSError("no address")
+        for address in visit.addresses:
+            try:
+                async with asyncio.timeout(self.patience.connect):
+                    return await asyncio.open_connection(address, visit.port)
+            except (OSError, TimeoutError) as error:
+                failure = error
+        raise failure
+
+    async def _turn_away(
+        self, writer: asyncio.StreamWriter, wish: ProxyRequest, how: ProxyOutcome, visit: Visit
+    ) -> None:
+        self._note(visit)
+        answer = socks_reply(how) if wish.kind == "socks" else http_reply(how, visit.refused)
+        writer.write(answer)
+        await writer.drain()
+
+    async def _carry(self, wish: ProxyRequest, visit: Visit, here: StreamPair, there: StreamPair) -> None:
+        """Both ways, until both sides are done."""
+        self.tell(visit)
+        up, down = ByteRelay(here[0], there[1], wish.body_bytes), ByteRelay(there[0], here[1])
+        if wish.kind == "request":
+            there[1].write(wish.first)
+        else:
+            here[1].write(socks_reply("open") if wish.kind == "socks" else http_reply("open"))
+        going = asyncio.create_task(up.run(self.patience.silence))
+        try:
+            await down.run(self.patience.silence)
+            if wish.kind != "request":
+                await going
+        finally:
+            going.cancel()
+            there[1].close()
+            sent = up.bytes + len(wish.first)
+            self._note(replace(visit, sent_bytes=sent, received_bytes=down.bytes), told=True)
+
+    def _note(self, visit: Visit, *, told: bool = False) -> None:
+        if len(self.visits) < MOST_RECORDED_VISITS:
+            self.visits.append(visit)
+        else:
+            self.unnoted += 1
+        if not told:
+            self.tell(visit)
+
+
+def _lookup_flags(host: str) -> int:
+    """An address is not looked up."""
+    return socket.AI_NUMERICHOST if ip_literal(host) is not None else 0
+
+
+CLONE_NEWNET, CLONE_NEWUSER = 0x40000000, 0x10000000
+PROXY_PORT = 61080
+"""Inside, where it is the only one who listens; above the ports that the kernel gives out by itself."""
+MOST_REFUSAL_NOTES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ProxiedLaunch:
+    """A launch with its way out."""
+
+    launch: Launch
+    visits: list[Visit] = field(default_factory=list)
+    """What it tried, so far."""
+
+    def notes(self) -> tuple[str, ...]:
+        """What the model should know: what was refused, since clients often hide the reason."""
+        refused = list(dict.fromkeys(visit.refused for visit in self.visits if visit.refused))
+        if len(refused) > MOST_REFUSAL_NOTES:
+            refused[MOST_REFUSAL_NOTES:] = [f"{len(refused) - MOST_REFUSAL_NOTES} more were refused."]
+        return tuple(f"Network: {each}" for each in refused)
+
+
+@contextmanager
+def egress_for(launch: Launch, tell: OnVisit = lambda _: None) -> Iterator[ProxiedLaunch]:
+    """The launch with a proxy beside it, if it may reach listed hosts; else the launch as it is."""
+    if launch.network != "listed":
+        yield ProxiedLaunch(launch)
+        return
+    try:
+        proxy = EgressProxy(parse_host_list(launch.hosts), tell)
+    except BadHost as error:
+        raise InvalidInput(str(error), hint="List hosts as `name`, `*.name` or `name:port`.") from error
+    ours, theirs = socket.socketpair()
+    try:
+        proxy.start(ours)
+        yield ProxiedLaunch(_with_proxy_socket(launch, theirs.fileno()), proxy.visits)
+    finally:
+        ours.shutdown(socket.SHUT_RDWR)
+        proxy.stop()
+        ours.close()
+        theirs.close()
+
+
+def _with_proxy_socket(launch: Launch, door: int) -> Launch:
+    # Only root makes a network without a user namespace around it.
+    own = CLONE_NEWNET if os.geteuid() == 0 else CLONE_NEWNET | CLONE_NEWUSER
+    return replace(
+        launch,
+        env={**launch.env, **proxy_environment(PROXY_PORT)},
+        unshare=launch.unshare | own,
+        door=(door, PROXY_PORT),
+    )
+
+
+def proxy_environment(port: int) -> dict[str, str]:
+    """How programs are told about the proxy. Those that don't listen simply reach nothing."""
+    address = f"http://127.0.0.1:{port}"
+    near = "localhost,127.0.0.1,::1"
+    both = {"http_proxy": address, "https_proxy": address, "all_proxy": address, "no_proxy": near}
+    return {
+        **both,
+        **{name.upper(): value for name, value in both.items()},
+        "PIP_PROXY": address,
+        "npm_config_proxy": address,
+        "npm_config_https_proxy": address,
+        "npm_config_noproxy": near,
+        "YARN_HTTP_PROXY": address,
+        "YARN_HTTPS_PROXY": address,
+        "CARGO_HTTP_PROXY": address,
+        "NODE_USE_ENV_PROXY": "1",
+    }

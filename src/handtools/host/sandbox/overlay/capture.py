@@ -1,0 +1,316 @@
+"""Capture by overlayfs: every command writes into an upper layer of its own, which is listed before it lands.
+
+The overlay is mounted in a mount namespace that ends with the command. Nothing is ever mounted where others can
+see it, so there is nothing to unmount, also after a crash.
+"""
+
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from handtools.core.changes import Change
+from handtools.host import programs
+from handtools.host.files.backups import (
+    BEFORE_NAME,
+    MASKED,
+    UPPER_NAME,
+    WORK_NAME,
+    BackupItem,
+    FolderBackups,
+)
+from handtools.host.files.folder_handle import FolderHandle, open_inner_folder, walk_tree
+from handtools.host.sandbox.change_capture import CapturedChanges
+from handtools.host.sandbox.launch import Launch, Mount, Overlay
+from handtools.host.sandbox.overlay.upper_layer import Sanitizer, UpperLayerDiff
+
+CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+_MS_REC, _MS_PRIVATE = 0x4000, 0x40000
+_MS_NODEV, _MS_NOSUID = 0x4, 0x2
+# A renamed folder is copied and a copied file is whole: so the layer can be read without the one below.
+_SELF_CONTAINED_OPTIONS = ("redirect_dir=off", "metacopy=off", "index=off", "xino=off")
+
+
+def with_overlay(launch: Launch, overlay: Overlay) -> Launch:
+    """The launch with its writes going into the layer."""
+    as_root = os.geteuid() == 0
+    private = Mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
+    layer = Mount(
+        "overlay",
+        overlay.mounted_at,
+        "overlay",
+        _MS_NODEV | _MS_NOSUID,
+        overlay_mount_options(overlay, as_root=as_root),
+    )
+    return replace(
+        launch,
+        overlay=overlay,
+        unshare=launch.unshare | CLONE_NEWNS | (0 if as_root else CLONE_NEWUSER),
+        identity=launch.identity if as_root else (os.geteuid(), os.getegid()),
+        mounts=(private, layer, *launch.mounts),
+    )
+
+
+def overlay_mount_options(overlay: Overlay, *, as_root: bool) -> str:
+    """The words of the mount; a user other than root keeps the layer's notes in attributes of their own."""
+    lower = ":".join(_escaped_path(path) for path in (overlay.masks, overlay.lower) if path)
+    words = [
+        f"lowerdir={lower}",
+        f"upperdir={_escaped_path(overlay.upper)}",
+        f"workdir={_escaped_path(overlay.work)}",
+    ]
+    # Without the last word the kernel writes out the whole file system below, everybody's, when the layer goes.
+    return ",".join([*words, *(_SELF_CONTAINED_OPTIONS if as_root else ("userxattr",)), "volatile"])
+
+
+def _escaped_path(path: str) -> str:
+    for special in ("\\", ",", ":"):
+        path = path.replace(special, f"\\{special}")
+    return path
+
+
+CONFLICTS_FOLDER = "kept"
+"""In the vault: what commands wrote where another writer was first."""
+MOST_LISTED_NAMES = 5
+SPARE_LAYERS = 2
+"""Layers that are kept for the next command."""
+_PROBE_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class LayerQuota:
+    """How much a layer may hold and still land."""
+
+    bytes: int = 8 << 30
+    files: int = 500_000
+
+
+class OverlayCapture:
+    """Every command gets a layer of its own over the workspace."""
+
+    apart = True
+
+    def __init__(self, root: str | Path, vault: FolderBackups, *, quota: LayerQuota | None = None) -> None:
+        self._root = os.path.realpath(root)
+        self._spare: list[BackupItem] = []
+        self._lock = threading.Lock()
+        self.vault = vault
+        self.quota = quota or LayerQuota()
+
+    def begin(self, launch: Launch, name: str) -> "OverlayCommandCapture":  # noqa: ARG002
+        """Make the layer, and have the launch write into it."""
+        item = self._room()
+        root = os.stat(self._root)
+        upper, work = item.path / UPPER_NAME, item.path / WORK_NAME
+        found = upper.stat()
+        if os.geteuid() == 0 and (found.st_uid, found.st_gid) != (root.st_uid, root.st_gid):
+            os.chown(upper, root.st_uid, root.st_gid)
+        upper.chmod(stat.S_IMODE(root.st_mode))  # the layer's own folder is what the workspace looks like
+        most = launch.allowance.written_bytes or self.quota.bytes
+        overlay = Overlay(self._root, os.fspath(upper), os.fspath(work), self._root, most, self.quota.files)
+        return OverlayCommandCapture(with_overlay(launch, overlay), overlay, item, self)
+
+    def give_back(self, item: BackupItem) -> None:
+        """A layer that nobody needs any more: one that was never written to serves the next command."""
+        upper = item.path / UPPER_NAME
+        with self._lock:
+            used = any(os.path.lexists(item.path / part) for part in (BEFORE_NAME, MASKED))
+            if len(self._spare) < SPARE_LAYERS and not os.listdir(upper) and not used:
+                self._spare.append(item)
+                return
+        self._let_go(item)
+
+    def close(self) -> None:
+        """Let go of what is kept for the next command."""
+        with self._lock:
+            spare, self._spare = self._spare, []
+        for item in spare:
+            self._let_go(item)
+
+    def _let_go(self, item: BackupItem) -> None:
+        self.vault.clear(item.name)
+        item.release()
+
+    def _room(self) -> BackupItem:
+        with self._lock:
+            spare = self._spare.pop() if self._spare else None
+        if spare is not None:
+            if _reset_work_folder(spare.path / WORK_NAME):
+                return spare
+            self._let_go(spare)
+        item = self.vault.item()
+        for folder in (UPPER_NAME, WORK_NAME):
+            (item.path / folder).mkdir(0o700)
+        return item
+
+
+@dataclass(slots=True)
+class OverlayCommandCapture:
+    """One command's layer."""
+
+    launch: Launch
+    overlay: Overlay
+    item: BackupItem
+    capture: OverlayCapture
+    since: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        os.utime(self.overlay.upper)  # by the clock of the file system
+        self.since = os.stat(self.overlay.upper).st_ctime_ns
+
+    @property
+    def name(self) -> str:
+        """The item of the vault that holds the layer."""
+        return self.item.name
+
+    def finish(self) -> CapturedChanges:
+        """What the command changed, ready to land."""
+        # It may have closed the workspace's own folder. That does not land, and we have to look into it.
+        os.chmod(self.overlay.upper, stat.S_IMODE(os.stat(self.overlay.lower).st_mode) | stat.S_IRWXU)
+        over = self._over_quota()
+        if over:
+            return CapturedChanges((), "overlay", notes=(over,))
+        owner = _owner_to_keep(self.overlay.lower)
+        listing = UpperLayerDiff(
+            lambda path: f"{self.name}/{BEFORE_NAME}/{path}",
+            lambda path: f"{self.name}/{UPPER_NAME}/{path}",
+            self.since,
+            Sanitizer(owner),
+        )
+        changes = listing.of(self.overlay.upper, self.overlay.lower)
+        return CapturedChanges(tuple(changes), "overlay", notes=tuple(self._notes(listing)))
+
+    def discard(self) -> None:
+        """Remove what is left of the layer; what was displaced stays."""
+        self.capture.give_back(self.item)
+
+    def _over_quota(self) -> str:
+        files = size = 0
+        with FolderHandle.at(self.overlay.upper) as upper:
+            for found in walk_tree(upper):
+                files += 1
+                size += 0 if stat.S_ISDIR(found.facts.st_mode) else found.facts.st_blocks * 512
+                limit = self.overlay.most_bytes
+                if size > limit:
+                    return (
+                        f"It wrote more than {limit >> 20:,} MiB to the workspace; nothing of it was kept."
+                    )
+                if files > self.overlay.most_files:
+                    return f"It made more than {self.overlay.most_files:,} files; nothing of it was kept."
+        return ""
+
+    def _notes(self, listing: UpperLayerDiff) -> list[str]:
+        cleaner = listing.cleaner
+        notes: list[str] = []
+        if cleaner.refused:
+            refused = [f"`{path}` ({kind})" for path, kind in cleaner.refused.items()]
+            notes.append(f"Not kept, being no files: {_shortened_list(refused)}.")
+        if cleaner.stripped:
+            notes.append(
+                f"Privileges were taken from {_shortened_list([f'`{path}`' for path in cleaner.stripped])}."
+            )
+        if listing.stuck:
+            notes.append(
+                f"Pipes, sockets or devices stay: {_shortened_list([f'`{path}`' for path in listing.stuck])}."
+            )
+        if listing.closed:
+            closed = _shortened_list([f"`{path}`" for path in listing.closed])
+            notes.append(f"Folders that can't be looked into stay as they are: {closed}.")
+        if listing.conflicts:
+            kept = self._keep(listing)
+            told = _shortened_list([f"`{path}`" for path in listing.conflicts])
+            where = f" What the command wrote there is kept in {kept}." if kept else ""
+            notes.append(
+                f"Changed by someone else while the command ran, and left as they are: {told}.{where}"
+            )
+        return notes
+
+    def _keep(self, listing: UpperLayerDiff) -> str:
+        """Put the command's versions of what others changed where a person can find them."""
+        shelf = f"{CONFLICTS_FOLDER}/{self.name}"
+        theirs = set(listing.conflicts)
+        kept = [change for change in listing.changes if change.path in theirs and _is_held(change)]
+        with FolderHandle.at(self.overlay.upper) as upper:
+            for change in kept:
+                above, _, name = change.path.rpartition("/")
+                with open_inner_folder(upper, above) as folder:
+                    self.capture.vault.put_in(f"{shelf}/{change.path}", folder, name)
+        return os.fspath(self.capture.vault.folder / shelf) if kept else ""
+
+
+def _reset_work_folder(work: Path) -> bool:
+    """Whether a layer can be mounted once more: the kernel leaves a note that it was, which has to go."""
+    own, note = work / "work", work / "work" / "incompat"
+    try:
+        for folder in (own, note, note / "volatile"):
+            folder.chmod(0o700)
+        shutil.rmtree(note)
+    except OSError:
+        return False
+    return True
+
+
+def _is_held(change: Change) -> bool:
+    return change.after is not None and change.after.held is not None
+
+
+def _owner_to_keep(root: str) -> tuple[int, int] | None:
+    if os.geteuid() != 0:
+        return None
+    found = os.stat(root)
+    return found.st_uid, found.st_gid
+
+
+def _shortened_list(names: list[str]) -> str:
+    more = f" and {len(names) - MOST_LISTED_NAMES} more" if len(names) > MOST_LISTED_NAMES else ""
+    return ", ".join(names[:MOST_LISTED_NAMES]) + more
+
+
+_PROBE = """
+import ctypes, os, sys
+flags, user, group, target, words = int(sys.argv[1]), os.geteuid(), os.getegid(), *sys.argv[2:]
+libc = ctypes.CDLL(None, use_errno=True)
+def check(answer):
+    if answer: sys.exit(os.strerror(ctypes.get_errno()))
+check(libc.unshare(flags))
+if user:
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        open(f"/proc/self/{name}", "w").write(text)
+check(libc.mount(b"none", b"/", None, ctypes.c_ulong(0x44000), None))
+check(libc.mount(b"overlay", target.encode(), b"overlay", ctypes.c_ulong(0), words.encode()))
+"""
+
+
+def overlay_problem(root: str | Path, vault: FolderBackups) -> str:
+    """Why a layer can't be put over the workspace here; empty when it can."""
+    if not sys.platform.startswith("linux"):
+        return "Layers need Linux."
+    real = os.path.realpath(root)
+    try:
+        vault.folder.mkdir(0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=vault.folder, prefix=".probe-") as folder:
+            upper, work = Path(folder, "upper"), Path(folder, "work")
+            upper.mkdir()
+            work.mkdir()
+            words = overlay_mount_options(
+                Overlay(real, os.fspath(upper), os.fspath(work), real), as_root=os.geteuid() == 0
+            )
+            flags = CLONE_NEWNS | (CLONE_NEWUSER if os.geteuid() else 0)
+            done = programs.run_program(
+                programs.python_interpreter(),
+                ["-ISc", _PROBE, str(flags), real, words],
+                programs.ProgramLimits(seconds=_PROBE_SECONDS),
+            )
+            for inner in work.iterdir():
+                inner.chmod(0o700)
+    except (OSError, programs.ProgramTimeout) as error:
+        return f"A layer can't be made: {error}"
+    return (
+        f"A layer can't be mounted here: {done.errors.decode().strip().splitlines()[-1]}."
+        if done.code
+        else ""
+    )

@@ -1,0 +1,63 @@
+"""A layer that hides very many private paths at once, between the workspace and the command's own layer.
+
+A mount over each would do too, but bubblewrap looks through all mounts for each that it makes. In the layer each
+is marked as gone (a whiteout). What a command writes to such a path is a change of the private file, judged so.
+"""
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from handtools.host.files.backups import MASKED
+from handtools.host.sandbox.launch import Launch, Overlay
+from handtools.host.sandbox.overlay.capture import overlay_mount_options
+
+_WHITEOUT = os.makedev(0, 0)
+
+
+def with_mask_layer(launch: Launch, overlay: Overlay, paths: Sequence[str]) -> Launch:
+    """The launch with some paths of the workspace hidden by a layer of its own."""
+    as_root = os.geteuid() == 0
+    layer = _Layer(Path(overlay.upper).with_name(MASKED), overlay.lower)
+    for path in paths:
+        os.mknod(layer.place(path), stat.S_IFCHR, _WHITEOUT)
+    layer.close()
+    hiding = replace(overlay, masks=os.fspath(layer.top))
+    before, after = (overlay_mount_options(each, as_root=as_root) for each in (overlay, hiding))
+    mounts = tuple(
+        replace(mount, options=after) if mount.options == before else mount for mount in launch.mounts
+    )
+    note = f"{len(paths):,} private paths are hidden from it, as if they were not there."
+    return replace(launch, overlay=hiding, mounts=mounts, notes=(*launch.notes, note))
+
+
+class _Layer:
+    """Folders that look like those of the workspace, as far as there is something to hide in them."""
+
+    def __init__(self, top: Path, root: str) -> None:
+        self.top = top
+        self._root = root
+        self._made: dict[Path, os.stat_result] = {}
+        self._folder(top)
+
+    def place(self, path: str) -> Path:
+        """Where the layer has a path of the workspace, with the folders above it."""
+        place = self.top / os.path.relpath(path, self._root)
+        for above in reversed(place.relative_to(self.top).parents):
+            if self.top / above not in self._made:
+                self._folder(self.top / above)
+        return place
+
+    def close(self) -> None:
+        """Give the folders the owners, modes and times of those that they stand for."""
+        for folder, facts in self._made.items():
+            if os.geteuid() == 0:
+                os.chown(folder, facts.st_uid, facts.st_gid)
+            folder.chmod(stat.S_IMODE(facts.st_mode))
+            os.utime(folder, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+
+    def _folder(self, place: Path) -> None:
+        self._made[place] = os.stat(os.path.join(self._root, place.relative_to(self.top)))
+        place.mkdir(0o700)

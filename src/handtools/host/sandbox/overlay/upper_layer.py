@@ -1,0 +1,280 @@
+"""The upper directory of an overlay as changes of the workspace, without setuid bits, foreign owners, devices."""
+
+import contextlib
+import errno
+import os
+import stat
+from collections import deque
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Literal
+
+from handtools.core.changes import (
+    WHOLE_FOLDER_ITEMS,
+    Change,
+    Node,
+    apply_order,
+    folder_item,
+    folder_node,
+    parent_folders,
+    with_whole_folders,
+)
+from handtools.host.files.folder_handle import FolderHandle, Subtree, join_path, kind_of
+from handtools.host.files.temporary_file import is_temporary
+from handtools.host.sandbox.change_capture import NodeReader
+from handtools.host.sandbox.overlay.whiteouts import OVERLAY_XATTR_PREFIXES, LayerEntry, entry_meaning
+
+_SETID_BITS = stat.S_ISUID | stat.S_ISGID
+_CAPABILITY_XATTR = "security.capability"
+_SPECIAL_FILES = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+@dataclass(slots=True)
+class Sanitizer:
+    """Goes along with the listing, and notes what it took away."""
+
+    owner: tuple[int, int] | None
+    """Who the workspace belongs to, when we are root and can give things to them."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """What can't land, by path, and what it is."""
+    stripped: list[str] = field(default_factory=list)
+    """Paths that lost a privilege."""
+
+    def refuses(self, path: str, spot: LayerEntry) -> bool:
+        """Whether a thing is of a kind that never lands."""
+        kind = _SPECIAL_FILES.get(stat.S_IFMT(spot.found.st_mode))
+        if is_temporary(spot.name):
+            kind = "a name that is ours"  # no list shows it, so nobody could judge it
+        if kind:
+            self.refused[path] = kind
+        return kind is not None
+
+    def clean(self, path: str, spot: LayerEntry, below: LayerEntry | None) -> int:
+        """Make a thing fit to land in the place of another; gives back its permission bits."""
+        self._own(spot, below)
+        self._unmark(path, spot)
+        if stat.S_ISLNK(spot.found.st_mode):
+            return spot.mode
+        wanted = spot.mode & ~_SETID_BITS
+        if spot.is_folder:
+            # In a folder this bit gives no privilege: it hands a group down, where the folder above does.
+            above = below.found if below else os.fstat(spot.folder)
+            wanted |= spot.mode & above.st_mode & stat.S_ISGID
+        if wanted != spot.mode:
+            self.stripped.append(path)
+            os.chmod(spot.path, wanted)
+        return wanted
+
+    def _own(self, spot: LayerEntry, below: LayerEntry | None) -> None:
+        if self.owner is None:
+            return
+        owner = (below.found.st_uid, below.found.st_gid) if below else self.owner
+        if (spot.found.st_uid, spot.found.st_gid) != owner:
+            os.chown(spot.name, *owner, dir_fd=spot.folder, follow_symlinks=False)
+
+    def _unmark(self, path: str, spot: LayerEntry) -> None:
+        with contextlib.suppress(OSError):
+            for attribute in os.listxattr(spot.path, follow_symlinks=False):
+                if attribute.startswith(OVERLAY_XATTR_PREFIXES) or attribute == _CAPABILITY_XATTR:
+                    os.removexattr(spot.path, attribute, follow_symlinks=False)
+                    if attribute == _CAPABILITY_XATTR:
+                        self.stripped.append(path)
+
+
+RefForPath = Callable[[str], str]
+FolderState = Literal["merged", "new", "gone"]
+"""A folder of both sides; one that only the layer has; one that only the workspace has."""
+_FolderToVisit = tuple[str, FolderState]
+_UNREADABLE_ERRNOS = {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+"""A folder of the workspace that we may not look into, or that another program replaced meanwhile."""
+
+
+@dataclass(slots=True)
+class UpperLayerDiff:
+    """Walks the layer with the workspace beside it; touches only the layer."""
+
+    old: RefForPath
+    """The ref under which a thing is held that leaves its path."""
+    new: RefForPath
+    """The ref under which a thing is held that is to come to a path."""
+    since: int
+    """When the command began, by the file system's clock: what others changed later is theirs."""
+    cleaner: Sanitizer
+    notary: NodeReader = field(default_factory=NodeReader)
+    conflicts: list[str] = field(default_factory=list)
+    """Paths that changed in the workspace while the command ran."""
+    closed: list[str] = field(default_factory=list)
+    """Folders of the workspace that can't be looked into: they stay as they are."""
+    stuck: list[str] = field(default_factory=list)
+    """Pipes, sockets and devices of the workspace that the command removed or replaced: they stay."""
+    changes: list[Change] = field(default_factory=list)
+    _opened: list[tuple[str, int]] = field(default_factory=list)
+    """New folders that had to be opened for us, and the modes they were given."""
+    _layer: Subtree = field(init=False)
+    _workspace: Subtree = field(init=False)
+
+    def of(self, upper: str, lower: str) -> list[Change]:
+        """Every change, removals first; large folders that come or go as one."""
+        with ExitStack() as stack:
+            self._layer, self._workspace = (
+                stack.enter_context(Subtree(stack.enter_context(FolderHandle.at(top))))
+                for top in (upper, lower)
+            )
+            self._walk("", "merged")
+            for path, mode in reversed(self._opened):
+                # A new folder may land as one: then its mode is the one it has here.
+                above, _, name = path.rpartition("/")
+                self._layer.folder(above).set_mode(name, mode)
+        spoilt = self._spoilt()
+        clean = [change for change in self.changes if change.path not in spoilt]
+        return with_whole_folders(sorted(clean, key=apply_order), apart=self.cleaner.refused)
+
+    def _spoilt(self) -> set[str]:
+        """The conflicts, and the folders that can't go because something of others is in them."""
+        theirs = {*self.conflicts, *self.stuck, *self.closed}
+        above = {parent for path in theirs for parent in parent_folders(path)}
+        staying = {c.path for c in self.changes if c.after is None or c.after.kind != "folder"} & above
+        return theirs | staying
+
+    def _walk(self, start: str, how: FolderState) -> None:
+        """Look at a folder and at all below it, one at a time: there is no saying how deep they go."""
+        waiting: deque[_FolderToVisit] = deque([(start, how)])
+        while waiting:
+            path, way = waiting.popleft()
+            try:
+                waiting += self._looked(path, way)
+            except OSError as error:
+                if error.errno not in _UNREADABLE_ERRNOS:
+                    raise
+                self.closed.append(path)
+
+    def _looked(self, path: str, way: FolderState) -> list[_FolderToVisit]:
+        """Look at one folder; gives back those in it that are to be looked at next."""
+        tasks: list[_FolderToVisit] = []
+        upper = None if way == "gone" else self._layer.folder(path)
+        lower = None if way == "new" else self._workspace.folder(path)
+        for spot in _entries(upper or lower):
+            inside = join_path(path, spot.name)
+            if upper:
+                tasks += self._entry(inside, spot, _entry_named(lower, spot.name))
+            elif not is_temporary(spot.name):  # that is another call's at work
+                tasks += self._leave(inside, spot, None)
+        return tasks
+
+    def _entry(self, path: str, up: LayerEntry, low: LayerEntry | None) -> list[_FolderToVisit]:
+        """What became of a name; gives back the folder that is to be looked into next."""
+        what = entry_meaning(up)
+        if what == "gone":
+            return [] if low is None or is_temporary(up.name) else self._leave(path, low, None)
+        if self.cleaner.refuses(path, up):
+            return []
+        mode = self.cleaner.clean(path, up, low)
+        if not up.is_folder:
+            return self._thing(path, up, low, mode)
+        if mode & stat.S_IRWXU != stat.S_IRWXU:
+            os.chmod(up.path, mode | stat.S_IRWXU)  # things are to be moved out of it
+        if low is None or not low.is_folder:
+            if mode & stat.S_IRWXU != stat.S_IRWXU:
+                self._opened.append((path, mode))
+            return [*self._arrive(path, low, Node("folder", mode=mode)), (path, "new")]
+        if what == "opaque":
+            self._replaced(path, low, mode)
+            return []
+        self._permitted(path, low, mode)
+        return [(path, "merged")]
+
+    def _thing(self, path: str, up: LayerEntry, low: LayerEntry | None, mode: int) -> list[_FolderToVisit]:
+        """A file or a link."""
+        after = self.notary.node(up.folder, up.name, up.found, ref=self.new(path), mode=mode)
+        if low is None or low.is_folder:
+            return self._arrive(path, low, after)
+        if kind_of(low.found.st_mode) is None:
+            self.stuck.append(path)
+            return []
+        before = self._old(path, low)
+        # A file that was opened for writing and left as it was is in the layer all the same.
+        if not (after.same(before) and up.found.st_mtime_ns == low.found.st_mtime_ns):
+            self._changed(path, low, before, after)
+        return []
+
+    def _arrive(self, path: str, low: LayerEntry | None, after: Node) -> list[_FolderToVisit]:
+        """Something where there was nothing, or another kind of thing."""
+        if low is not None:
+            return self._leave(path, low, after)
+        self.changes.append(Change(path, None, after))
+        return []
+
+    def _leave(self, path: str, low: LayerEntry, after: Node | None) -> list[_FolderToVisit]:
+        """A thing of the workspace goes, with all that is in it; and perhaps another takes its place."""
+        if kind_of(low.found.st_mode) is None:
+            self.stuck.append(path)
+            return []
+        self._changed(path, low, self._old(path, low), after)
+        return [(path, "gone")] if low.is_folder else []
+
+    def _permitted(self, path: str, low: LayerEntry, mode: int) -> None:
+        if mode != low.mode:
+            self.changes.append(Change(path, self._old(path, low), Node("folder", mode=mode)))
+
+    def _replaced(self, path: str, low: LayerEntry, mode: int) -> None:
+        """A folder that was removed and made anew: the old and the new in full, as one change or side by side."""
+        theirs = len(self.conflicts) + len(self.stuck) + len(self.closed)
+        gone = self._apart(path, "gone")
+        come = self._apart(path, "new")
+        alone = len(self.conflicts) + len(self.stuck) + len(self.closed) == theirs
+        if alone and max(len(gone), len(come)) > WHOLE_FOLDER_ITEMS and not self._refused_below(path):
+            start = len(path) + 1
+            old = [folder_item(p[start:], change.before) for p, change in gone.items() if change.before]
+            new = [folder_item(p[start:], change.after) for p, change in come.items() if change.after]
+            before = folder_node(old, mode=low.mode, ref=self.old(path))
+            self.changes.append(Change(path, before, folder_node(new, mode=mode, ref=self.new(path))))
+            return
+        self._permitted(path, low, mode)
+        for below in {**gone, **come}:
+            before_node = gone[below].before if below in gone else None
+            after_node = come[below].after if below in come else None
+            if not (before_node and before_node.same(after_node)):
+                self.changes.append(Change(below, before_node, after_node))
+
+    def _apart(self, path: str, how: FolderState) -> dict[str, Change]:
+        """The changes of a walk by path, beside the list."""
+        kept, self.changes = self.changes, []
+        self._walk(path, how)
+        found, self.changes = self.changes, kept
+        return {change.path: change for change in found}
+
+    def _refused_below(self, path: str) -> bool:
+        return any(refused.startswith(f"{path}/") for refused in self.cleaner.refused)
+
+    def _changed(self, path: str, low: LayerEntry, before: Node, after: Node | None) -> None:
+        self.changes.append(Change(path, before, after))
+        if low.found.st_ctime_ns > self.since and not low.is_folder:
+            self.conflicts.append(path)
+
+    def _old(self, path: str, low: LayerEntry) -> Node:
+        return self.notary.node(low.folder, low.name, low.found, ref=self.old(path))
+
+
+def _entries(folder: FolderHandle | None) -> list[LayerEntry]:
+    fd = _open_fd(folder)
+    with os.scandir(fd) as entries:
+        found = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
+    found.sort(key=lambda pair: pair[0])
+    return [LayerEntry(fd, name, facts) for name, facts in found]
+
+
+def _entry_named(folder: FolderHandle | None, name: str) -> LayerEntry | None:
+    found = None if folder is None else folder.find(name)
+    return found and LayerEntry(_open_fd(folder), name, found)
+
+
+def _open_fd(folder: FolderHandle | None) -> int:
+    assert folder is not None, "a layer is looked at with the workspace, or one of the two alone"
+    assert folder.fd is not None, "layers are there where handles are"
+    return folder.fd

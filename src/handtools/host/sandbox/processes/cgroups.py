@@ -1,0 +1,198 @@
+"""Control groups, where this user may make them: they count, limit and list a tree of processes.
+
+A supervisor joins its group once, and what it starts is born in it: moving each command into one would cost more
+than the command.
+"""
+
+import contextlib
+import os
+import signal
+from dataclasses import dataclass, field
+
+_CGROUP_PREFIX = "handtools-"
+
+
+@dataclass(slots=True)
+class Cgroup:
+    """The folders of one group: a kernel has one hierarchy, or one for each controller."""
+
+    unified: str = ""
+    controllers: dict[str, str] = field(default_factory=dict)
+    """Folders by controller: memory, pids; in the unified hierarchy those that are switched on."""
+    _last: dict[str, str] = field(default_factory=dict)
+    """Limits as they are, so that they are only written when they change."""
+
+    def __bool__(self) -> bool:
+        return bool(self.folders)
+
+    @property
+    def folders(self) -> list[str]:
+        """Every folder, each once."""
+        return list(dict.fromkeys(path for path in (self.unified, *self.controllers.values()) if path))
+
+    def join(self) -> bool:
+        """Move this process in; False when that is not allowed."""
+        return all(_write(f"{folder}/cgroup.procs", "0") for folder in self.folders)
+
+    def limit(self, *, memory: int | None, processes: int | None, used: int) -> set[str]:
+        """Set the limits of the next command, beyond what is used; gives back those that are now the kernel's."""
+        kept = set()
+        most = memory and memory + used
+        files = ("memory.max", "memory.limit_in_bytes"), ("memory.swap.max", "memory.memsw.limit_in_bytes")
+        # Memory is never above memory with swap, so up and down go in different orders.
+        for names in (*files, files[0]):
+            if self._set("memory", names, most) and names == files[0]:
+                kept.add("memory")
+        if self._set("pids", ("pids.max", "pids.max"), processes and processes + 1):
+            kept.add("processes")
+        _write(self._file("memory", "memory.peak", "memory.max_usage_in_bytes"), "0")
+        return kept
+
+    def pids(self) -> list[int]:
+        """Everything else in the group."""
+        own = os.getpid()
+        return [int(pid) for pid in _read(f"{self._home}/cgroup.procs").split() if int(pid) != own]
+
+    def used(self) -> int | None:
+        """Memory in use."""
+        return _number(self._file("memory", "memory.current", "memory.usage_in_bytes"))
+
+    def peak(self) -> int | None:
+        """The most memory that was in use since the limits were set."""
+        return _number(self._file("memory", "memory.peak", "memory.max_usage_in_bytes"))
+
+    def starved(self) -> int:
+        """How often the kernel ended a process for lack of memory."""
+        for line in _read(self._file("memory", "memory.events", "memory.oom_control")).splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+        return 0
+
+    def remove(self) -> None:
+        """Take the folders away."""
+        for folder in self.folders:
+            _write(f"{os.path.dirname(folder)}/cgroup.procs", "0")
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+
+    @property
+    def _home(self) -> str:
+        return next(iter(self.folders), "")
+
+    def _file(self, controller: str, unified: str, old: str) -> str:
+        home = self.controllers.get(controller, "")
+        return f"{home}/{unified if home == self.unified else old}"
+
+    def _set(self, controller: str, names: tuple[str, str], value: int | None) -> bool:
+        if controller not in self.controllers:
+            return False
+        path = self._file(controller, *names)
+        old_memory = controller == "memory" and self.controllers["memory"] != self.unified
+        none = "-1" if old_memory else "max"
+        text = none if value is None else str(value)
+        if self._last.get(path, none) != text:
+            if not _write(path, text):
+                return False
+            self._last[path] = text
+        return value is not None
+
+
+def create_cgroup() -> Cgroup:
+    """A new group below our own; an empty one when this user may not."""
+    group = Cgroup()
+    name = f"{_CGROUP_PREFIX}{os.getpid()}"
+    for controllers, folder in _cgroup_folders():
+        with contextlib.suppress(OSError):
+            _remove_stale(folder)
+            path = f"{folder}/{name}"
+            os.mkdir(path, 0o755)
+            if not os.access(f"{folder}/cgroup.procs", os.W_OK):
+                os.rmdir(path)
+            elif controllers:
+                group.controllers |= dict.fromkeys(controllers, path)
+            elif os.path.exists(f"{path}/cgroup.kill"):
+                group.unified = path
+                enabled = _read(f"{path}/cgroup.controllers").split()
+                group.controllers |= {c: path for c in ("memory", "pids") if c in enabled}
+            else:
+                os.rmdir(path)
+    if not group.join():
+        group.remove()
+        return Cgroup()
+    return group
+
+
+def cgroup_of(pid: int) -> Cgroup:
+    """The group that another process is in, to look at; an empty one when it can't be seen."""
+    group = Cgroup()
+    for controllers, folder in _cgroup_folders(str(pid)):
+        if not os.path.exists(f"{folder}/cgroup.procs"):
+            continue
+        if controllers:
+            group.controllers |= dict.fromkeys(controllers, folder)
+        else:
+            group.unified = folder
+            enabled = _read(f"{folder}/cgroup.controllers").split()
+            group.controllers |= {c: folder for c in ("memory", "pids") if c in enabled}
+    return group
+
+
+def _cgroup_folders(process: str = "self") -> list[tuple[list[str], str]]:
+    """The folder of a process in each hierarchy of use, with its controllers; none for the unified one."""
+    mounted: dict[str, str] = {}
+    for line in _read("/proc/self/mountinfo").splitlines():
+        before, _, after = line.partition(" - ")
+        kind, _, options = after.split(" ", 2)
+        if kind == "cgroup2":
+            mounted[""] = before.split()[4]
+        elif kind == "cgroup":
+            mounted |= dict.fromkeys(options.split()[-1].split(","), before.split()[4])
+    found: dict[str, list[str]] = {}
+    for line in _read(f"/proc/{process}/cgroup").splitlines():
+        _, names, path = line.split(":", 2)
+        wanted = [name for name in names.split(",") if name in {"memory", "pids"}]
+        home = mounted.get(names.split(",")[0])
+        if home is not None and (wanted or not names):
+            found.setdefault(os.path.normpath(f"{home}/{path}"), []).extend(wanted)
+    return [(controllers, folder) for folder, controllers in found.items()]
+
+
+def _remove_stale(folder: str) -> None:
+    """Remove what supervisors left that were killed themselves, and whatever still runs in it."""
+    for name in os.listdir(folder):
+        pid = name.removeprefix(_CGROUP_PREFIX)
+        if name == pid or not pid.isdigit() or os.path.exists(f"/proc/{pid}"):
+            continue
+        kill_cgroup(f"{folder}/{name}")
+
+
+def kill_cgroup(folder: str) -> None:
+    """End everything in a group and take it away: what is left of a supervisor that was killed."""
+    if not _write(f"{folder}/cgroup.kill", "1"):
+        for pid in _read(f"{folder}/cgroup.procs").split():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(int(pid), signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)
+
+
+def _number(path: str) -> int | None:
+    found = _read(path).strip()
+    return int(found) if found.isdigit() else None
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _write(path: str, text: str) -> bool:
+    try:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
+    except OSError:
+        return False
+    return True

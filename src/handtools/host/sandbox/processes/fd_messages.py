@@ -1,0 +1,56 @@
+"""JSON messages with file descriptors over a Unix socket, between this process and its supervisors and workers."""
+
+import array
+import json
+import socket
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+_SIZE = struct.Struct("!I")
+_MOST_FDS = 64
+_PIECE_BYTES = 1 << 16
+
+
+class PeerGone(Exception):
+    """The other side is no longer there."""
+
+
+def send_message(line: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
+    """Hand over a message; the descriptors stay open on this side."""
+    body = json.dumps(message).encode()
+    whole = memoryview(_SIZE.pack(len(body)) + body)
+    carried = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+    try:
+        sent = line.sendmsg([whole[:_PIECE_BYTES]], carried)
+        # Nothing is sent after the last byte: who has it may be gone already, and has done what it was told.
+        if rest := whole[sent:]:
+            line.sendall(rest)
+    except OSError as error:
+        raise PeerGone from error
+
+
+def receive_message(line: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """The next message, and the descriptors that came with it: closed on exec."""
+    space = socket.CMSG_SPACE(_MOST_FDS * array.array("i").itemsize)
+    try:
+        start, carried, _, _ = line.recvmsg(_SIZE.size, space, socket.MSG_CMSG_CLOEXEC)
+        if not start:
+            raise PeerGone
+        fds = array.array("i")
+        for _, _, some in carried:
+            fds.frombytes(some[: len(some) - len(some) % fds.itemsize])
+        (size,) = _SIZE.unpack(start + _exactly(line, _SIZE.size - len(start)))
+        return json.loads(_exactly(line, size)), list(fds)
+    except OSError as error:
+        raise PeerGone from error
+
+
+def _exactly(line: socket.socket, size: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        part = line.recv(min(size - len(parts), _PIECE_BYTES))
+        if not part:
+            raise PeerGone
+        parts += part
+    return bytes(parts)

@@ -1,0 +1,104 @@
+"""Kill every descendant of a supervisor, whatever it did to get away.
+
+A supervisor is the subreaper of all its descendants: who leaves the process group, the session or the parent
+becomes its child. So there is one sure sign that nothing is left: it has no children.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable
+
+from handtools.host.sandbox.processes.cgroups import Cgroup
+
+TERM_GRACE_SECONDS = 0.1
+"""Seconds between asking and killing: enough to remove a lock file."""
+KILL_TIMEOUT_SECONDS = 5.0
+"""Seconds after which a process that can't be killed (another user's, stuck in the kernel) is left and named."""
+_POLL_SECONDS = 0.001
+
+Reap = Callable[[float], bool]
+"""Reaps what ends within so many seconds; False when there is nothing left to wait for."""
+
+
+def kill_descendants(group: Cgroup, reap: Reap, *, gently: bool) -> int:
+    """End every descendant; gives back how many could not be."""
+    if gently and _terminated(group, reap):
+        return 0
+    deadline = time.monotonic() + KILL_TIMEOUT_SECONDS
+    while reap(0.0):
+        for pid in running_pids(group):
+            _signal(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            return len(descendants(os.getpid()))
+        if not reap(_POLL_SECONDS):
+            break
+    return 0
+
+
+def kill_by_environment(mark: str) -> int:
+    """End every process of this user that has a mark in its environment; gives back how many are left.
+
+    For when a command has killed its own supervisor. One that also clears its environment gets away.
+    """
+    deadline = time.monotonic() + KILL_TIMEOUT_SECONDS
+    while (found := _pids_by_environment(mark.encode())) and time.monotonic() < deadline:
+        for pid in found:
+            _signal(pid, signal.SIGKILL)
+        time.sleep(_POLL_SECONDS)
+    return len(found)
+
+
+def _pids_by_environment(mark: bytes) -> list[int]:
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
+                if mark in file.read():
+                    found.append(int(name))
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes below one; some may be missed while they come and go, so ask again."""
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        children = _children(waiting.pop())
+        found += children
+        waiting += children
+    return found
+
+
+def running_pids(group: Cgroup) -> list[int]:
+    """All of them: a group knows at once, but root may leave it."""
+    return group.pids() or descendants(os.getpid())
+
+
+def _terminated(group: Cgroup, reap: Reap) -> bool:
+    """Whether all of them went when they were asked to."""
+    for pid in running_pids(group):
+        _signal(pid, signal.SIGTERM)
+        _signal(pid, signal.SIGCONT)
+    deadline = time.monotonic() + TERM_GRACE_SECONDS
+    while reap(_POLL_SECONDS):
+        if time.monotonic() > deadline:
+            return False
+    return True
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                found += [int(child) for child in file.read().split()]
+    except (OSError, ValueError):
+        return found
+    return found
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)

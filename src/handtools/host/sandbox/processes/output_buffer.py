@@ -1,0 +1,194 @@
+"""A command's output in bounded memory and bounded disk: head, tail, and a ring file; totals stay exact."""
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+BUFFER_HEAD_BYTES = 24 << 10
+BUFFER_TAIL_BYTES = 48 << 10
+"""Held in memory; what is longer is on disk."""
+SPILL_LINES = 800
+"""So many lines are kept on disk however short they are: they may be more than a model is shown."""
+_COPY_BYTES = 1 << 20
+
+
+class OutputBuffer:
+    """Takes bytes as they come. The file holds the first half of its limit, and a ring of the newest."""
+
+    def __init__(self, path: Path, limit: int) -> None:
+        self._path = path
+        self._front = limit // 2
+        self._ring = max(limit - self._front, 1)
+        self._file: int | None = None
+        self._lock = threading.Lock()
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.bytes = 0
+        self.newlines = 0
+        self.fault = ""
+        """Why the file is incomplete, beyond its limit."""
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes."""
+        with self._lock:
+            start = self.bytes
+            self.bytes += len(data)
+            self.newlines += data.count(b"\n")
+            room = BUFFER_HEAD_BYTES - len(self._head)
+            if room > 0:
+                self._head += data[:room]
+            rest = data[max(room, 0) :]
+            if rest:
+                self._tail += rest[-BUFFER_TAIL_BYTES:]
+                del self._tail[:-BUFFER_TAIL_BYTES]
+            if rest or self.newlines >= SPILL_LINES:
+                self._keep(start, data)
+
+    def ends(self) -> tuple[bytes, bytes]:
+        """The beginning and, where there is more, the end."""
+        with self._lock:
+            return bytes(self._head), bytes(self._tail)
+
+    @property
+    def lines(self) -> int:
+        """Lines so far; an unfinished one counts."""
+        head, tail = self.ends()
+        last = (tail or head)[-1:]
+        return self.newlines + (last not in {b"", b"\n"})
+
+    @property
+    def missing(self) -> int:
+        """Bytes between the two ends that are held in memory."""
+        head, tail = self.ends()
+        return self.bytes - len(head) - len(tail)
+
+    @property
+    def dropped(self) -> int:
+        """Bytes that are not in the file either."""
+        return max(self.bytes - self._front - self._ring, 0)
+
+    @property
+    def kept(self) -> bool:
+        """Whether there is a file: small outputs need none."""
+        return self._file is not None
+
+    @property
+    def name(self) -> str:
+        """Of the file; empty where there is none."""
+        return self._path.name if self.kept else ""
+
+    def part(self, start: int, size: int) -> tuple[bytes, int]:
+        """Bytes by their place in the whole, and that place: later than asked when those were dropped."""
+        with self._lock:
+            if self._file is None or self._file < 0:
+                return self._ended_part(start, size)
+            oldest = max(self.bytes - self._ring, self._front)
+            begin = oldest if self._front <= start < oldest else min(start, self.bytes)
+            end = self._front if begin < self._front < oldest else self.bytes
+            return b"".join(self._pieces(self._file, begin, min(begin + size, end))), begin
+
+    def _pieces(self, file: int, start: int, end: int) -> Iterator[bytes]:
+        while start < end:
+            at, room = self._place(start)
+            piece = os.pread(file, min(end - start, room), at)
+            if not piece:
+                return
+            yield piece
+            start += len(piece)
+
+    def _ended_part(self, start: int, size: int) -> tuple[bytes, int]:
+        """The same without a ring: from memory, or from the file in reading order."""
+        if self._file is None:
+            begin = min(start, len(self._head))
+            return bytes(self._head[begin : begin + size]), begin
+        begin, gap = min(start, self.bytes), self.dropped
+        if gap and begin >= self._front:
+            begin = max(begin, self._front + gap)
+            size = min(size, self.bytes - begin)
+        elif gap:
+            size = min(size, self._front - begin)
+        at = begin if begin < self._front or not gap else begin - gap + len(_gap_line(gap))
+        try:
+            with open(self._path, "rb") as file:
+                file.seek(at)
+                return file.read(size), begin
+        except OSError:  # tidied away
+            return b"", begin
+
+    def close(self) -> None:
+        """Put the file into reading order; nothing is taken after this."""
+        with self._lock:
+            if self._file is None:
+                return
+            try:
+                if self.bytes > self._front + self._ring:
+                    self._straighten(self._file)
+            except OSError as error:
+                self.fault = error.strerror or str(error)
+            os.close(self._file)
+            self._file = -1
+
+    def discard(self) -> None:
+        """Forget the file."""
+        self.close()
+        self._path.unlink(missing_ok=True)
+
+    def _keep(self, start: int, data: bytes) -> None:
+        if self.fault:
+            return
+        try:
+            if self._file is None:
+                self._path.parent.mkdir(0o700, parents=True, exist_ok=True)
+                flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+                self._file = os.open(self._path, flags, 0o600)
+                # What came before this piece is in the head, whole.
+                data, start = bytes(self._head[:start]) + data, 0
+            view = memoryview(data)
+            while view:
+                at, room = self._place(start)
+                written = os.pwrite(self._file, view[:room], at)
+                start += written
+                view = view[written:]
+        except OSError as error:
+            self.fault = error.strerror or str(error)
+
+    def _place(self, offset: int) -> tuple[int, int]:
+        """Where in the file a byte of the whole is, and how many follow it there."""
+        if offset < self._front:
+            return offset, self._front - offset
+        turn = (offset - self._front) % self._ring
+        return self._front + turn, self._ring - turn
+
+    def _straighten(self, file: int) -> None:
+        """Head, a line about the gap, then the ring from its oldest byte."""
+        beside = self._path.with_name(f".{self._path.name}")
+        target = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            turn = (self.bytes - self._front) % self._ring
+            _copy_range(file, target, 0, self._front)
+            os.write(target, _gap_line(self.dropped))
+            _copy_range(file, target, self._front + turn, self._ring - turn)
+            _copy_range(file, target, self._front, turn)
+            os.replace(beside, self._path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(beside)
+            raise
+        finally:
+            os.close(target)
+
+
+def _gap_line(dropped: int) -> bytes:
+    return f"\n[… {dropped:,} bytes left out …]\n".encode()
+
+
+def _copy_range(source: int, target: int, start: int, size: int) -> None:
+    while size > 0:
+        piece = os.pread(source, min(size, _COPY_BYTES), start)
+        if not piece:
+            return
+        os.write(target, piece)
+        start += len(piece)
+        size -= len(piece)

@@ -1,0 +1,137 @@
+"""What a new process does to itself between fork and exec: namespaces, mounts, limits, Landlock, seccomp.
+
+It runs in a supervisor's child only. A supervisor has one thread, so its child may run Python: what others need
+`preexec_fn` or a launcher program for is done here, in order.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import resource
+import signal
+import socket
+import struct
+import termios
+from typing import Any
+
+IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
+"""By a supervisor; a command gets them as they were."""
+OOM_SCORE_ADJ = 300
+"""When the machine runs out of memory, a command goes before the program that started it."""
+CLONE_NEWUSER = 0x10000000
+_SET_PDEATHSIG, _SET_SECCOMP, _SET_SUBREAPER, _SET_NO_NEW_PRIVS = 1, 22, 36, 38
+_SECCOMP_MODE_FILTER = 2
+_LANDLOCK_RESTRICT_SELF = 446
+_GET_FLAGS, _SET_FLAGS, _IFF_UP = 0x8913, 0x8914, 1  # of a network interface
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def become_subreaper() -> None:
+    """Become the reaper of all descendants, deaf to what would end us, with nothing to pass on."""
+    _checked(_LIBC.prctl(_SET_SUBREAPER, 1, 0, 0, 0))
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_IGN if number in IGNORED_SIGNALS else signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # the listing's own, closed by now
+            fcntl.ioctl(int(name), termios.FIOCLEX)
+
+
+def start_own_session() -> None:
+    """What every command's process needs, whatever the order will be."""
+    os.setsid()
+    _checked(_LIBC.prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
+    _write_file("/proc/self/oom_score_adj", str(OOM_SCORE_ADJ))
+    for number in IGNORED_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+
+
+def exec_order(order: dict[str, Any], fds: dict[int, int]) -> None:
+    """Become what the order says; returns only by raising."""
+    _place_fds(fds)
+    if order["terminal"]:
+        size = struct.pack("HHHH", *order["terminal"], 0, 0)
+        fcntl.ioctl(0, termios.TIOCSWINSZ, size)
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    for name, value in order["limits"].items():
+        _set_rlimit(name, value)
+    if order["unshare"]:
+        _unshare(order["unshare"], order["identity"])
+    if order["door"]:
+        _hand_out_listening_socket(*order["door"])
+    for source, target, kind, flags, options in order["mounts"]:
+        mounting = (source.encode(), target.encode(), kind.encode() or None)
+        _checked(_LIBC.mount(*mounting, ctypes.c_ulong(flags), options.encode() or None))
+    os.chdir(order["cwd"])
+    if order["user"]:
+        user, group = order["user"]
+        os.setgroups([])
+        os.setgid(group)
+        os.setuid(user)
+    restrict_self(order["landlock"], bytes.fromhex(order["seccomp"]))
+    os.execvpe(order["argv"][0], order["argv"], order["env"])  # noqa: S606
+
+
+def _place_fds(fds: dict[int, int]) -> None:
+    """Put each descriptor under its number; all that a supervisor holds itself closes at exec."""
+    clear = max(fds) + 1
+    aside = {wanted: fcntl.fcntl(held, fcntl.F_DUPFD_CLOEXEC, clear) for wanted, held in fds.items()}
+    for wanted, held in aside.items():
+        os.dup2(held, wanted)
+
+
+def _set_rlimit(name: str, value: int) -> None:
+    number = getattr(resource, name)
+    soft, hard = resource.getrlimit(number)
+    most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    least = most if soft == resource.RLIM_INFINITY else min(most, soft)
+    resource.setrlimit(number, (least, most))
+
+
+def _unshare(flags: int, identity: list[int] | None) -> None:
+    user, group = os.geteuid(), os.getegid()
+    _checked(_LIBC.unshare(flags))
+    if not flags & CLONE_NEWUSER:
+        return
+    inside = identity or (user, group)
+    _write_file("/proc/self/setgroups", "deny")
+    _write_file("/proc/self/uid_map", f"{inside[0]} {user} 1")
+    _write_file("/proc/self/gid_map", f"{inside[1]} {group} 1")
+
+
+def _hand_out_listening_socket(line: int, port: int) -> None:
+    """Listen in the network that is now ours, and hand the listening socket out; inside, nothing is left of it."""
+    with socket.socket(fileno=line) as outside, socket.socket() as listening:
+        request = bytearray(struct.pack("16sH22x", b"lo", 0))
+        fcntl.ioctl(listening, _GET_FLAGS, request)
+        (flags,) = struct.unpack_from("H", request, 16)
+        fcntl.ioctl(listening, _SET_FLAGS, struct.pack("16sH22x", b"lo", flags | _IFF_UP))
+        listening.bind(("127.0.0.1", port))
+        listening.listen(1024)
+        socket.send_fds(outside, [b"l"], [listening.fileno()])
+
+
+def restrict_self(landlock: int | None, seccomp: bytes) -> None:
+    """Give up rights for good: what the rules do not grant, and calls that the filter refuses."""
+    if landlock is None and not seccomp:
+        return
+    _checked(_LIBC.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    if landlock is not None:
+        _checked(_LIBC.syscall(_LANDLOCK_RESTRICT_SELF, landlock, 0))
+        fcntl.ioctl(landlock, termios.FIOCLEX)
+    if seccomp:
+        code = ctypes.create_string_buffer(seccomp, len(seccomp))
+        program = struct.pack("HxxxxxxP", len(seccomp) // 8, ctypes.addressof(code))
+        _checked(_LIBC.prctl(_SET_SECCOMP, _SECCOMP_MODE_FILTER, program, 0, 0))
+
+
+def _write_file(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def _checked(answer: int) -> None:
+    if answer < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

@@ -1,0 +1,381 @@
+"""A running command: its pipes or pseudo-terminal, and the thread that reads it, times it and ends it.
+
+A thread and not a task of an event loop: a background job outlives the loop that started it.
+"""
+
+import contextlib
+import os
+import secrets
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+
+from handtools.core.commands import OutputProgress
+from handtools.core.errors import HostError, ToolError
+from handtools.host.sandbox.launch import Launch, LaunchAttendant
+from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message
+from handtools.host.sandbox.processes.kill_tree import kill_by_environment
+from handtools.host.sandbox.processes.output_buffer import OutputBuffer
+from handtools.host.sandbox.processes.resource_monitor import ExceededLimit
+from handtools.host.sandbox.processes.supervisor_client import (
+    RUN_ID_VARIABLE,
+    SUPERVISORS,
+    extra_fds,
+    start_order,
+)
+from handtools.text.terminal_emulator import decode_output, plain_output
+
+try:
+    import fcntl
+except ImportError:  # Windows, where no commands are offered
+    fcntl = None  # type: ignore[assignment]
+
+PIPE_BYTES = 1 << 20
+INPUT_TIMEOUT_SECONDS = 2.0
+_F_SETPIPE_SZ = 1031
+
+
+@dataclass(slots=True)
+class StandardStreams:
+    """Our ends and the command's."""
+
+    source: int
+    """What it prints."""
+    sink: int | None
+    """Where its input goes."""
+    theirs: tuple[int, ...]
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def send(self, data: bytes) -> bool:
+        """Write to the command; False when it takes no input, or not in time."""
+        deadline = time.monotonic() + INPUT_TIMEOUT_SECONDS
+        view = memoryview(data)
+        with self._lock:
+            while view:
+                if self.sink is None or time.monotonic() > deadline:
+                    return False
+                try:
+                    view = view[os.write(self.sink, view) :]
+                except BlockingIOError:
+                    time.sleep(0.005)
+                except OSError:
+                    return False
+        return True
+
+    def close_input(self) -> None:
+        """Let it see the end of its input."""
+        with self._lock:
+            if self.sink is not None and self.sink != self.source:
+                os.close(self.sink)
+            self.sink = None
+
+    def close_theirs(self) -> None:
+        """After it was started: only it may hold its ends."""
+        for fd in set(self.theirs):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+        self.theirs = ()
+
+    def close(self) -> None:
+        """All that is ours."""
+        self.close_theirs()
+        self.close_input()
+        os.close(self.source)
+
+
+def open_streams(launch: Launch) -> StandardStreams:
+    """Make what a launch needs."""
+    if launch.terminal is not None:
+        ours, theirs = os.openpty()
+        os.set_blocking(ours, False)
+        return StandardStreams(ours, ours, (theirs, theirs, theirs))
+    source, printed = os.pipe()
+    with contextlib.suppress(OSError):  # the user's share of pipe memory may be used up
+        fcntl.fcntl(source, _F_SETPIPE_SZ, PIPE_BYTES)
+    os.set_blocking(source, False)
+    if launch.input_open:
+        reading, sink = os.pipe()
+        os.set_blocking(sink, False)
+        return StandardStreams(source, sink, (reading, printed, printed))
+    return StandardStreams(source, None, (os.open(os.devnull, os.O_RDONLY), printed, printed))
+
+
+EndCause = Literal["exited", "killed", "timeout", "cancelled", "limit"]
+ShowOutput = Callable[[OutputProgress], None]
+LaunchStage = Callable[[Launch], AbstractContextManager[Launch]]
+"""What is around a launch while it runs: entered before, and left after its end, in the thread that follows it."""
+
+OUTPUT_READ_BYTES = 256 << 10
+SHOW_INTERVAL_SECONDS = 0.1
+SHOWN_TAIL_BYTES = 4 << 10
+START_TIMEOUT_SECONDS = 120.0
+END_TIMEOUT_SECONDS = 8.0
+"""After this a supervisor that does not answer is itself ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessResult:
+    """How a launch ended."""
+
+    code: int | None
+    signal: int | None
+    how: EndCause
+    seconds: float
+    peak_bytes: int | None
+    left: int
+    """Processes that it left running and that were ended with it."""
+    survivors: int
+    """Processes that could not be ended."""
+    output: OutputBuffer
+    starved: bool = False
+    """Whether the kernel ended a process of it for lack of memory."""
+    over: ExceededLimit = ""
+    """The limit that it went beyond, and for which it was ended."""
+    fault: str = ""
+    """Why it could not be started."""
+
+
+class RunningProcess:
+    """A launch under way. Every method may be called from any thread."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        kept: Path,
+        show: ShowOutput | None,
+        stage: LaunchStage = nullcontext[Launch],
+        finished: Callable[[ProcessResult], None] = lambda _: None,
+    ) -> None:
+        self.output = OutputBuffer(kept, launch.allowance.output_bytes)
+        self.started = time.monotonic()
+        self._launch = launch
+        self._mark = secrets.token_hex(8)
+        self._show = show
+        self._stage = stage
+        self._finished = finished
+        self._how: EndCause = "exited"
+        self._wake, self._waker = os.pipe()
+        self._done, self._closer = os.pipe()
+        self._lock = threading.Lock()
+        self._begun = threading.Event()
+        self._wanted: EndCause | None = None
+        self._ended: ProcessResult | None = None
+        self._failure: BaseException | None = None
+        self._pipes = open_streams(launch)
+        self._thread = threading.Thread(target=self._watch, name="handtools-command", daemon=True)
+        self._thread.start()
+
+    @property
+    def ended(self) -> ProcessResult | None:
+        """How it ended, once it has."""
+        return self._ended
+
+    def begun(self) -> None:
+        """Wait until it runs, blocking; raises when it could not be prepared."""
+        self._begun.wait()
+        if self._failure is not None:
+            self.result()
+
+    def end(self, how: EndCause) -> None:
+        """Have it ended; returns at once."""
+        with self._lock:
+            if self._ended is None and self._wanted is None:
+                self._wanted = how
+                os.write(self._waker, b"x")
+
+    def send(self, data: bytes) -> bool:
+        """Write to its input; False when it takes none."""
+        return self._pipes.send(data)
+
+    async def wait(self) -> ProcessResult:
+        """Wait for its end; cancelling the wait leaves it running."""
+        await anyio.wait_readable(self._done)
+        return self.result()
+
+    def result(self) -> ProcessResult:
+        """Wait for its end, blocking."""
+        self._thread.join()
+        if self._ended is not None:
+            return self._ended
+        if isinstance(self._failure, (ToolError, HostError, OSError)):
+            raise self._failure
+        raise HostError(f"The command was lost: {self._failure}.") from self._failure
+
+    def close(self) -> None:
+        """Let go of what only the waiting needed."""
+        for fd in (self._done, self._wake, self._waker):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+    def _watch(self) -> None:
+        try:
+            with self._stage(self._launch) as launch:
+                ended = self._carried(launch)
+                if ended.how == "cancelled":
+                    raise _Cancelled(ended)
+            self._finished(ended)
+        except _Cancelled as cancelled:
+            self._ended = cancelled.ended
+        except (ToolError, HostError, OSError) as failure:
+            self._failure = failure
+        except BaseException as failure:
+            self._failure = failure
+            raise
+        else:
+            self._ended = ended
+        finally:
+            self._begun.set()
+            self._pipes.close()
+            os.close(self._closer)
+
+    def _carried(self, launch: Launch) -> ProcessResult:
+        crew = launch.crew or SUPERVISORS
+        hired = crew.take()
+        try:
+            answer = self._follow(hired, launch)
+        except PeerGone:
+            answer = self._lost(hired)
+        else:
+            crew.give_back(hired)
+        self._drain()
+        self.output.close()
+        return self._read(answer)
+
+    def _follow(self, hired: LaunchAttendant, launch: Launch) -> dict[str, Any]:
+        """Start it, read until it has ended, and give back what the supervisor says."""
+        hired.order(start_order(launch, self._mark), (*self._pipes.theirs, *extra_fds(launch)))
+        line, source = hired.line.fileno(), self._pipes.source
+        waiting = select.poll()
+        for fd in (line, source, self._wake):
+            waiting.register(fd, select.POLLIN)
+        shown = time.monotonic()
+        # Its time begins when it runs: what carries it may have to be made first.
+        deadline = shown + START_TIMEOUT_SECONDS
+        while True:
+            ready = {fd for fd, _ in waiting.poll(self._pause(shown, deadline))}
+            if source in ready and not self._take():
+                waiting.unregister(source)
+            now = time.monotonic()
+            if line in ready:
+                answer, _ = receive_message(hired.line)
+                if "pid" not in answer:
+                    return answer
+                self._begun.set()
+                self._pipes.close_theirs()
+                deadline = now + launch.allowance.seconds
+            if self._wake in ready or now >= deadline:
+                self._how = self._wanted or "timeout"
+                hired.order({"order": "end", "gently": True})
+                return self._ending(hired)
+            if self._show and now - shown >= SHOW_INTERVAL_SECONDS and self.output.bytes:
+                shown = now
+                self._tell(self._show)
+
+    def _ending(self, hired: LaunchAttendant) -> dict[str, Any]:
+        """The last words of a supervisor that has been told to end it, without letting the pipe fill up."""
+        waiting = select.poll()
+        waiting.register(hired.line.fileno(), select.POLLIN)
+        waiting.register(self._pipes.source, select.POLLIN)
+        deadline = time.monotonic() + END_TIMEOUT_SECONDS
+        while (left := deadline - time.monotonic()) > 0:
+            ready = {fd for fd, _ in waiting.poll(left * 1000)}
+            if hired.line.fileno() in ready:
+                answer, _ = receive_message(hired.line)
+                if "pid" not in answer:
+                    return answer
+            if self._pipes.source in ready and not self._take():
+                waiting.unregister(self._pipes.source)
+        raise PeerGone
+
+    def _lost(self, hired: LaunchAttendant) -> dict[str, Any]:
+        """The supervisor is gone or stuck: its child dies with it, the others are found by their mark."""
+        hired.abandon()
+        self._how = self._wanted or "killed"
+        survivors = kill_by_environment(f"{RUN_ID_VARIABLE}={self._mark}")
+        return {
+            "status": signal.SIGKILL,
+            "peak": 0,
+            "left": 0,
+            "survivors": survivors,
+            "starved": False,
+            "over": "",
+        }
+
+    def _pause(self, shown: float, deadline: float) -> float:
+        until = min(deadline, shown + SHOW_INTERVAL_SECONDS) if self._show else deadline
+        return max(until - time.monotonic(), 0.0) * 1000 + 1
+
+    def _take(self) -> bool:
+        """Read what is there; False at the end."""
+        try:
+            data = os.read(self._pipes.source, OUTPUT_READ_BYTES)
+        except BlockingIOError:
+            return True
+        except OSError:  # a terminal whose other side is closed
+            return False
+        self.output.feed(data)
+        return bool(data)
+
+    def _drain(self) -> None:
+        """What is still in the pipe. Nobody writes any more, unless it was handed to a stranger."""
+        before = -1
+        while before != self.output.bytes:
+            before = self.output.bytes
+            if not self._take():
+                return
+
+    def _tell(self, show: ShowOutput) -> None:
+        head, tail = self.output.ends()
+        newest = (tail or head)[-SHOWN_TAIL_BYTES:]
+        text = plain_output(decode_output(newest, starts=len(newest) < SHOWN_TAIL_BYTES, ends=False))
+        output, clipped = self.output, self.output.bytes > SHOWN_TAIL_BYTES
+        show(OutputProgress(text, output.bytes, output.lines, clipped=clipped, kept=output.name))
+
+    def _read(self, answer: dict[str, Any]) -> ProcessResult:
+        seconds = time.monotonic() - self.started
+        if "refused" in answer:
+            return ProcessResult(
+                127, None, "exited", seconds, None, 0, 0, self.output, fault=answer["refused"]
+            )
+        code = os.waitstatus_to_exitcode(answer["status"] or 0)
+        starved = answer["starved"]
+        limited = answer["over"] or (starved and code) or -code == signal.SIGXFSZ
+        how: EndCause = "limit" if limited and self._how == "exited" else self._how
+        peak = answer["peak"] or None
+        exited, stopped = (code, None) if code >= 0 else (None, -code)
+        left, survivors = answer["left"], answer["survivors"]
+        return ProcessResult(
+            exited, stopped, how, seconds, peak, left, survivors, self.output, starved, answer["over"]
+        )
+
+
+class _Cancelled(Exception):
+    """What a cancelled command did is of no use to anyone: its stage need not look."""
+
+    def __init__(self, ended: ProcessResult) -> None:
+        super().__init__()
+        self.ended = ended
+
+
+async def run_process(
+    launch: Launch, kept: Path, show: ShowOutput | None = None, stage: LaunchStage = nullcontext[Launch]
+) -> ProcessResult:
+    """Run a launch to its end; when we are cancelled its whole tree is gone before we return."""
+    running = RunningProcess(launch, kept, show, stage)
+    try:
+        return await running.wait()
+    except BaseException:
+        running.end("cancelled")
+        with anyio.CancelScope(shield=True):
+            await running.wait()
+        raise
+    finally:
+        running.close()

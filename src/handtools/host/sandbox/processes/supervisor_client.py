@@ -1,0 +1,167 @@
+"""Our side of supervisors: a pool that starts and reuses them, and a launch as the order that one is sent."""
+
+import atexit
+import contextlib
+import os
+import socket
+import threading
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from handtools.core.errors import HostError
+from handtools.host.programs import Process, start_python, wait_or_kill
+from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.processes import cgroups
+from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
+
+IDLE_SUPERVISORS = 2
+"""Supervisors that are kept without work."""
+_SUPERVISOR_EXIT_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class SupervisorHandle:
+    """A supervisor of ours, and the line to it."""
+
+    line: socket.socket
+    process: Process
+    folders: list[str]
+    """Of its control group; everything it starts is in there."""
+
+    def order(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
+        """Tell it something; raises `PeerGone` when it is not there."""
+        send_message(self.line, message, fds)
+
+    def abandon(self) -> None:
+        """It does not answer: end it, and what is in its group."""
+        self.process.kill()
+        self.dismiss()
+        for folder in self.folders:
+            cgroups.kill_cgroup(folder)
+
+    def dismiss(self) -> None:
+        """Let it go: it ends what it runs, then itself."""
+        self.line.close()
+        wait_or_kill(self.process, _SUPERVISOR_EXIT_SECONDS)
+
+
+class SupervisorPool:
+    """Shared by all workspaces of a process."""
+
+    def __init__(self) -> None:
+        self._idle: list[SupervisorHandle] = []
+        self._lock = threading.Lock()
+        self._owner = 0
+
+    def take(self) -> SupervisorHandle:
+        """One that is free, or a new one."""
+        with self._lock:
+            if self._owner != os.getpid():
+                # After a fork they are our parent's.
+                self._idle, self._owner = [], os.getpid()
+                atexit.register(self.close)
+            while self._idle:
+                hired = self._idle.pop()
+                if hired.process.poll() is None:
+                    return hired
+                hired.dismiss()
+        return _start_supervisor()
+
+    def give_back(self, hired: SupervisorHandle) -> None:
+        """It has nothing to do any more."""
+        with self._lock:
+            if len(self._idle) < IDLE_SUPERVISORS:
+                self._idle.append(hired)
+                return
+        hired.dismiss()
+
+    def close(self) -> None:
+        """Let all go that have nothing to do."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+            if self._owner != os.getpid():
+                return
+        for hired in idle:
+            with contextlib.suppress(PeerGone):
+                hired.dismiss()
+
+
+SUPERVISORS = SupervisorPool()
+
+
+def _start_supervisor() -> SupervisorHandle:
+    ours, theirs = socket.socketpair()
+    try:
+        process = start_python(
+            "handtools.host.sandbox.processes.supervisor",
+            [str(theirs.fileno()), str(os.getpid())],
+            pass_fds=(theirs.fileno(),),
+        )
+    except OSError as error:
+        ours.close()
+        raise HostError(f"No supervisor for commands could be started: {error}.") from error
+    finally:
+        theirs.close()
+    try:
+        hello, _ = receive_message(ours)
+    except PeerGone:
+        ours.close()
+        raise HostError(f"The supervisor for commands ended with status {process.wait()}.") from None
+    return SupervisorHandle(ours, process, hello["folders"])
+
+
+RUN_ID_VARIABLE = "HANDTOOLS_RUN"
+"""In the environment of every command: who loses a supervisor is found by it."""
+
+DEFAULT_OPEN_FILES = 65_536
+"""Of each process, where the command was given no other number."""
+MEMORY_SHARE = 0.75
+"""Of the machine's memory, for all processes of a command together, where it was given no other number."""
+_CONTAINER_MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+@cache
+def default_memory_bytes() -> int:
+    """What a command may take of a machine, or of the container that we are in."""
+    most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for path in _CONTAINER_MEMORY_LIMITS:
+        with contextlib.suppress(OSError, ValueError), open(path, encoding="ascii") as file:
+            most = min(most, int(file.read()))
+    return int(most * MEMORY_SHARE)
+
+
+def start_order(launch: Launch, mark: str) -> dict[str, Any]:
+    """What a supervisor is told; descriptors go with it: three for input and output, then the extra ones."""
+    allowance, layer = launch.allowance, launch.overlay
+    limits: dict[str, int] = {"RLIMIT_CORE": 0, "RLIMIT_NOFILE": allowance.open_files or DEFAULT_OPEN_FILES}
+    if allowance.written_bytes is not None:
+        limits["RLIMIT_FSIZE"] = allowance.written_bytes
+    return {
+        "order": "start",
+        "argv": launch.argv,
+        "env": {**launch.env, RUN_ID_VARIABLE: mark},
+        "cwd": launch.cwd,
+        "fds": [0, 1, 2, *extra_fds(launch)],
+        "terminal": launch.terminal,
+        "limits": limits,
+        "memory": allowance.memory_bytes,
+        "usual_memory": default_memory_bytes(),
+        "processes": allowance.processes,
+        "unshare": launch.unshare,
+        "identity": launch.identity,
+        "door": launch.door,
+        "mounts": [(m.source, m.target, m.kind, m.flags, m.options) for m in launch.mounts],
+        "user": launch.user,
+        "landlock": launch.landlock,
+        "seccomp": launch.seccomp.hex(),
+        "alone": launch.alone,
+        "layer": layer and (layer.upper, layer.mounted_at, layer.most_bytes, layer.most_files),
+        "places": launch.places,
+    }
+
+
+def extra_fds(launch: Launch) -> tuple[int, ...]:
+    """Descriptors beyond input and output that a launch needs."""
+    more = (launch.landlock, launch.door[0] if launch.door else None)
+    return (*launch.pass_fds, *(fd for fd in more if fd is not None))

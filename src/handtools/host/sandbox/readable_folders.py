@@ -1,0 +1,106 @@
+"""Folders that a program outside the system's own needs to read in order to run: its package, its interpreter.
+
+A program of the project has no say in this: its first line, or a link, could name a folder of secrets.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+_NODE_MODULES = "node_modules"
+_SHEBANG = re.compile(rb"#!\s*(\S+)(?:\s+(\S+))?")
+_SHEBANG_BYTES = 256
+
+
+def program_folders(program: str, root: str) -> tuple[str, ...]:
+    """The folders of a program, and of what interprets it, outside of the workspace."""
+    found: list[str] = []
+    for path in _trusted_paths(program, os.path.realpath(root)):
+        found += _installation_folders(path)
+    return tuple(dict.fromkeys(found))
+
+
+def interpreter_folders(python: str) -> tuple[str, ...]:
+    """Where the interpreter of a project's environment comes from, if our own path leads there too."""
+    prefix = os.path.dirname(os.path.dirname(os.path.realpath(python)))
+    ours = {os.path.realpath(place) for place in os.environ.get("PATH", "").split(os.pathsep) if place}
+    known = os.path.join(prefix, "bin") in ours and not holds_home(prefix)
+    return (prefix,) if known else ()
+
+
+def node_modules_folder(program: str) -> str:
+    """The folder of packages that a program of npm lies in; empty for others."""
+    for path in _link_chain(program):
+        if _NODE_MODULES in Path(path).parts:
+            return path[: path.rindex(_NODE_MODULES) + len(_NODE_MODULES)]
+    return ""
+
+
+def holds_home(folder: str) -> bool:
+    """Whether the home folder lies in it: then far more than programs does."""
+    home = os.path.realpath(os.environ.get("HOME", "/"))
+    return Path(home).is_relative_to(os.path.realpath(folder))
+
+
+def _trusted_paths(program: str, root: str) -> Iterator[str]:
+    """The program, where its links lead, and its interpreter; of a project's own only what our path says."""
+    own = any(_inside(path, root) for path in _link_chain(program))
+    # One that lies beside the program comes first, as when it is started; of a project's own that says nothing.
+    beside = "" if own else os.path.dirname(program)
+    named, through_path = _interpreter(os.path.realpath(program), beside)
+    if not own:
+        yield from _link_chain(program)
+        yield from _link_chain(named) if named else ()
+    elif named and through_path and not any(_inside(path, root) for path in _link_chain(named)):
+        yield from _link_chain(named)
+
+
+def _link_chain(program: str) -> Iterator[str]:
+    """A program, every stop on the way of its links, and where they end."""
+    path = Path(os.path.normpath(program))
+    yield str(path)
+    for _ in range(40):
+        if not path.is_symlink():
+            break
+        path = Path(os.path.normpath(path.parent / path.readlink()))
+        yield str(path)
+    yield os.path.realpath(program)
+
+
+def _inside(path: str, root: str) -> bool:
+    return Path(path).is_relative_to(root) or Path(os.path.realpath(path)).is_relative_to(root)
+
+
+def _installation_folders(path: str) -> Iterator[str]:
+    """A program's folder; of a package or an environment, all of it: programs look for their parts there."""
+    if _NODE_MODULES in Path(path).parts:
+        yield path[: path.rindex(_NODE_MODULES) + len(_NODE_MODULES)]
+        return
+    folder = os.path.dirname(path)
+    prefix = os.path.dirname(folder)
+    shared = os.path.join(os.environ.get("HOME", "/"), ".local")
+    if os.path.basename(folder) != "bin" or holds_home(prefix) or prefix == shared:
+        yield folder
+        # Packages that a person installed for all their environments.
+        yield from (os.path.join(shared, "lib"),) if prefix == shared else ()
+    else:
+        yield prefix
+
+
+def _interpreter(script: str, beside: str) -> tuple[str | None, bool]:
+    """What the first line of a script names, and whether it was looked up on our path."""
+    try:
+        # Not a pipe that someone put there: that would wait for a writer.
+        with open(os.open(script, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            match = _SHEBANG.match(file.read(_SHEBANG_BYTES).split(b"\n", 1)[0])
+    except OSError:
+        return None, False
+    if not match:
+        return None, False
+    named, argument = os.fsdecode(match[1]), os.fsdecode(match[2] or b"")
+    if os.path.basename(named) == "env" and argument:
+        places = filter(None, [beside, os.environ.get("PATH", os.defpath)])
+        return shutil.which(argument, path=os.pathsep.join(places)), True
+    return named, False

@@ -1,0 +1,1 @@
+"""Runners: each confines a launch in one way and says what its boundary is. Start with `runner_selection`."""

@@ -1,0 +1,173 @@
+"""The bubblewrap runner: a command in namespaces of its own, seeing only the workspace and read-only programs."""
+
+import os
+import re
+import tempfile
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache, cached_property
+from pathlib import Path
+
+from handtools.core.errors import HostError
+from handtools.host import programs
+from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.overlay.mask_layer import with_mask_layer
+from handtools.host.sandbox.runners import bubblewrap_args as profile
+from handtools.host.sandbox.runners import hidden_paths as hidden
+from handtools.host.sandbox.runners import seccomp
+from handtools.host.sandbox.runners.bubblewrap_args import Masks, TmpfsSizes
+from handtools.host.sandbox.runners.hidden_paths import PolicyPathFinder
+from handtools.host.sandbox.runners.identity_and_limits import (
+    user_can_reach,
+    with_default_limits,
+    workspace_owner,
+)
+
+_MIN_VERSION = (0, 8)
+_PROGRAM_NAME = "bwrap"
+_PROBE_BOUNDS = programs.ProgramLimits(seconds=10.0)
+_MOST_MASKS = 256
+"""Each is a mount, and bubblewrap looks through all of them for each."""
+
+
+class BubblewrapRunner:
+    """Namespaces, a read-only system, no capabilities, and a filter on system calls."""
+
+    name = "bubblewrap"
+    boundary = (
+        "The kernel shows it only the workspace and read-only programs: no other files, processes or sockets, "
+        "and no network unless that is allowed."
+    )
+    confined = True
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str] = "",
+        *,
+        sizes: TmpfsSizes | None = None,
+        readable: Iterable[str] = (),
+    ) -> None:
+        """`root` is the workspace, in which no program is looked for."""
+        self._root = root
+        self._sizes = sizes or TmpfsSizes()
+        self._readable = tuple(readable)
+        self._finders = PolicyPathFinder()
+
+    def unavailable_reason(self) -> str:
+        """Empty when it works on this machine, else why not."""
+        return self._problem
+
+    def confine(self, launch: Launch) -> Launch:
+        """The same command inside. Descriptors that this adds are the caller's to close: see `confining`."""
+        if launch.root == "/" or any(Path(tree).is_relative_to(launch.root) for tree in ("/usr", "/etc")):
+            raise HostError(
+                f"{launch.root} can't be a workspace in a sandbox: the system itself lies in it."
+            )
+        user = launch.user or workspace_owner(launch.root)
+        found = self._finders.found(launch.root, launch.private, launch.read_only)
+        home = profile.private_home(launch)
+        private = hidden.private_masks(launch.root, found.private)
+        made: list[int] = []
+        try:
+            if launch.overlay is not None and len(private.files) + len(private.folders) > _MOST_MASKS:
+                launch = with_mask_layer(launch, launch.overlay, (*private.files, *private.folders))
+                private = Masks()
+            hide, notes = self._masks(launch, private, as_root=os.geteuid() == 0 and user is None)
+            made.append(_seccomp_fd(countable=launch.allowance.memory_bytes is not None))
+            kept = hidden.read_only_paths(launch.root, found.read_only)
+            readable = [
+                path
+                for path in (*profile.toolchain_folders(home), *self._readable, *launch.readable)
+                if not Path(launch.root).is_relative_to(path) and user_can_reach(path, user)
+            ]
+            argv = [
+                *(_bwrap_path(launch.root), *profile.namespace_args(launch), "--seccomp", str(made[0])),
+                *profile.system_args(launch, home=home, sizes=self._sizes, readable=readable),
+                *profile.workspace_args(launch, kept),
+                *profile.mask_args(hide),
+                *profile.remount_read_only_args(launch.cwd),
+                *("--", *launch.argv),
+            ]
+        except OSError as error:
+            for fd in made:
+                os.close(fd)
+            raise HostError(f"The sandbox can't be prepared: {error.strerror}.") from error
+        return replace(
+            launch,
+            argv=tuple(argv),
+            env=profile.sandbox_environment(
+                launch.env, home=home, root_inside=os.geteuid() == 0 and user is None
+            ),
+            pass_fds=(*launch.pass_fds, *made),
+            user=user,
+            allowance=with_default_limits(launch.allowance),
+            alone=True,
+            places=profile.tmpfs_folders(home),
+            notes=(*launch.notes, *notes),
+        )
+
+    def _masks(self, launch: Launch, every: Masks, *, as_root: bool) -> tuple[Masks, tuple[str, ...]]:
+        private, notes = hidden.limit_masks(every, launch.root, most=_MOST_MASKS)
+        # Through an overlay a socket has no other end.
+        sockets = hidden.visible_sockets(launch.root if launch.overlay is None else os.devnull)
+        system = hidden.system_secrets() if as_root else Masks()
+        files = (*private.files, *sockets, *system.files)
+        return Masks(tuple(dict.fromkeys(files)), (*private.folders, *system.folders)), notes
+
+    @cached_property
+    def _problem(self) -> str:
+        program = programs.find_program(_PROGRAM_NAME, self._root)
+        if program is None:
+            return "bubblewrap (bwrap) is not installed."
+        if not seccomp.architecture_known():
+            return f"There is no filter on system calls for {seccomp.machine_architecture()}."
+        try:
+            return self._probed(program)
+        except (OSError, programs.ProgramTimeout, HostError) as error:
+            return f"bwrap could not be tried: {error}"
+
+    def _probed(self, program: programs.Program) -> str:
+        """Run nothing in it, once."""
+        said = programs.run_program(program, ["--version"], _PROBE_BOUNDS).output.decode()
+        version = tuple(int(part) for part in re.findall(r"\d+", said)[:2])
+        if version < _MIN_VERSION:
+            return f"bwrap is {said.split()[-1] if said else 'broken'}; 0.8 or newer is needed."
+        with tempfile.TemporaryDirectory() as folder:
+            empty = Launch(
+                argv=("true",), env={"PATH": os.defpath}, cwd=folder, root=os.path.realpath(folder)
+            )
+            ready = self.confine(empty)
+            try:
+                done = programs.run_program(
+                    program, ready.argv[1:], _PROBE_BOUNDS, env=ready.env, pass_fds=ready.pass_fds
+                )
+            finally:
+                for fd in ready.pass_fds:
+                    os.close(fd)
+        if done.code:
+            said = done.errors.decode(errors="replace").strip().removeprefix("bwrap: ")
+            return f"bwrap can't confine here: {said or done.code}"
+        return ""
+
+
+@cache
+def _bwrap_path(root: str) -> str:
+    """By its real path: no link on the way to it can be moved."""
+    found = programs.find_program(_PROGRAM_NAME, root)
+    if found is None:
+        raise HostError("bubblewrap (bwrap) is not installed outside the workspace.")
+    return found.file
+
+
+@cache
+def _seccomp_program(*, countable: bool) -> bytes:
+    rules = seccomp.syscall_rules(sockets="own", namespaces="own", countable=countable)
+    return seccomp.assemble_filter(rules, architecture=seccomp.machine_architecture())
+
+
+def _seccomp_fd(*, countable: bool) -> int:
+    """The filter as a file that can be read once."""
+    fd = os.memfd_create("filter", os.MFD_CLOEXEC)
+    os.write(fd, _seccomp_program(countable=countable))
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd

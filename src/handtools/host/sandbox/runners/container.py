@@ -1,0 +1,206 @@
+"""The container runner: a command in a Docker container, with the programs of an image and this workspace."""
+
+import contextlib
+import os
+import secrets
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+from handtools.core.errors import HostError
+from handtools.host.sandbox.containers.container_exec import ContainerAttendants
+from handtools.host.sandbox.containers.container_pool import (
+    CONTAINER_HOME,
+    ContainerPool,
+    ContainerSizes,
+    ContainerSpec,
+)
+from handtools.host.sandbox.containers.docker_engine import DockerEngine
+from handtools.host.sandbox.launch import Launch, Mount
+from handtools.host.sandbox.processes.running_process import RunningProcess
+from handtools.host.sandbox.runners import bubblewrap_args as profile
+from handtools.host.sandbox.runners import hidden_paths as hidden
+from handtools.host.sandbox.runners.bubblewrap_args import Masks
+from handtools.host.sandbox.runners.hidden_paths import PolicyPathFinder
+from handtools.host.sandbox.runners.identity_and_limits import with_default_limits, workspace_owner
+
+IMAGE_VARIABLE = "HANDTOOLS_IMAGE"
+"""In our environment: the image of those who name none."""
+_DEFAULT_IMAGE = "debian:stable-slim"
+_HOST_PATH_VARIABLES = ("HOME", "LOGNAME", "PATH", "SHELL", "TMPDIR", "USER", "VIRTUAL_ENV")
+"""Where things are on this machine; in an image they are elsewhere."""
+_NO_HOST_LIST = "Hosts can't be listed in a container: the command had no network."
+_SYSTEM_FOLDERS = (
+    "/",
+    "/usr",
+    "/etc",
+    "/proc",
+    "/sys",
+    "/dev",
+    "/run",
+    "/home",
+    "/tmp",
+    "/var",
+    "/bin",
+    "/lib",
+)  # noqa: S108
+_MOST_MASKS = 256
+_MS_BIND, _MS_REMOUNT, _MS_RDONLY = 0x1000, 0x20, 0x1
+_PRIVATE_MOUNTS = Mount("none", "/", flags=0x4000 | 0x40000)
+_PROBE_SECONDS = 30.0
+
+
+class ContainerRunner:
+    """Namespaces, a read-only root, no capabilities and Docker's filter on system calls; programs of an image."""
+
+    name = "container"
+    boundary = (
+        "It sees only the workspace and the programs of an image: no other files, processes or sockets, and no "
+        "network unless that is allowed. The engine is trusted."
+    )
+    confined = True
+
+    def __init__(self, *, image: str = "", address: str = "", sizes: ContainerSizes | None = None) -> None:
+        self.image = image or os.environ.get(IMAGE_VARIABLE, "") or _DEFAULT_IMAGE
+        self._sizes = sizes or ContainerSizes()
+        self._containers = ContainerPool(DockerEngine(address))
+        self._finders = PolicyPathFinder()
+        weakref.finalize(self, self._containers.close)
+
+    def unavailable_reason(self) -> str:
+        """Empty when it works on this machine, else why not."""
+        return self._problem
+
+    def confine(self, launch: Launch) -> Launch:
+        """The same command, to be run in a container of this workspace."""
+        if launch.root in _SYSTEM_FOLDERS:
+            raise HostError(
+                f"{launch.root} can't be a workspace in a container: the image's own lies there."
+            )
+        found = self._finders.found(launch.root, launch.private, launch.read_only)
+        hide, notes = self._hidden(launch, found.private)
+        kept = tuple(hidden.read_only_paths(launch.root, found.read_only))
+        if launch.overlay is None:
+            shape = self._shape(launch, hide, kept)
+        else:
+            # What lies in the workspace is covered anew with each layer; a worktree's record lies elsewhere.
+            inner = [path for path in kept if Path(path).is_relative_to(launch.root)]
+            shape = self._shape(launch, Masks(), tuple(path for path in kept if path not in inner))
+            covers = _mask_mounts(hide, inner, self._containers.nothing)
+            launch = replace(launch, mounts=(*launch.mounts, *covers))
+        return replace(
+            launch,
+            argv=(os.path.basename(launch.argv[0]), *launch.argv[1:]) if _is_bash(launch) else launch.argv,
+            env=_container_environment(launch.env, as_root=shape.user[0] == 0),
+            crew=ContainerAttendants(self._containers, shape),
+            allowance=with_default_limits(launch.allowance),
+            notes=(*launch.notes, *notes),
+        )
+
+    def leave(self, root: str) -> None:
+        """Remove the containers that are kept for a workspace."""
+        self._containers.leave(root)
+
+    def _hidden(self, launch: Launch, private_paths: Iterable[str]) -> tuple[Masks, tuple[str, ...]]:
+        """What is to be covered, and a word about what goes with it."""
+        every = hidden.private_masks(launch.root, private_paths)
+        private, notes = hidden.limit_masks(every, launch.root, most=_MOST_MASKS)
+        # Through a layer a socket has no other end.
+        sockets = hidden.visible_sockets(launch.root) if launch.overlay is None else []
+        inside = [path for path in sockets if Path(path).is_relative_to(launch.root)]
+        files = tuple(dict.fromkeys((*private.files, *inside)))
+        listed = (_NO_HOST_LIST,) if launch.network == "listed" else ()
+        return Masks(files, private.folders), (*listed, *notes)
+
+    def _shape(self, launch: Launch, hide: Masks, kept: tuple[str, ...]) -> ContainerSpec:
+        limits = with_default_limits(launch.allowance)
+        return ContainerSpec(
+            image=self.image,
+            root=launch.root,
+            user=workspace_owner(launch.root) or (os.geteuid(), os.getegid()),
+            private_files=hide.files,
+            private_folders=hide.folders,
+            read_only=kept,
+            network="bridge" if launch.network == "on" else "none",
+            memory_bytes=limits.memory_bytes or self._sizes.memory_bytes,
+            processes=limits.processes or 0,
+            sizes=self._sizes,
+        )
+
+    @cached_property
+    def _problem(self) -> str:
+        problem = self._containers.engine.problem()
+        if problem:
+            return problem
+        try:
+            return self._probed()
+        except (OSError, HostError) as error:
+            return f"A container of {self.image} could not be started: {error}"
+
+    def _probed(self) -> str:
+        """Read a file of ours in it, once: the engine may be on another machine, and the image without a shell."""
+        with _probe_folder() as (root, word, _):
+            return "" if self._read(root) == word else "Docker does not see the folders of this machine."
+
+    @cached_property
+    def layered(self) -> bool:
+        """Whether a layer can be put under its commands: root can, on the machine that the engine runs on."""
+        if os.geteuid() != 0 or self._problem:
+            return False
+        with _probe_folder() as (root, _, other), contextlib.suppress(OSError, HostError):
+            over = Mount(os.path.join(root, "other"), root, flags=_MS_BIND)
+            return self._read(root, _PRIVATE_MOUNTS, over) == other
+        return False
+
+    def _read(self, root: str, *mounts: Mount) -> str:
+        """What a command reads in the file `word`."""
+        ready = self.confine(Launch(argv=("cat", "word"), env={}, cwd=root, root=root, mounts=mounts))
+        ready = replace(ready, allowance=replace(ready.allowance, seconds=_PROBE_SECONDS))
+        running = RunningProcess(ready, Path(root, "output"), None)
+        try:
+            ended = running.result()
+        finally:
+            running.close()
+            self.leave(root)
+        if ended.fault:
+            raise HostError(ended.fault)
+        return ended.output.ends()[0].decode("utf-8", "replace")
+
+
+@contextlib.contextmanager
+def _probe_folder() -> Iterator[tuple[str, str, str]]:
+    """A folder with a word, and in it a folder with another."""
+    one, other = secrets.token_hex(8), secrets.token_hex(8)
+    with tempfile.TemporaryDirectory() as folder:
+        root = os.path.realpath(folder)
+        Path(root, "word").write_text(one)
+        Path(root, "other").mkdir()
+        Path(root, "other", "word").write_text(other)
+        yield root, one, other
+
+
+def _container_environment(given: Mapping[str, str], *, as_root: bool) -> dict[str, str]:
+    """The environment without what points to this machine's own places; the image knows its own."""
+    moved = profile.sandbox_environment(given, home=CONTAINER_HOME, root_inside=as_root)
+    ours = {name for name in _HOST_PATH_VARIABLES if name in moved and moved[name] == os.environ.get(name)}
+    return {name: value for name, value in moved.items() if name not in ours} | {"HOME": CONTAINER_HOME}
+
+
+def _is_bash(launch: Launch) -> bool:
+    """Whether it is our shell, which an image has somewhere, too."""
+    return os.path.basename(launch.argv[0]) == "bash"
+
+
+def _mask_mounts(hide: Masks, kept: Iterable[str], nothing: str) -> Iterator[Mount]:
+    """Mounts over what a command must not see or write, on top of its layer."""
+    pairs = [
+        *((path, path) for path in kept),
+        *((f"{nothing}/folder", path) for path in hide.folders),
+        *((f"{nothing}/file", path) for path in hide.files),
+    ]
+    for source, target in pairs:
+        yield Mount(source, target, flags=_MS_BIND)
+        yield Mount("none", target, flags=_MS_BIND | _MS_REMOUNT | _MS_RDONLY)

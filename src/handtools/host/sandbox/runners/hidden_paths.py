@@ -1,0 +1,261 @@
+"""Paths that a command must not read or write: the policy's globs found in the workspace, system secrets, sockets.
+
+A mount needs a path, and a policy speaks in globs. So the tree is looked through once and then kept up to date by
+folders' change times: a command in a large tree must not wait for a walk each time.
+"""
+
+import os
+import stat
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from handtools.core.errors import HostError
+from handtools.host.files.git_repository import worktree_record
+from handtools.host.sandbox.runners.bubblewrap_args import SANDBOX_SYSTEM_FOLDERS, Masks
+from handtools.text.search.glob import GlobSet
+
+_REFRESH_SECONDS = 0.004
+"""How long a call may look for folders that have changed since the last one."""
+DEPENDENCY_FOLDERS = frozenset(
+    {"node_modules", "site-packages", "dist-packages", ".tox", ".nox", "__pycache__"}
+)
+"""Folders of other people's files: what has a private name there (certificates, samples) is no secret."""
+_PASSED_BY = DEPENDENCY_FOLDERS | {".git", ".hg", ".jj", ".bzr"}
+"""What is not looked into; a repository holds very many files, by names of its own."""
+EXCEPTION_MARK = "!"
+"""Before a glob: what it matches is meant to be seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyPaths:
+    """Absolute paths."""
+
+    private: tuple[str, ...]
+    read_only: tuple[str, ...]
+
+
+class PolicyGlobs:
+    """A list of globs; exceptions are for the globs before them, back to the exceptions before those."""
+
+    def __init__(self, globs: Iterable[str]) -> None:
+        groups: list[tuple[list[str], list[str]]] = [([], [])]
+        for each in globs:
+            if each.startswith(EXCEPTION_MARK):
+                groups[-1][1].append(each.removeprefix(EXCEPTION_MARK))
+                continue
+            if groups[-1][1]:
+                groups.append(([], []))
+            groups[-1][0].append(each)
+        self._groups = [(_GlobSet(meant), _GlobSet(but)) for meant, but in groups]
+
+    def matches(self, path: str, *, folder: bool) -> bool:
+        """Whether a path of the workspace is meant, by itself: those above it were looked at before."""
+        return any(
+            meant.matches(path, folder=folder) and not but.matches(path, folder=folder)
+            for meant, but in self._groups
+        )
+
+
+class _GlobSet:
+    """Globs of names apart from globs of paths: however deep a path is, its name is short."""
+
+    def __init__(self, globs: Iterable[str]) -> None:
+        every = list(globs)
+        names = [each for each in every if "/" not in each.rstrip("/")]
+        self._names = GlobSet(names, case_sensitive=False)
+        self._paths = GlobSet([each for each in every if each not in names], case_sensitive=False)
+
+    def matches(self, path: str, *, folder: bool) -> bool:
+        name = path.rpartition("/")[2]
+        return self._names.matches(name, folder=folder) or self._paths.matches(path, folder=folder)
+
+
+class GlobFinder:
+    """What is to be found below one workspace."""
+
+    def __init__(self, root: str, private: Iterable[str], read_only: Iterable[str]) -> None:
+        self._root = root
+        self._private = PolicyGlobs(private)
+        self._read_only = PolicyGlobs(read_only)
+        self._folders: dict[str, tuple[int, frozenset[str], frozenset[str]]] = {}
+        self._kept: set[str] = set()
+        """Folders that must not be written, or lie in one: only what is private in them is still to be found."""
+        self._waiting: list[str] = []
+
+    def found(self) -> PolicyPaths:
+        """What there is. A large tree is checked in turns: a new path may be found only some calls later."""
+        if not self._folders:
+            self._walk("")
+        self._refresh("")
+        self._waiting = self._waiting or list(self._folders)
+        deadline = time.monotonic() + _REFRESH_SECONDS
+        while self._waiting and time.monotonic() < deadline:
+            self._refresh(self._waiting.pop())
+        seen = self._folders.values()
+        return PolicyPaths(
+            tuple(sorted(path for _, private, _ in seen for path in private)),
+            tuple(sorted(path for _, _, kept in seen for path in kept)),
+        )
+
+    def _refresh(self, folder: str) -> None:
+        known = self._folders.get(folder)
+        try:
+            changed = os.stat(os.path.join(self._root, folder)).st_mtime_ns
+        except OSError:
+            self._folders.pop(folder, None)
+            return
+        if known is None or known[0] != changed:
+            self._walk(folder)
+
+    def _walk(self, start: str) -> None:
+        """Look at a folder, and at those below that are not known yet."""
+        waiting = [start]
+        while waiting:
+            waiting += [each for each in self._look(waiting.pop()) if each not in self._folders]
+
+    def _look(self, folder: str) -> Iterator[str]:
+        """Note what a folder holds; gives the folders in it that are to be looked at."""
+        private: set[str] = set()
+        kept: set[str] = set()
+        try:
+            changed = os.stat(os.path.join(self._root, folder)).st_mtime_ns
+            with os.scandir(os.path.join(self._root, folder)) as entries:
+                for entry in entries:
+                    path = f"{folder}/{entry.name}" if folder else entry.name
+                    is_folder = entry.is_dir(follow_symlinks=False)
+                    if self._private.matches(path, folder=is_folder):
+                        private.add(entry.path)
+                        continue
+                    is_kept = folder in self._kept or self._read_only.matches(path, folder=is_folder)
+                    if is_kept and folder not in self._kept:
+                        kept.add(entry.path)
+                    if is_folder and entry.name not in _PASSED_BY:
+                        if is_kept:
+                            self._kept.add(path)
+                        yield path
+        except OSError:
+            return
+        self._folders[folder] = (changed, frozenset(private), frozenset(kept))
+
+
+class PolicyPathFinder:
+    """One finder for each workspace and policy, kept from command to command."""
+
+    def __init__(self) -> None:
+        self._finders: dict[tuple[object, ...], GlobFinder] = {}
+
+    def found(self, root: str, private: Iterable[str], read_only: Iterable[str]) -> PolicyPaths:
+        """What the policy's globs mean in this workspace; absolute paths mean themselves."""
+        inside = f"{root}/"
+        given = (tuple(private), tuple(read_only))
+        globs = tuple(tuple(each for each in some if not each.startswith(inside)) for some in given)
+        paths = [[each for each in some if each.startswith(inside)] for some in given]
+        key = (root, *globs)
+        if key not in self._finders:
+            self._finders[key] = GlobFinder(root, *globs)
+        found = self._finders[key].found() if any(globs) else PolicyPaths((), ())
+        return PolicyPaths((*found.private, *paths[0]), (*found.read_only, *paths[1]))
+
+
+_UNIX_SOCKETS = "/proc/net/unix"
+
+
+@cache
+def system_secrets() -> Masks:
+    """What of /etc is not for everybody, as far as this user could read it."""
+    files: list[str] = []
+    folders: list[str] = []
+    for folder, names, plain in os.walk("/etc"):
+        shut = [name for name in names if not _world_readable(os.path.join(folder, name), 0o005)]
+        folders += [os.path.join(folder, name) for name in shut]
+        names[:] = [name for name in names if name not in shut]
+        paths = [os.path.join(folder, name) for name in plain]
+        files += [path for path in paths if not _world_readable(path, 0o004) and os.stat(path).st_size]
+    return Masks(
+        tuple(path for path in files if os.access(path, os.R_OK)),
+        tuple(path for path in folders if os.access(path, os.X_OK)),
+    )
+
+
+def _world_readable(path: str, bits: int) -> bool:
+    """Whether everybody may read it; a link says nothing by itself."""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return True
+    return stat.S_ISLNK(mode) or mode & bits == bits
+
+
+def visible_sockets(root: str) -> list[str]:
+    """Sockets of running programs in folders that a command sees: a read-only mount does not close them."""
+    try:
+        rows = Path(_UNIX_SOCKETS).read_text("utf-8", "surrogateescape").splitlines()[1:]
+    except OSError:
+        return []
+    seen = tuple(f"{tree.rstrip('/')}/" for tree in (root, *SANDBOX_SYSTEM_FOLDERS))
+    paths = {row.split(None, 7)[7] for row in rows if row.count(" /")}
+    return sorted(path for path in paths if path.startswith(seen) and os.path.exists(path))
+
+
+def private_masks(root: str, private: Iterable[str]) -> Masks:
+    """Private paths of a workspace as what is really there; what leads out of it can't be reached anyway."""
+    files: list[str] = []
+    folders: list[str] = []
+    for path in private:
+        real = os.path.realpath(path)
+        if not Path(real).is_relative_to(root) or real == root:
+            continue
+        if os.path.isdir(real):
+            folders.append(real)
+        elif os.path.exists(real):
+            files.append(real)
+    # What lies in a masked folder is gone with it.
+    shut = tuple(f"{folder}/" for folder in folders)
+    return Masks(
+        tuple(sorted({path for path in files if not path.startswith(shut)})),
+        tuple(sorted({path for path in folders if not path.startswith(shut)})),
+    )
+
+
+def limit_masks(masks: Masks, root: str, *, most: int) -> tuple[Masks, tuple[str, ...]]:
+    """At most so many masks: where there are more, folders with many private files are hidden whole, and told."""
+    files, folders = list(masks.files), list(masks.folders)
+    notes = []
+    while len(files) + len(folders) > most:
+        held = Counter(os.path.dirname(path) for path in files)
+        held.pop(root, None)
+        if not held:
+            raise HostError(
+                f"The workspace holds private files in {len(files) + len(folders):,} places; at most {most:,} "
+                "can be hidden from a command that writes to it directly. Run it without `live`, move them into "
+                "one folder, or say in the policy that they are not private."
+            )
+        shut = held.most_common(1)[0][0]
+        files = [path for path in files if not path.startswith(f"{shut}/")]
+        folders = [*(path for path in folders if not path.startswith(f"{shut}/")), shut]
+        notes.append(
+            f"`{os.path.relpath(shut, root)}` is hidden from it whole: it holds too many private files."
+        )
+    return Masks(tuple(files), tuple(folders)), tuple(notes)
+
+
+def read_only_paths(root: str, read_only: Iterable[str]) -> list[str]:
+    """Paths of the workspace that must not be written, as far as they exist; a worktree's record too."""
+    found = []
+    for path in read_only:
+        real = os.path.realpath(path)
+        if os.path.exists(real) and Path(real).is_relative_to(root) and real != root:
+            found.append(real)
+    record = _worktree_record(root)
+    return [*sorted(found), *([record] if record else [])]
+
+
+def _worktree_record(root: str) -> str | None:
+    """The repository of a linked worktree, which lies elsewhere: only if it says so, too."""
+    record = worktree_record(Path(root, ".git"))
+    real = os.path.realpath(record.parents[1]) if record else ""
+    return real if real and os.path.isfile(f"{real}/HEAD") else None

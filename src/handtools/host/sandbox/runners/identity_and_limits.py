@@ -1,0 +1,57 @@
+"""As which user a confined command runs, and the limits it gets where the caller set none."""
+
+import errno
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+from handtools.core.commands import Allowance
+
+_MOST_PROCESSES = 1024
+_MOST_FILE_BYTES = 8 << 30
+
+
+def with_default_limits(allowance: Allowance) -> Allowance:
+    """What was left to the runner, filled in.
+
+    Not memory: where no control group counts it, a limit per process would break programs that only reserve a lot.
+    """
+    return replace(
+        allowance,
+        processes=allowance.processes or _MOST_PROCESSES,
+        written_bytes=allowance.written_bytes or _MOST_FILE_BYTES,
+    )
+
+
+def workspace_owner(root: str) -> tuple[int, int] | None:
+    """Whom to become when we are root: the owner of the workspace, so that what is made there is the owner's.
+
+    A workspace of root's own leaves us root, but only as far as the user namespace goes.
+    """
+    if os.geteuid() != 0:
+        return None
+    status = os.stat(root)
+    owner = (status.st_uid, status.st_gid)
+    return owner if owner[0] != 0 and user_can_reach(root, owner) else None
+
+
+def user_can_reach(path: str, user: tuple[int, int] | None) -> bool:
+    """Whether a user gets to a path at all."""
+    if user is None:
+        return os.access(path, os.R_OK)
+    for folder in (Path(path), *Path(path).parents):
+        try:
+            status = folder.stat()
+        except OSError as error:
+            if error.errno in {errno.ENOENT, errno.EACCES, errno.ENOTDIR}:
+                return False
+            raise
+        needed = stat.S_IXOTH
+        if status.st_uid == user[0]:
+            needed = stat.S_IXUSR
+        elif status.st_gid == user[1]:
+            needed = stat.S_IXGRP
+        if folder.is_dir() and not status.st_mode & needed:
+            return False
+    return True

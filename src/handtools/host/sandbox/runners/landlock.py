@@ -1,0 +1,192 @@
+"""The Landlock runner, for machines without namespaces: rules on files, and no sockets."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+from handtools.core.errors import HostError
+from handtools.host import programs
+from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.runners import bubblewrap_args as profile
+from handtools.host.sandbox.runners import hidden_paths as hidden
+from handtools.host.sandbox.runners import seccomp
+from handtools.host.sandbox.runners.identity_and_limits import with_default_limits, workspace_owner
+from handtools.host.sandbox.runners.landlock_ruleset import (
+    DEVICE_ACCESS,
+    LIST_ACCESS,
+    READ_ACCESS,
+    WRITE_ACCESS,
+    create_ruleset,
+    landlock_abi,
+    syscall_filter,
+)
+
+_DEVICE_FILES = ("null", "zero", "full", "random", "urandom")
+_TERMINALS = ("tty", "ptmx", "pts")
+_OTHER_TREES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc", "/sys/devices/system/cpu")
+_NO_HOST_LIST = "Hosts can't be listed here: the command had no network."
+
+
+class LandlockRunner:
+    """File rules and a filter on system calls: reduced, and it says so."""
+
+    name = "landlock"
+    boundary = (
+        "Reduced: it can't write outside the workspace, read most other files or open sockets; but it sees which "
+        "programs run, can change modes and times of this user's other files, and private files and .git in the "
+        "workspace are open to it."
+    )
+    confined = False
+
+    def __init__(self, root: str | os.PathLike[str] = "", *, readable: Iterable[str] = ()) -> None:
+        """`root` is the workspace, in which no program is looked for."""
+        self._root = root
+        self._readable = tuple(readable)
+        self._rules: dict[tuple[object, ...], tuple[tuple[object, ...], int]] = {}
+        self._lock = threading.Lock()
+        weakref.finalize(self, _close_rulesets, self._rules)
+
+    def unavailable_reason(self) -> str:
+        """Empty when it works on this machine, else why not."""
+        if not seccomp.architecture_known():
+            return f"There is no filter on system calls for {seccomp.machine_architecture()}."
+        if landlock_abi() < 1:
+            return "The kernel has no Landlock, or it is switched off."
+        if os.geteuid() == 0 and programs.find_program("setpriv", self._root) is None:
+            return "As root it needs setpriv, to give up root's capabilities."
+        return ""
+
+    def confine(self, launch: Launch) -> Launch:
+        """The same command under rules. The descriptor that this adds is the caller's to close."""
+        home, temporary = os.path.join(self._private, "home"), os.path.join(self._private, "tmp")
+        user = launch.user or workspace_owner(launch.root)
+        argv = launch.argv
+        if os.geteuid() == 0:
+            if user is None:
+                setpriv = programs.find_program("setpriv", launch.root)
+                if setpriv is None:
+                    raise HostError("As root it needs setpriv, to give up root's capabilities.")
+                argv = (
+                    setpriv.file,
+                    "--bounding-set=-all",
+                    "--inh-caps=-all",
+                    "--ambient-caps=-all",
+                    "--",
+                    *argv,
+                )
+            else:
+                for folder in (self._private, home, temporary):
+                    os.chown(folder, *user)
+        sockets: seccomp.SocketAccess = "own" if launch.network == "on" else "none"
+        env = profile.sandbox_environment(
+            launch.env, home=home, root_inside=os.geteuid() == 0 and user is None
+        )
+        return replace(
+            launch,
+            argv=argv,
+            env=env | {"TMPDIR": temporary},
+            user=user,
+            # No network of its own, where there are no namespaces: so no door into it either.
+            unshare=0 if launch.door else launch.unshare,
+            door=None,
+            landlock=self._ruleset(launch),
+            seccomp=syscall_filter(sockets),
+            allowance=with_default_limits(launch.allowance),
+            notes=(*launch.notes, *((_NO_HOST_LIST,) if launch.network == "listed" else ())),
+        )
+
+    def _ruleset(self, launch: Launch) -> int:
+        """The rules for a launch, as a descriptor of its own; those made before serve as long as nothing moved.
+
+        A rule is about the thing that was at a path when it was made, not about the path.
+        """
+        network = launch.network == "on"
+        special = (launch.frozen, launch.readable, launch.writable)
+        key = (launch.root, launch.env.get("HOME"), launch.terminal is not None, network, special)
+        state = self._state(launch)
+        with self._lock:
+            known, rules = self._rules.get(key, (None, -1))
+            if known != state:
+                if self._rules.pop(key, None):
+                    os.close(rules)
+                rules = create_ruleset(self._grants(launch), network=network)
+                self._rules[key] = state, rules
+            return os.dup(rules)
+
+    def _state(self, launch: Launch) -> tuple[object, ...]:
+        """Which things the granted trees are, and when the folders changed that are granted in parts."""
+        secret = hidden.system_secrets()
+        parts = {"/etc", *(os.path.dirname(path) for path in (*secret.files, *secret.folders))}
+        return (
+            *map(_file_identity, (*self._trees(launch), launch.root)),
+            *map(_modified_at, sorted(parts)),
+        )
+
+    def _trees(self, launch: Launch) -> tuple[str, ...]:
+        """What may be read and executed as a whole."""
+        system = [path for path in (*profile.SANDBOX_SYSTEM_FOLDERS, *_OTHER_TREES) if path != "/etc"]
+        return (
+            *system,
+            *profile.toolchain_folders(launch.env.get("HOME", "")),
+            *self._readable,
+            *launch.readable,
+        )
+
+    def _grants(self, launch: Launch) -> Iterator[tuple[str, int]]:
+        """Paths, and what may be done below them."""
+        for path in self._trees(launch):
+            yield path, READ_ACCESS
+        secret = hidden.system_secrets()
+        yield "/etc", LIST_ACCESS
+        for path in _trees_without("/etc", (*secret.files, *secret.folders)):
+            yield path, READ_ACCESS
+        # A terminal of its own can't be told from the person's, so there is none unless it was asked for.
+        for name in (*_DEVICE_FILES, *(_TERMINALS if launch.terminal else ())):
+            yield f"/dev/{name}", DEVICE_ACCESS
+        yield launch.root, READ_ACCESS if launch.frozen else WRITE_ACCESS
+        for path in (self._private, *launch.writable):
+            yield path, WRITE_ACCESS
+
+    @cached_property
+    def _private(self) -> str:
+        """A home and a place for temporary files, for as long as this runner lives."""
+        folder = tempfile.mkdtemp(prefix="handtools-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        for name in ("home", "tmp"):
+            Path(folder, name).mkdir(0o700)
+        return folder
+
+
+def _close_rulesets(rules: dict[tuple[object, ...], tuple[tuple[object, ...], int]]) -> None:
+    for _, fd in rules.values():
+        os.close(fd)
+
+
+def _file_identity(path: str) -> tuple[str, int, int] | None:
+    with contextlib.suppress(OSError):
+        found = os.stat(path)
+        return path, found.st_dev, found.st_ino
+    return None
+
+
+def _modified_at(path: str) -> int:
+    with contextlib.suppress(OSError):
+        return os.stat(path).st_mtime_ns
+    return 0
+
+
+def _trees_without(tree: str, secret: Iterable[str]) -> Iterator[str]:
+    """A tree as the largest parts of it that hold nothing secret: rules can only grant."""
+    inside = [path for path in secret if Path(path).is_relative_to(tree)]
+    if not inside:
+        yield tree
+    elif tree not in inside:
+        for name in os.listdir(tree):
+            yield from _trees_without(os.path.join(tree, name), inside)

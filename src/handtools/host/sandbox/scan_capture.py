@@ -1,0 +1,196 @@
+"""Capture by comparing scans of the workspace before and after a command, where no overlay can be mounted.
+
+The command writes in place. So its changes are not judged before they happen, only recorded, and what the budget
+did not reach can't be taken back: those paths are listed.
+"""
+
+import contextlib
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from handtools.core.changes import BackupRef, Change, Node, apply_order
+from handtools.host.files.backups import BEFORE_NAME, UPPER_NAME, BackupItem, FolderBackups
+from handtools.host.files.change_detection import stat_mark
+from handtools.host.files.folder_handle import FolderHandle, Subtree, kind_of, open_inner_folder, walk_tree
+from handtools.host.files.temporary_file import is_temporary
+from handtools.host.sandbox.change_capture import CapturedChanges, NodeReader
+from handtools.host.sandbox.launch import Launch
+
+IN_PLACE_NOTE = "It wrote in place: its changes were recorded afterwards, and not held back."
+
+
+@dataclass(frozen=True, slots=True)
+class ScanBudget:
+    """How much is looked at and copied before a command."""
+
+    entries: int = 200_000
+    file_bytes: int = 4 << 20
+    bytes: int = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedPath:
+    """A path before the command."""
+
+    found: os.stat_result
+    target: str = ""
+    copied: bool = False
+
+
+class ScanCapture:
+    """Every command is preceded and followed by a walk."""
+
+    apart = False
+
+    def __init__(self, root: str | Path, vault: FolderBackups, *, budget: ScanBudget | None = None) -> None:
+        self._root = os.path.realpath(root)
+        self._vault = vault
+        self._budget = budget or ScanBudget()
+
+    def begin(self, launch: Launch, name: str) -> "ScanCommandCapture":  # noqa: ARG002
+        """Look at everything, and copy what is small."""
+        item = self._vault.item()
+        before = Scan(self._root, self._budget, self._vault, f"{item.name}/{BEFORE_NAME}")
+        before.walk()
+        return ScanCommandCapture(launch, self._root, item, self._vault, before)
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+
+@dataclass(slots=True)
+class Scan:
+    """The paths of a workspace as they are at one moment."""
+
+    root: str
+    budget: ScanBudget
+    vault: FolderBackups | None = None
+    """Where copies go, if any are made."""
+    shelf: str = ""
+    seen: dict[str, ScannedPath] = field(default_factory=dict)
+    cut: bool = False
+    """Whether there was more than the budget lets us look at."""
+    _left: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._left = self.budget.bytes
+
+    def walk(self) -> None:
+        """Look, folder by folder."""
+        with FolderHandle.at(self.root) as top:
+            for path, folder, name, found in walk_tree(top):
+                if is_temporary(name):
+                    continue
+                if len(self.seen) >= self.budget.entries:
+                    self.cut = True
+                    return
+                target = ""
+                if stat.S_ISLNK(found.st_mode):
+                    with contextlib.suppress(OSError):
+                        target = os.fsdecode(folder.link_target(name))
+                self.seen[path] = ScannedPath(found, target, self._copied(path, folder, name, found))
+
+    def _copied(self, path: str, folder: FolderHandle, name: str, found: os.stat_result) -> bool:
+        if self.vault is None or not stat.S_ISREG(found.st_mode):
+            return False
+        if found.st_size > min(self.budget.file_bytes, self._left):
+            return False
+        with contextlib.suppress(OSError):
+            self.vault.copy_in(f"{self.shelf}/{path}", folder, name)
+            self._left -= found.st_size
+            return True
+        return False
+
+
+@dataclass(slots=True)
+class ScanCommandCapture:
+    """One command between two walks."""
+
+    launch: Launch
+    root: str
+    item: BackupItem
+    vault: FolderBackups
+    before: Scan
+
+    def finish(self) -> CapturedChanges:
+        """What differs, as changes that have happened already."""
+        after = Scan(self.root, self.before.budget)
+        after.walk()
+        omitted: list[str] = []
+        changes = []
+        for path in {**self.before.seen, **after.seen}:
+            was, now = self.before.seen.get(path), after.seen.get(path)
+            if was and now and _unchanged(was, now):
+                continue
+            if was and not was.copied and stat.S_ISREG(was.found.st_mode):
+                omitted.append(path)
+                continue
+            changes.append(Change(path, self._old(path, was), self._new(path, now)))
+        self._clear({change.path for change in changes})
+        notes = [IN_PLACE_NOTE]
+        if self.before.cut or after.cut:
+            notes.append(
+                f"Only the first {self.before.budget.entries:,} paths of the workspace were looked at."
+            )
+        return CapturedChanges(
+            tuple(sorted(changes, key=apply_order)), "scan", tuple(sorted(omitted)), tuple(notes)
+        )
+
+    def discard(self) -> None:
+        """The copies of what changed stay, for undo."""
+        self.vault.clear(self.item.name)
+        self.item.release()
+
+    def _old(self, path: str, seen: ScannedPath | None) -> Node | None:
+        if seen is None or kind_of(seen.found.st_mode) is None:
+            return None
+        return _scanned_node(
+            seen, f"{self.item.name}/{BEFORE_NAME}/{path}", os.fspath(self.item.path / BEFORE_NAME), path
+        )
+
+    def _new(self, path: str, seen: ScannedPath | None) -> Node | None:
+        if seen is None or kind_of(seen.found.st_mode) is None:
+            return None
+        return _scanned_node(seen, f"{self.item.name}/{UPPER_NAME}/{path}", self.root, path)
+
+    def _clear(self, needed: set[str]) -> None:
+        """Let go of the copies of what did not change."""
+        for path, seen in self.before.seen.items():
+            if seen.copied and path not in needed:
+                self.vault.drop(f"{self.item.name}/{BEFORE_NAME}/{path}")
+        with contextlib.suppress(OSError), FolderHandle.at(os.fspath(self.item.path / BEFORE_NAME)) as top:
+            folders = [found.path for found in walk_tree(top) if stat.S_ISDIR(found.facts.st_mode)]
+            with Subtree(top) as subtree:
+                for path in reversed(folders):
+                    above, _, name = path.rpartition("/")
+                    with contextlib.suppress(OSError):
+                        subtree.folder(above).remove_folder(name)
+        with contextlib.suppress(OSError):
+            os.rmdir(self.item.path / BEFORE_NAME)
+
+
+def _scanned_node(seen: ScannedPath, ref: str, root: str, path: str) -> Node:
+    kind, mode = kind_of(seen.found.st_mode), stat.S_IMODE(seen.found.st_mode)
+    if kind == "folder":
+        return Node("folder", mode=mode)
+    if kind == "link":
+        return Node("link", os.fsencode(seen.target))
+    above, _, name = path.rpartition("/")
+    with (
+        contextlib.suppress(OSError),
+        FolderHandle.at(root) as top,
+        open_inner_folder(top, above) as folder,
+    ):
+        assert folder.fd is not None
+        return NodeReader().node(folder.fd, name, folder.stat(name), ref=ref, mode=mode)
+    return Node("file", b"", mode, BackupRef(ref, stat_mark(seen.found), seen.found.st_size))
+
+
+def _unchanged(was: ScannedPath, now: ScannedPath) -> bool:
+    one, other = was.found, now.found
+    if stat.S_ISDIR(one.st_mode) or stat.S_ISDIR(other.st_mode):
+        return one.st_mode == other.st_mode
+    facts = [(f.st_mode, f.st_size, f.st_mtime_ns, f.st_ino, f.st_ctime_ns) for f in (one, other)]
+    return facts[0] == facts[1]

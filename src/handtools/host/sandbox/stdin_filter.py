@@ -1,0 +1,87 @@
+"""Run a confined program as a filter: bytes to its standard input, bytes from its standard output."""
+
+import contextlib
+import os
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from handtools.core.commands import Allowance
+from handtools.host.programs import search_path
+from handtools.host.sandbox.environment_variables import BASH_PROGRAM, command_environment
+from handtools.host.sandbox.launch import Launch, Runner
+from handtools.host.sandbox.processes.running_process import ProcessResult, run_process
+from handtools.host.sandbox.runners.runner_selection import confined_launch
+
+_COMPLAINT_CHARS = 200
+# Its input and output are files in memory: it can't block on a pipe, and never holds the file itself.
+_REDIRECT_SCRIPT = 'exec "${@:3}" <&"$1" >&"$2"'
+
+
+@dataclass(frozen=True, slots=True)
+class FilterProgram:
+    """The program, and what it may see: all of the workspace but what is private, none of it to write."""
+
+    argv: tuple[str, ...]
+    root: str
+    cwd: str
+    private: tuple[str, ...]
+    readable: tuple[str, ...]
+
+
+async def run_filter(
+    runner: Runner, program: FilterProgram, data: bytes, seconds: float
+) -> tuple[bytes, str]:
+    """What the program makes of the bytes, and what is wrong with that; empty is nothing."""
+    with contextlib.ExitStack() as held:
+        given, made = (held.enter_context(_memory_file(name)) for name in ("given", "made"))
+        os.write(given, data)
+        os.lseek(given, 0, os.SEEK_SET)
+        kept = Path(tempfile.gettempdir(), f"handtools-{uuid.uuid4().hex}")
+        held.callback(kept.unlink, missing_ok=True)
+        # What nothing confines must not find programs of the project.
+        path = {} if runner.confined else {"PATH": os.pathsep.join(search_path(program.root))}
+        launch = _filter_launch(program, path, (given, made), seconds, len(data))
+        with confined_launch(runner, launch) as confined:
+            ended = await run_process(confined, kept)
+        return os.pread(made, os.fstat(made).st_size, 0), _complaint(ended, seconds)
+
+
+def _filter_launch(
+    program: FilterProgram, path: Mapping[str, str], files: tuple[int, int], seconds: float, size: int
+) -> Launch:
+    plumbed = (BASH_PROGRAM, "--noprofile", "--norc", "-c", _REDIRECT_SCRIPT, "bash", *map(str, files))
+    return Launch(
+        argv=(*plumbed, *program.argv),
+        env=command_environment(path, frozenset(), terminal=False),
+        cwd=program.cwd,
+        root=program.root,
+        pass_fds=files,
+        private=program.private,
+        frozen=True,
+        readable=program.readable,
+        allowance=Allowance(
+            seconds=seconds, processes=256, output_bytes=64 << 10, written_bytes=4 * size + (1 << 20)
+        ),
+    )
+
+
+def _complaint(ended: ProcessResult, seconds: float) -> str:
+    if ended.how == "timeout":
+        return f"took longer than {seconds:.1f} s and was stopped"
+    if ended.fault:
+        return f"could not be started: {ended.fault}"
+    head, _ = ended.output.ends()
+    said = " ".join(head.decode(errors="replace").split())[:_COMPLAINT_CHARS]
+    return "" if ended.code == 0 else f"failed: {said or f'exit code {ended.code}'}"
+
+
+@contextlib.contextmanager
+def _memory_file(name: str) -> Iterator[int]:
+    fd = os.memfd_create(f"handtools-{name}")
+    try:
+        yield fd
+    finally:
+        os.close(fd)

@@ -1,0 +1,1 @@
+"""Searching and listing a workspace on disk. Start with `ripgrep`."""

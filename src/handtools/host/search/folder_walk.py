@@ -1,0 +1,392 @@
+"""Walk folders: what they hold, newest paths and trees, with the ignore files on the way. No link is followed."""
+
+import contextlib
+import heapq
+import math
+import os
+import stat
+import time
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice
+from operator import attrgetter
+from pathlib import Path
+
+from anyio import from_thread, to_thread
+
+from handtools.core.changes import NodeKind
+from handtools.core.errors import Redirected, WrongKind
+from handtools.core.search import (
+    FolderEntry,
+    FolderListing,
+    FolderTree,
+    FoundPaths,
+    PathFilter,
+    PathKind,
+    SearchGaps,
+    SearchScope,
+    WantedKind,
+)
+from handtools.host.files.folder_handle import LIST_FLAGS, FolderHandle, kind_of
+from handtools.host.files.git_repository import repository_folders_above, worktree_excludes
+from handtools.host.files.os_errors import as_tool_error
+from handtools.host.files.path_resolution import WorkspaceRoot
+from handtools.host.files.syscalls import is_local_filesystem
+from handtools.host.files.temporary_file import is_temporary
+from handtools.text.search.gitignore import IGNORE_FILES, IgnoreRules, is_left_out
+from handtools.text.search.glob import PathSelection
+
+IGNORE_FILE_BYTES = 1 << 20
+VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj"})
+UNTHREADED_NAMES = 2_000
+"""Folders up to this size are looked into without a thread, where the disk is near."""
+_KINDS: dict[int, NodeKind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
+_KIND_BITS = stat.S_IFMT(0o177777)
+_BY_NAME = attrgetter("name")
+_EXCLUDES = IGNORE_FILES[-1]
+"""The weakest of them is git's own, at the top of a repository only."""
+_IGNORE_NAMES = (*IGNORE_FILES[:-1], ".git")
+"""What is looked for in a folder that is only passed through: it may hold very many other names."""
+
+
+@dataclass(frozen=True, slots=True)
+class _FolderView:
+    """What one folder shows: folders before the rest, each by name."""
+
+    listing: FolderListing
+    ignores: IgnoreRules
+    left_out: int
+    ignored: int
+
+
+class FolderWalker:
+    """Walks below one folder; each folder is opened by its handle, and none is held."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = WorkspaceRoot(root, kernel=True)
+
+    async def paths(
+        self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
+    ) -> FoundPaths:
+        """The newest paths below a folder, folders among them, and how many there are."""
+        return await to_thread.run_sync(self._paths, scope, wanted, most, admit)
+
+    async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
+        """What a folder holds, level by level until enough is shown."""
+        if depth == 1 and self._near:
+            try:
+                return self._tree(
+                    scope, depth, most, admit, _WalkLimits(scope.timeout, names=UNTHREADED_NAMES)
+                )
+            except _TooManyNames:
+                pass
+        return await to_thread.run_sync(
+            self._tree, scope, depth, most, admit, _WalkLimits(scope.timeout, threaded=True)
+        )
+
+    @cached_property
+    def _near(self) -> bool:
+        return is_local_filesystem(self._root.real)
+
+    def newest(self, paths: Sequence[str], most: int) -> list[FolderEntry]:
+        """The newest of some paths; those whose time can't be had come last, by name.
+
+        A program may have listed them, through a link that was a folder a moment ago: what is shown is looked at
+        once more without links, and what is not there then is left out.
+        """
+        with FolderHandle.at(self._root.real) as root:
+            stated = _stat_all(root, paths)
+        shown = [_entry_of(*found) for found in heapq.nsmallest(most, stated)]
+        folders: dict[str, list[str]] = {}
+        for entry in shown:
+            folders.setdefault(entry.path.rpartition("/")[0], []).append(entry.path)
+        there = {path for folder, paths in folders.items() for path in self._there(folder, paths)}
+        return [entry for entry in shown if entry.path in there]
+
+    def _there(self, above: str, paths: Sequence[str]) -> Sequence[str]:
+        """Those of some paths of a folder that are in it, when no link leads there."""
+        try:
+            with self._root.straight(above) as folder:
+                return [path for path in paths if folder.find(path.rpartition("/")[2]) is not None]
+        except (FileNotFoundError, NotADirectoryError, Redirected):
+            return ()
+        except OSError:
+            return paths  # a folder that can be listed and not entered
+
+    def _paths(self, scope: SearchScope, wanted: WantedKind, most: int, admit: PathFilter) -> FoundPaths:
+        asked = PathSelection(
+            scope.include,
+            root=scope.root,
+            case_sensitive=scope.case_sensitive,
+            hidden=scope.hidden,
+            itself=True,
+        )
+        found: list[str] = []
+        watch = _WalkLimits(scope.timeout, threaded=True)
+        waiting = deque([(scope.root, self._above(scope))])
+        while waiting and not watch.is_over():
+            folder, ignores = waiting.popleft()
+            look = self._look(folder, ignores, scope, admit, most=None, watch=watch)
+            for path in look.listing.paths:
+                if path[-1] == "/":
+                    waiting.append((path[:-1], look.ignores))
+                if (wanted == "any" or path[-1] == "/") and asked.takes(path.removesuffix("/")):
+                    found.append(path.removesuffix("/"))
+        return FoundPaths(tuple(self.newest(found, most)), len(found), watch.gaps(unfinished=bool(waiting)))
+
+    def _tree(
+        self, scope: SearchScope, depth: int, most: int, admit: PathFilter, watch: "_WalkLimits"
+    ) -> FolderTree:
+        looks: dict[str, _FolderView] = {}
+        left, unvisited = most, 0
+        waiting = deque([(scope.root, self._above(scope), 1)])
+        while waiting:
+            folder, ignores, level = waiting.popleft()
+            if left <= 0 or watch.is_over():
+                unvisited += 1
+                continue
+            look = looks[folder] = self._look(folder, ignores, scope, admit, most=left, watch=watch)
+            left -= len(look.listing)
+            if level < depth:
+                folders = [path[:-1] for path in look.listing.paths if path[-1] == "/"]
+                waiting.extend((path, look.ignores, level + 1) for path in folders)
+        listings = {folder: look.listing for folder, look in looks.items()}
+        return FolderTree(
+            listings.pop(scope.root, FolderListing()),
+            listings,
+            left_out=sum([look.left_out for look in looks.values()]),
+            unvisited=unvisited,
+            ignored=sum([look.ignored for look in looks.values()]),
+            gaps=watch.gaps(unfinished=False),
+        )
+
+    def _above(self, scope: SearchScope) -> IgnoreRules:
+        """The ignore files between the workspace's folder and the root of the walk."""
+        ignores = IgnoreRules()
+        if scope.ignored:
+            return ignores
+        for number, outside in enumerate(self._outside):
+            with contextlib.suppress(OSError), FolderHandle.at(outside) as folder:
+                way = os.path.relpath(self._root.real, outside)
+                ignores = ignores.into(
+                    "", _ignore_texts(folder, _IGNORE_NAMES), above=way, repository=not number
+                )
+        parts = [] if scope.root == "." else scope.root.split("/")
+        for depth in range(len(parts)):
+            path = "/".join(parts[:depth])
+            with self._root.straight(path) as folder:
+                there = [name for name in _IGNORE_NAMES if folder.has(name)]
+                texts = _ignore_texts(folder, there)
+                ignores = ignores.into(path, texts, repository=".git" in there)
+        return ignores
+
+    @cached_property
+    def _outside(self) -> tuple[str, ...]:
+        """Folders above the workspace whose rules count because it is a part of their repository."""
+        return repository_folders_above(self._root.real)
+
+    def _look(
+        self,
+        path: str,
+        ignores: IgnoreRules,
+        scope: SearchScope,
+        admit: PathFilter,
+        *,
+        most: int | None,
+        watch: "_WalkLimits",
+    ) -> _FolderView:
+        """Look into one folder; one that can't be opened shows nothing, and is counted unless it is the root."""
+        inside = "" if path == "." else path
+        try:
+            with self._root.straight(inside, flags=LIST_FLAGS) as folder, _scan(folder) as scan:
+                found = _FolderEntries(scan, watch.names, f"{inside}/" if inside else "")
+                if not scope.ignored:
+                    texts = _ignore_texts(folder, found.dotted)
+                    ignores = ignores.into(inside, texts, repository=".git" in found.dotted)
+                ignored = found.pass_by(ignores, scope)
+                left_out = found.keep(admit, most)
+                listing = found.listing(sized=most is not None)
+        except Redirected as swapped:
+            # It was a folder when its name was read: behind the link is what nobody has judged.
+            if path == scope.root:
+                raise
+            watch.skip(f"{path}: {swapped.message}")
+            return _FolderView(FolderListing(), ignores, 0, 0)
+        except OSError as error:
+            if path == scope.root:
+                raise as_tool_error(error, path) from error
+            watch.skip(f"{path}: {error.strerror}")
+            return _FolderView(FolderListing(), ignores, 0, 0)
+        return _FolderView(listing, ignores, left_out, ignored)
+
+
+class _TooManyNames(Exception):
+    """More than can be looked at without a thread."""
+
+
+class _WalkLimits:
+    """How long a walk has gone on, and what it had to skip."""
+
+    def __init__(self, seconds: float, *, threaded: bool = False, names: int | None = None) -> None:
+        self.names = names
+        """How many names a folder may have before the walk is given up."""
+        self._threaded = threaded
+        self._end = time.monotonic() + seconds
+        self._skipped: list[str] = []
+        self._over = False
+
+    def is_over(self) -> bool:
+        """Whether time is up; raises when the call was cancelled."""
+        if self._threaded:
+            from_thread.check_cancelled()
+        self._over = self._over or time.monotonic() > self._end
+        return self._over
+
+    def skip(self, reason: str) -> None:
+        """A folder could not be opened."""
+        self._skipped.append(reason)
+
+    def gaps(self, *, unfinished: bool) -> SearchGaps:
+        """What was left out."""
+        example = self._skipped[0] if self._skipped else ""
+        return SearchGaps(
+            timed_out=self._over or unfinished, unreadable=len(self._skipped), example=example
+        )
+
+
+class _FolderEntries:
+    """The entries of one folder, fewer with each step; loops without calls of our own: there may be very many."""
+
+    __slots__ = ("_folders", "_others", "_prefix", "_shown", "dotted")
+
+    def __init__(self, scan: Iterable[os.DirEntry[str]], most: int | None, prefix: str) -> None:
+        entries = sorted(scan if most is None else islice(scan, most + 1), key=_BY_NAME)
+        if most is not None and len(entries) > most:
+            raise _TooManyNames
+        first = bisect_left(entries, ".", key=_BY_NAME)
+        # No other names begin with a dot: the slash is the sign after it.
+        dotted = entries[first : bisect_left(entries, "/", first, key=_BY_NAME)]
+        self.dotted = {entry.name: entry for entry in dotted}
+        self._prefix = prefix
+        self._folders: list[os.DirEntry[str]] = []
+        self._others: list[os.DirEntry[str]] = []
+        for entry in entries:
+            (self._folders if entry.is_dir(follow_symlinks=False) else self._others).append(entry)
+        self._shown: Sequence[str] = ()
+
+    def pass_by(self, ignores: IgnoreRules, scope: SearchScope) -> int:
+        """Drop what a walk does not look at; tells how much of that is on purpose."""
+        prefix = self._prefix
+        names = [entry.name for entry in self._folders]
+        doubtful = scope.skip.intersection(names).union(self.dotted)
+        if ignores:
+            names += [entry.name for entry in self._others]
+            suspects = ignores.suspects([prefix + name for name in names] if prefix else names)
+            doubtful |= {name[len(prefix) :] for name in suspects}
+        if not doubtful:
+            return 0
+        gone, passed = set(), 0
+        for entry in [entry for entry in chain(self._folders, self._others) if entry.name in doubtful]:
+            name, folder = entry.name, entry.is_dir(follow_symlinks=False)
+            if name in VERSION_CONTROL or is_temporary(name):
+                gone.add(name)
+            elif scope.skips(name, folder=folder) or is_left_out(
+                ignores, prefix + name, folder=folder, hidden=scope.hidden
+            ):
+                gone.add(name)
+                passed += 1
+        self._folders = [entry for entry in self._folders if entry.name not in gone]
+        self._others = [entry for entry in self._others if entry.name not in gone]
+        return passed
+
+    def keep(self, admit: PathFilter, most: int | None) -> int:
+        """Keep what may be shown, and of that the first; tells how many are beyond."""
+        prefix = self._prefix
+        paths = [f"{prefix}{entry.name}/" for entry in self._folders]
+        paths += [prefix + entry.name for entry in self._others]
+        shown = admit(paths)
+        if shown is not paths:
+            kept = set(shown)
+            self._folders = [entry for entry in self._folders if f"{prefix}{entry.name}/" in kept]
+            self._others = [entry for entry in self._others if prefix + entry.name in kept]
+        self._shown = shown[:most]
+        return len(shown) - len(self._shown)
+
+    def listing(self, *, sized: bool) -> FolderListing:
+        """What each path is, and its size."""
+        folders = min(len(self._folders), len(self._shown))
+        kinds: list[PathKind] = ["folder"] * folders
+        sizes: list[int | None] = [None] * folders
+        for entry in self._others[: len(self._shown) - folders]:
+            try:
+                facts = entry.stat(follow_symlinks=False) if sized else None
+            except OSError:
+                facts = None
+            if facts is None:
+                kinds.append(_kind(entry))
+                sizes.append(None)
+            else:
+                kinds.append(_KINDS.get(facts.st_mode & _KIND_BITS, "other"))
+                sizes.append(facts.st_size)
+        return FolderListing(self._shown, kinds, sizes)
+
+
+def _kind(entry: os.DirEntry[str]) -> PathKind:
+    if entry.is_symlink():
+        return "link"
+    return "file" if entry.is_file(follow_symlinks=False) else "other"
+
+
+def _scan(folder: FolderHandle) -> "os._ScandirIterator[str]":
+    """What is in a folder; facts can be had as long as it is open."""
+    return os.scandir(folder.path) if folder.fd is None else os.scandir(folder.fd)
+
+
+def _ignore_texts(folder: FolderHandle, names: Collection[str]) -> dict[str, str]:
+    """The ignore files of a folder, as far as they can be read; bytes that are no text match nothing."""
+    present = [name for name in IGNORE_FILES if name in names]
+    if ".git" in names:
+        present.append(_EXCLUDES)
+    texts = {}
+    for name in present:
+        with contextlib.suppress(OSError, WrongKind):
+            texts[name] = _read_text(folder, name)
+    if ".git" in names and _EXCLUDES not in texts and (linked := worktree_excludes(folder.path)):
+        texts[_EXCLUDES] = linked
+    return texts
+
+
+def _read_text(folder: FolderHandle, name: str) -> str:
+    first, _, rest = name.partition("/")
+    if rest:
+        with folder.child(first) as below:
+            return _read_text(below, rest)
+    fd = folder.open_file(name)
+    try:
+        return os.read(fd, IGNORE_FILE_BYTES).decode("utf-8", "replace")
+    finally:
+        os.close(fd)
+
+
+def _stat_all(root: FolderHandle, paths: Sequence[str]) -> list[tuple[float, str, int | None, int | None]]:
+    """What sorts each path, newest first, then by name; a loop without calls, as there may be very many."""
+    stated: list[tuple[float, str, int | None, int | None]] = []
+    look, handle, above = os.stat, root.fd, "" if root.fd is not None else f"{root.path}/"
+    for path in paths:
+        try:
+            found = look(above + path, dir_fd=handle, follow_symlinks=False)
+        except OSError:
+            stated.append((math.inf, path, None, None))
+        else:
+            stated.append((-found.st_mtime, path, found.st_mode, found.st_size))
+    return stated
+
+
+def _entry_of(age: float, path: str, mode: int | None, size: int | None) -> FolderEntry:
+    if mode is None:
+        return FolderEntry(path, "other")
+    kind = kind_of(mode) or "other"
+    return FolderEntry(path, kind, None if kind == "folder" else size, -age)

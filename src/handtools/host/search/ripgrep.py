@@ -1,0 +1,402 @@
+"""Search a workspace on this machine's disk with ripgrep, and confirm what it found.
+
+ripgrep opens files by name, and a link may have been swapped in at that moment. So a hit counts only if its very
+bytes are in the file that was judged, opened by us through no link.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self, TypeVar
+
+from handtools.core.errors import Redirected
+from handtools.core.search import (
+    FolderEntry,
+    FolderTree,
+    FoundPaths,
+    Hit,
+    Hits,
+    MatchCount,
+    MatchCounts,
+    PathFilter,
+    SearchGaps,
+    SearchPatterns,
+    SearchScope,
+    WantedKind,
+)
+from handtools.host.files.path_resolution import WorkspaceRoot
+from handtools.host.files.syscalls import is_local_filesystem
+from handtools.host.files.temporary_file import TEMPORARY_PREFIX, is_temporary
+from handtools.host.programs import Program
+from handtools.host.search import ripgrep_process as argv
+from handtools.host.search.folder_walk import FolderWalker
+from handtools.host.search.ripgrep_process import (
+    BEGIN_RECORD,
+    END_RECORD,
+    MATCH_RECORD,
+    Collect,
+    RipgrepRun,
+    hits_of_record,
+    iter_records,
+    line_of_record,
+    path_of_record,
+    read_record,
+    run_ripgrep,
+)
+from handtools.text.encoding import decode
+from handtools.text.search.glob import PathSelection
+
+TRANSCODED_BYTES = 64 << 20
+"""Files in UTF-16 up to this size are read whole to find a hit in them again."""
+CLOCK_TICK_NS = 20_000_000
+"""File systems have the time of the kernel's last tick."""
+_UTF8_MARK = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+class HitConfirmation:
+    """Looks hits up again; those of one file come together, so one file is open at a time."""
+
+    def __init__(self, root: WorkspaceRoot) -> None:
+        self._root = root
+        self._path: str | None = None
+        self._fd: int | None = None
+        self.refused: list[str] = []
+        """Paths where other bytes were, or nothing that may be opened."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def holds(self, path: str, data: dict[str, Any]) -> bool:
+        """Whether what a match record shows is in the file at its path."""
+        if path != self._path:
+            self._close()
+            self._path, self._fd = path, open_regular_file(self._root, path)
+        if self._fd is not None and _has_line_at(
+            self._fd, line_of_record(data), data.get("absolute_offset", 0)
+        ):
+            return True
+        self.refused.append(path)
+        return False
+
+    def _close(self) -> None:
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
+
+
+class UnchangedFolders:
+    """Folders in which no name has changed since a moment: what was opened by name then is what is there now."""
+
+    def __init__(self, root: WorkspaceRoot, since_ns: int) -> None:
+        self._root = root
+        self._since = since_ns - CLOCK_TICK_NS
+        self._known: dict[str, bool] = {}
+
+    def hold(self, path: str) -> bool:
+        """Whether a regular file is at a path, no link leads there, and all folders above it are quiet."""
+        above = path
+        while above:
+            above = above.rpartition("/")[0]
+            if above not in self._known:
+                self._known[above] = self._is_quiet(above)
+            if not self._known[above]:
+                return False
+        try:
+            return stat.S_ISREG(self._root.stat(path).st_mode)
+        except (OSError, Redirected):
+            return False
+
+    def _is_quiet(self, folder: str) -> bool:
+        try:
+            return self._root.stat(folder).st_ctime_ns < self._since
+        except (OSError, Redirected):
+            return False
+
+
+def open_regular_file(root: WorkspaceRoot, path: str) -> int | None:
+    """A regular file open for reading, through no link; None where there is none."""
+    try:
+        return root.found(path)[1]
+    except (OSError, Redirected):
+        return None
+
+
+@contextmanager
+def open_regular_files(root: WorkspaceRoot, paths: Sequence[str]) -> Iterator[dict[str, int]]:
+    """Those of some files that can be opened through no link, by their handles."""
+    handles: dict[str, int] = {}
+    try:
+        for path in paths:
+            fd = open_regular_file(root, path)
+            if fd is not None:
+                handles[path] = fd
+        yield handles
+    finally:
+        for fd in handles.values():
+            os.close(fd)
+
+
+def _has_line_at(fd: int, line: bytes, offset: int) -> bool:
+    if os.pread(fd, len(line), offset) == line:
+        return True
+    mark = os.pread(fd, len(_UTF8_MARK), 0)
+    if mark == _UTF8_MARK:
+        return os.pread(fd, len(line), offset + len(mark)) == line
+    if not mark.startswith(_UTF16_MARKS) or os.fstat(fd).st_size > TRANSCODED_BYTES:
+        return False
+    return line.decode("utf-8", "replace") in decode(_read_whole(fd)).body
+
+
+def _read_whole(fd: int) -> bytes:
+    parts, start = [], 0
+    while part := os.pread(fd, 1 << 20, start):
+        parts.append(part)
+        start += len(part)
+    return b"".join(parts)
+
+
+T = TypeVar("T")
+COUNT_ARGS = ("--count-matches", "--with-filename", "--null", "--color=never")
+MOST_OPEN_RECOUNTED, MOST_RECOUNTED = 256, 2_048
+"""Files that are open at once to be counted again, and those that are counted again at all."""
+_VERSION_CONTROL_NAMES = frozenset(argv.VERSION_CONTROL)
+
+
+class RipgrepSearch:
+    """The HostSearch port: one rg for each search, killed as soon as the answer is full."""
+
+    def __init__(
+        self, root: str | Path, *, program: Path | None = None, workspace: str | Path | None = None
+    ) -> None:
+        """`workspace` is where no program is looked for, if that is not what is searched."""
+        self._root = Path(os.path.realpath(root))
+        self._workspace = workspace or self._root
+        self._given = program
+        self._walker = FolderWalker(self._root)
+        self._root_folder = WorkspaceRoot(self._root, kernel=True)
+
+    async def hits(
+        self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
+    ) -> Hits:
+        """The first hits in the order of their paths."""
+        options = ["--json", "--sort", "path", *argv.search_args(patterns, scope, self._root)]
+        sieve = HitFilter(scope, admit)
+
+        def collect(running: RipgrepRun, stream: IO[bytes]) -> tuple[list[Hit], int, list[str]]:
+            found: list[tuple[str, bytes]] = []
+            path, wanted, binary = "", False, 0
+            for record in iter_records(stream):
+                if record.startswith(MATCH_RECORD):
+                    if wanted and len(found) == most:
+                        running.cap()
+                        break
+                    if wanted:
+                        found.append((path, record))
+                elif record.startswith(BEGIN_RECORD):
+                    path = path_of_record(read_record(record))
+                    wanted = sieve.takes(path)
+                elif record.startswith(END_RECORD) and path != scope.root:
+                    # A file that is named itself is searched to its end.
+                    binary += read_record(record)["binary_offset"] is not None
+            # Hits are read only now: meanwhile rg comes to its end.
+            with HitConfirmation(self._root_folder) as confirmed:
+                told = [(path, read_record(record)) for path, record in found]
+                every = [
+                    hit
+                    for path, data in told
+                    if confirmed.holds(path, data)
+                    for hit in hits_of_record(path, data)
+                ]
+            running.capped = running.capped or len(every) > most
+            return every[:most], binary, confirmed.refused
+
+        (found, binary, refused), gaps = await self._run(options, scope, collect)
+        return Hits(tuple(found), _with_changed(replace(gaps, binary=binary), refused))
+
+    async def tallies(
+        self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
+    ) -> MatchCounts:
+        """The first files that hold it, and how often."""
+        sieve = HitFilter(scope, admit)
+
+        def collect(running: RipgrepRun, stream: IO[bytes]) -> list[MatchCount]:
+            found: list[MatchCount] = []
+            for name, count in _read_counts(stream):
+                if sieve.takes(name):
+                    if len(found) == most:
+                        running.cap()
+                        break
+                    found.append(MatchCount(name, count))
+            return found
+
+        options = [*COUNT_ARGS, "--sort", "path", *argv.search_args(patterns, scope, self._root)]
+        since = (
+            time.time_ns() if is_local_filesystem(str(self._root)) else 0
+        )  # another machine has its own clock
+        found, gaps = await self._run(options, scope, collect)
+        counts = {tally.path: tally.matches for tally in found}
+        # A count can't be looked up again as a hit can: where names have changed meanwhile, it is counted again.
+        folders = UnchangedFolders(self._root_folder, since)
+        moved = [path for path in counts if not folders.hold(path)]
+        counts |= dict.fromkeys(moved, 0) | await self._recounted(patterns, scope, moved[:MOST_RECOUNTED])
+        tallies = tuple(MatchCount(path, count) for path, count in counts.items() if count)
+        return MatchCounts(tallies, _with_changed(gaps, [path for path in moved if not counts[path]]))
+
+    async def _recounted(
+        self, patterns: SearchPatterns, scope: SearchScope, paths: Sequence[str]
+    ) -> dict[str, int]:
+        """How often it is in files that we have opened ourselves, through no link."""
+        counts: dict[str, int] = {}
+        for start in range(0, len(paths), MOST_OPEN_RECOUNTED):
+            with open_regular_files(
+                self._root_folder, paths[start : start + MOST_OPEN_RECOUNTED]
+            ) as handles:
+                names = {f"/proc/self/fd/{fd}": path for path, fd in handles.items()}
+                if names:
+                    options = [*COUNT_ARGS, *argv.search_args_of_files(patterns, names)]
+                    told, _ = await self._run(options, scope, _read_all_counts, tuple(handles.values()))
+                    counts |= {names[name]: count for name, count in told.items()}
+        return counts
+
+    async def paths(
+        self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
+    ) -> FoundPaths:
+        """The newest paths below a folder, and how many there are; folders are not rg's business."""
+        if wanted != "file":
+            return await self._walker.paths(scope, wanted=wanted, most=most, admit=admit)
+        form = ["--files", "--null", "--color=never"]
+        asked = selection_of(scope, decided=argv.narrowing_decides(scope))
+
+        def collect(_: RipgrepRun, stream: IO[bytes]) -> tuple[list[FolderEntry], int]:
+            kept = admit(asked.of(_listed_names(stream, scope.root)))
+            return self._walker.newest(kept, most), len(kept)
+
+        options = [*form, *argv.walk_args(scope, self._root), "--", argv.root_operand(scope)]
+        (found, total), gaps = await self._run(options, scope, collect)
+        return FoundPaths(tuple(found), total, gaps)
+
+    async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
+        """What a folder holds, and the folders in it."""
+        return await self._walker.tree(scope, depth=depth, most=most, admit=admit)
+
+    async def _run(
+        self, options: list[str], scope: SearchScope, collect: Collect[T], pass_fds: Sequence[int] = ()
+    ) -> tuple[T, SearchGaps]:
+        """Run it; once more without ignore files where it has read one that is a link, or nothing plain."""
+        less: list[str] = []
+        refused: list[str] = []
+        while True:
+            found, done = await run_ripgrep(
+                self._program,
+                [*less, *options],
+                cwd=self._root,
+                seconds=scope.timeout,
+                collect=collect,
+                pass_fds=pass_fds,
+            )
+            if set(argv.without(done.linked)) <= set(less):
+                return found, _with_refused(done.gaps(), refused)
+            refused += done.linked
+            less += argv.without(done.linked)
+
+    @cached_property
+    def _program(self) -> Program:
+        return (
+            Program(str(self._given), str(self._given))
+            if self._given
+            else argv.find_ripgrep(Path(self._workspace))
+        )
+
+
+class HitFilter:
+    """What may count as found: asked for, admitted and nobody's own affair; hits of one file come together."""
+
+    def __init__(self, scope: SearchScope, admit: PathFilter) -> None:
+        self._root = scope.root
+        self._asked = selection_of(scope)
+        self._admit = admit
+        self._path: str | None = None
+        self._answer = False
+
+    def takes(self, path: str) -> bool:
+        """Whether hits at a path count."""
+        if path != self._path:
+            self._path = path
+            wanted = not _is_internal(path, self._root) and self._asked.takes(path)
+            self._answer = wanted and bool(self._admit([path]))
+        return self._answer
+
+
+def selection_of(scope: SearchScope, *, decided: bool = False) -> PathSelection:
+    """What a scope asks for, by name."""
+    return PathSelection(
+        scope.include,
+        root=scope.root,
+        case_sensitive=scope.case_sensitive,
+        hidden=scope.hidden,
+        decided=decided,
+    )
+
+
+def _is_internal(path: str, root: str) -> bool:
+    """Whether a path is a temporary of ours, or in what a version control keeps for itself."""
+    if "/." not in f"/{path}":
+        return False
+    below = path if root == "." else path.removeprefix(f"{root}/")
+    return is_temporary(path.rpartition("/")[2]) or not _VERSION_CONTROL_NAMES.isdisjoint(below.split("/"))
+
+
+def _listed_names(stream: IO[bytes], root: str) -> list[str]:
+    """All names of a listing; the last one is dropped when rg was killed in the middle of it."""
+    listed = stream.read().decode("utf-8", "surrogateescape")
+    names = f"\0{listed}".replace("\0./", "\0").split("\0")[1:-1]
+    # Rules may show what is hidden, git's own folder too.
+    if TEMPORARY_PREFIX in listed or any(f"/{name}" in listed for name in argv.VERSION_CONTROL):
+        return [name for name in names if not _is_internal(name, root)]
+    return names
+
+
+def _read_all_counts(_: RipgrepRun, stream: IO[bytes]) -> dict[str, int]:
+    return dict(_read_counts(stream))
+
+
+def _with_refused(gaps: SearchGaps, ignore_files: Sequence[str]) -> SearchGaps:
+    """The same with ignore files that were not followed."""
+    if not ignore_files:
+        return gaps
+    told = gaps.example or f"{ignore_files[0]}: an ignore file that is a link is not followed"
+    return replace(gaps, unreadable=gaps.unreadable + len(ignore_files), example=told)
+
+
+def _with_changed(gaps: SearchGaps, paths: Sequence[str]) -> SearchGaps:
+    """The same with paths that were something else by the time they were looked at again."""
+    if not paths:
+        return gaps
+    told = gaps.example or f"{paths[0]}: it changed while it was searched"
+    return replace(gaps, unreadable=gaps.unreadable + len(set(paths)), example=told)
+
+
+def _read_counts(stream: IO[bytes]) -> Iterator[tuple[str, int]]:
+    """Names and counts as they come, `name NUL count LF`: not read by line, as a name may hold a line end."""
+    waiting, name = b"", None
+    while part := os.read(stream.fileno(), 1 << 16):
+        waiting += part
+        while (end := waiting.find(b"\0" if name is None else b"\n")) >= 0:
+            piece, waiting = waiting[:end], waiting[end + 1 :]
+            if name is None:
+                name = os.fsdecode(piece).removeprefix("./")
+            else:
+                yield name, int(piece)
+                name = None

@@ -1,0 +1,444 @@
+"""The ripgrep process: where `rg` is, its arguments, one run of it, and the JSON records it prints."""
+
+import base64
+import errno
+import json
+import os
+import re
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any, Literal, TypeVar
+
+import anyio
+from anyio import to_thread
+from pydantic_core import from_json
+
+from handtools.core.errors import HostError, InvalidInput
+from handtools.core.search import Hit, SearchGaps, SearchPatterns, SearchScope
+from handtools.host.files.git_repository import is_plain
+from handtools.host.programs import (
+    PIPE,
+    Program,
+    anonymous_file,
+    find_program,
+    is_own_installation,
+    start_program,
+)
+from handtools.text.encoding import decode
+from handtools.text.search.glob import suffix_globs
+
+RECORD_BYTES = 1 << 20
+"""Longer records are read past: what is before their end is enough to show the hit."""
+HIT_TEXT_CHARS = 1 << 14
+"""A longer text is cut down to what is around its first match."""
+HitSpans = list[tuple[int, int]]
+BEGIN_RECORD, MATCH_RECORD, END_RECORD = (b'{"type":"%s"' % word for word in (b"begin", b"match", b"end"))
+"""How records begin; they are told apart before they are read."""
+_PIECE_BYTES = 1 << 16
+_PATH_FIELD = re.compile(rb'"path":(\{"(?:text|bytes)":"(?:[^"\\]|\\.)*"\})')
+_LINE_NUMBER = re.compile(rb'"\},"line_number":(\d+)')
+_OFFSET_FIELD = re.compile(rb'"absolute_offset":(\d+)')
+_TEXT_FIELD = re.compile(rb'"lines":\{"text":"((?:[^"\\]|\\[^u]|\\u[0-9a-fA-F]{4}){0,16384})')
+
+
+def iter_records(stream: IO[bytes]) -> Iterator[bytes]:
+    """Every record as it comes, unread; one that is too long comes as what can be told of it."""
+    while line := stream.readline(RECORD_BYTES):
+        if line.endswith(b"\n"):
+            yield line
+        elif record := _overlong_record(line, stream):
+            yield record
+
+
+def read_record(record: bytes) -> dict[str, Any]:
+    """What a record says; what it speaks about is its first word."""
+    data: dict[str, Any] = from_json(record)["data"]
+    return data
+
+
+def hits_of_record(path: str, data: dict[str, Any]) -> list[Hit]:
+    """The hits of a match record in a file: one, but where a lone CR ends lines as editors count them."""
+    given = data["lines"].get("text")
+    if given is not None and given.isascii():
+        text = _without_line_end(given)
+        most = len(text)
+        spans = [(min(m["start"], most), min(m["end"], most)) for m in data["submatches"]]
+    else:
+        raw, text = _line_text(data["lines"])
+        text = _without_line_end(text)
+        spans = [_span(raw, text, match["start"], match["end"]) for match in data["submatches"]]
+    line, cut = data["line_number"] or 0, "cut" in data
+    if "\r" in text and "\n" not in text:
+        return [_clipped_hit(path, *each, cut=cut) for each in _split_at_returns(line, text, spans)]
+    return [_clipped_hit(path, line, text, spans, cut=cut)]
+
+
+def _split_at_returns(line: int, text: str, spans: HitSpans) -> Iterator[tuple[int, str, HitSpans]]:
+    start = 0
+    for number, piece in enumerate(text.split("\r"), line):
+        end = start + len(piece)
+        own = [(first - start, min(last, end) - start) for first, last in spans if start <= first <= end]
+        if own:
+            yield number, piece, own
+        start = end + 1
+
+
+def _clipped_hit(path: str, line: int, text: str, spans: HitSpans, *, cut: bool) -> Hit:
+    if len(text) <= HIT_TEXT_CHARS:
+        return Hit(path, line, text, tuple(spans), cut)
+    start = max(spans[0][0] - HIT_TEXT_CHARS // 2, 0) if spans else 0
+    near = [
+        (a - start, min(b - start, HIT_TEXT_CHARS)) for a, b in spans if start <= a < start + HIT_TEXT_CHARS
+    ]
+    return Hit(path, line, text[start : start + HIT_TEXT_CHARS], tuple(near), clipped=True)
+
+
+def path_of_record(data: dict[str, Any]) -> str:
+    """The path that a record speaks about, below the workspace."""
+    path: dict[str, str] = data["path"]
+    name = path["text"] if "text" in path else os.fsdecode(base64.b64decode(path["bytes"]))
+    return name.removeprefix("./")
+
+
+def line_of_record(data: dict[str, Any]) -> bytes:
+    """The bytes that a match record shows."""
+    given: dict[str, str] = data["lines"]
+    if "text" in given:
+        return given["text"].encode("utf-8", "surrogatepass")
+    return base64.b64decode(given["bytes"])
+
+
+def _line_text(given: dict[str, str]) -> tuple[bytes, str]:
+    """Bytes and text of a line; only one that is no UTF-8 is worth a guess at its encoding."""
+    if "text" in given:
+        return given["text"].encode("utf-8", "surrogatepass"), given["text"]
+    raw = base64.b64decode(given["bytes"])
+    return raw, decode(raw).body
+
+
+def _without_line_end(text: str) -> str:
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def _span(raw: bytes, text: str, start: int, end: int) -> tuple[int, int]:
+    """Offsets in bytes as offsets in characters, none beyond the end of the line."""
+    if len(raw) != len(text) and not raw.isascii():
+        start, end = (len(decode(raw[:offset]).body) for offset in (start, end))
+    return min(start, len(text)), min(end, len(text))
+
+
+def _overlong_record(head: bytes, stream: IO[bytes]) -> bytes | None:
+    """A match record of a gigantic line: its path, its number, its beginning; the rest is read past."""
+    number, offset = _LINE_NUMBER.search(head), _OFFSET_FIELD.search(head)
+    tail = head[-64:]
+    while piece := stream.readline(_PIECE_BYTES):
+        number = number or _LINE_NUMBER.search(tail + piece)
+        offset = offset or _OFFSET_FIELD.search(tail + piece)
+        tail = piece[-64:]
+        if piece.endswith(b"\n"):
+            break
+    path, text = _PATH_FIELD.search(head), _TEXT_FIELD.search(head)
+    if path is None or not head.startswith(MATCH_RECORD):
+        return None
+    shown = text[1].decode("utf-8", "ignore") if text else "(a very long line)"
+    told = {
+        "path": json.loads(path[1]),
+        "lines": {"text": json.loads(f'"{shown}"')},
+        "line_number": int(number[1]) if number else 0,
+        "absolute_offset": int(offset[1]) if offset else 0,
+        "submatches": [],
+        "cut": True,
+    }
+    return MATCH_RECORD + b',"data":' + json.dumps(told).encode() + b"}"
+
+
+RIPGREP_NAME = "rg.exe" if os.name == "nt" else "rg"
+WANTED_TYPE = "handtools"
+"""What the wanted globs are called as a file type: types narrow a search, `-g` would undo the ignore rules."""
+VERSION_CONTROL = (".git", ".hg", ".svn", ".jj")
+_OWN_IGNORE_FILES = frozenset({".ignore", ".rgignore"})
+_READ_DIFFERENTLY = re.compile(r"[{,][,}]|[*?.](?:[,}]|\Z)")
+"""What rg reads in its own way: an empty alternative, and a suffix that may be empty."""
+
+
+class RipgrepMissing(HostError):
+    """There is no `rg` to be found."""
+
+
+def find_ripgrep(root: Path) -> Program:
+    """The `rg` that was installed with us, else one on the PATH; one in the workspace only if we are, too."""
+    ours = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
+    # What lies beside us is kept as we are, where we ourselves run from the workspace.
+    beside = [folder for folder in ours if is_own_installation(folder / RIPGREP_NAME, root)]
+    found = find_program(RIPGREP_NAME, root, folders=ours) or (
+        find_program(RIPGREP_NAME, "", folders=beside) if beside else None
+    )
+    if found is None:
+        raise RipgrepMissing(
+            "Searching needs ripgrep and there is no `rg` here. "
+            "Install it with `pip install ripgrep==14.1.0`, or put `rg` on the PATH."
+        )
+    return found
+
+
+def search_args(patterns: SearchPatterns, scope: SearchScope, root: Path) -> list[str]:
+    """The options and operands of a search, without the form of its output."""
+    return [*pattern_args(patterns), *walk_args(scope, root), "--", root_operand(scope)]
+
+
+def search_args_of_files(patterns: SearchPatterns, names: Iterable[str]) -> list[str]:
+    """The same for files that are open already; as rg is told their names, it takes all of them."""
+    return [*pattern_args(patterns), "--no-config", "--", *names]
+
+
+def pattern_args(patterns: SearchPatterns) -> list[str]:
+    """The options that say what is looked for."""
+    options = ["--crlf", "--no-mmap", "--no-pre"]
+    options.append("--case-sensitive" if patterns.case_sensitive else "--ignore-case")
+    if patterns.literal:
+        options.append("--fixed-strings")
+    if patterns.multiline:
+        options.append("--multiline")
+    for pattern in patterns.patterns:
+        options += ["-e", _pattern_arg(pattern)]
+    return options
+
+
+def walk_args(scope: SearchScope, root: Path) -> list[str]:
+    """The options that say which files are looked at."""
+    options = ["--no-config", "--no-follow", "--no-ignore-global"]
+    if scope.hidden:
+        options.append("--hidden")
+    options += _ignore_args(scope, root)
+    # Each glob is tried on every path: a tenth of rg's time for names that it passes by as hidden anyway.
+    for glob in (*VERSION_CONTROL, *scope.exclude):
+        if scope.hidden or not glob.startswith("."):
+            options += ["--iglob", f"!{glob}"]
+    if narrowing := narrowing_globs(scope):
+        for glob in narrowing:
+            options += ["--type-add", f"{WANTED_TYPE}:{glob}"]
+        options += ["--type", WANTED_TYPE]
+    return options
+
+
+def root_operand(scope: SearchScope) -> str:
+    """The root as rg is given it, after `--`."""
+    return "./" if scope.root == "." else f"./{scope.root}"
+
+
+def narrowing_globs(scope: SearchScope) -> tuple[str, ...]:
+    """Globs of names outside of which no wanted file lies; a type takes hidden files in, so filter again."""
+    names = suffix_globs(scope.include)
+    if not scope.case_sensitive or any(map(_READ_DIFFERENTLY.search, names)):
+        return ()
+    # To rg a question mark is one byte, to people one character.
+    return tuple(name.replace("?", "*") for name in names)
+
+
+def narrowing_decides(scope: SearchScope) -> bool:
+    """Whether narrowing by name is all there is to the wanted globs."""
+    plain = all("/" not in glob.removeprefix("**/") and "?" not in glob for glob in scope.include)
+    return plain and len(narrowing_globs(scope)) == len(scope.include)
+
+
+def without(ignore_files: Iterable[str]) -> list[str]:
+    """The options by which no ignore file of the same kind as one of some counts."""
+    names = {os.path.basename(path) for path in ignore_files}
+    flags = ["--no-ignore-dot"] if names & _OWN_IGNORE_FILES else []
+    return [*flags, "--no-ignore-vcs"] if names - _OWN_IGNORE_FILES else flags
+
+
+def _ignore_args(scope: SearchScope, root: Path) -> Iterator[str]:
+    if scope.ignored:
+        yield "--no-ignore"
+        return
+    # It then says which ignore files it has opened.
+    yield "--debug"
+    if not _in_git(root):
+        # Ignore files count without git too; but not those above, in somebody's home for example.
+        yield from ("--no-require-git", "--no-ignore-parent")
+        if scope.root != "." and is_plain(str(root / ".gitignore"), str(root)):
+            yield "--ignore-file=.gitignore"
+
+
+def _in_git(root: Path) -> bool:
+    return any(map(os.path.lexists, _git_folders(root)))
+
+
+@lru_cache(maxsize=64)
+def _git_folders(root: Path) -> tuple[str, ...]:
+    """Where git's own folder is if the root is in a repository."""
+    return tuple(os.path.join(folder, ".git") for folder in (root, *root.parents))
+
+
+def _pattern_arg(pattern: str) -> str:
+    try:
+        os.fsencode(pattern)
+    except UnicodeEncodeError:
+        raise InvalidInput("The pattern holds half a character.", hint="Write it in UTF-8.") from None
+    if "\0" in pattern:
+        raise InvalidInput("The pattern holds a NUL, which text files do not.", hint="Leave it out.")
+    return pattern
+
+
+T = TypeVar("T")
+Collect = Callable[["Run", IO[bytes]], T]
+
+_READ_BYTES = 1 << 16
+_ERROR_BYTES = 1 << 20
+_RG_PREFIX = "rg: "
+_DEBUG = "rg: DEBUG|"
+_OPENED = re.compile(r"^rg: DEBUG\|ignore::gitignore\|.*?: opened gitignore file: (.*)$", re.DOTALL)
+_QUOTED_RULE = re.compile(r": line \d+: ")
+"""Complaints about a rule of an ignore file quote it, and such a file may be a link to a private one."""
+_PATTERN_ERRORS = (
+    "regex parse error",
+    "compiled regex exceeds",
+    "is not allowed in a regex",
+    "error parsing",
+    "impossible to match",
+)
+
+
+class SearchFailed(HostError):
+    """The machine would not run it."""
+
+
+class RipgrepRun:
+    """What the thread that reads and the task that watches both know of a process."""
+
+    def __init__(
+        self, program: Program, arguments: Sequence[str], cwd: Path, pass_fds: Sequence[int] = ()
+    ) -> None:
+        self.capped = False
+        self.timed_out = False
+        self.linked: list[str] = []
+        """Ignore files that it has read through a link, or that are not plain: with `--debug` it says which."""
+        self._cwd = str(cwd)
+        self._said = ""
+        self._errors = anonymous_file()
+        self._lock = threading.Lock()
+        self._state: Literal["started", "read", "ended"] = "started"
+        try:
+            self._process = start_program(
+                program,
+                arguments,
+                cwd=cwd,
+                stdout=PIPE,
+                stderr=self._errors,
+                pass_fds=pass_fds,
+                buffer_bytes=_READ_BYTES,
+            )
+        except BaseException:
+            self._errors.close()
+            raise
+
+    def cap(self) -> None:
+        """Enough was found: end the process."""
+        self.capped = True
+        self._process.kill()
+
+    def end(self) -> bool:
+        """Kill the process; tells whether the thread that reads it is still to come to its end."""
+        self._process.kill()
+        with self._lock:
+            reading = self._state == "read"
+            self._state = "ended"
+        if not reading:
+            self._reap()
+        return reading
+
+    def read(self, collect: Collect[T]) -> T | None:
+        """Collect what it says; returns when it is gone."""
+        with self._lock:
+            if self._state == "ended":
+                return None
+            self._state = "read"
+        try:
+            assert self._process.stdout is not None
+            return collect(self, self._process.stdout)
+        except BaseException:
+            # Closing the pipe alone would let rg walk on until it has something to say.
+            self._process.kill()
+            raise
+        finally:
+            self._reap()
+
+    def _reap(self) -> None:
+        with self._errors as errors, self._process:
+            self._process.wait()
+            errors.seek(0)
+            said, room = [], _ERROR_BYTES
+            for data in errors:
+                line = data.decode("utf-8", "surrogateescape")
+                if opened := _OPENED.match(line.rstrip("\n")):
+                    if not is_plain(os.path.join(self._cwd, opened[1]), self._cwd):
+                        self.linked.append(opened[1].removeprefix("./"))
+                elif not line.startswith(_DEBUG) and not _QUOTED_RULE.search(line) and room > 0:
+                    room -= len(line)
+                    said.append(data)
+            self._said = b"".join(said).decode("utf-8", "replace")
+
+    def gaps(self) -> SearchGaps:
+        """What was left out, once the process is gone; raises when it was the pattern that could not be used."""
+        code = self._process.returncode
+        if code == 2 and any(words in self._said for words in _PATTERN_ERRORS):
+            reason = self._said.removeprefix(_RG_PREFIX).strip()
+            hint = "Escape what is meant as it is, or set syntax='literal'."
+            raise InvalidInput(f"The pattern can't be used: {reason.rstrip('.')}.", hint=hint)
+        skipped = [
+            line.removeprefix(_RG_PREFIX) for line in self._said.splitlines() if line.startswith(_RG_PREFIX)
+        ]
+        return SearchGaps(
+            capped=self.capped,
+            timed_out=self.timed_out and not self.capped,
+            unreadable=len(skipped),
+            example=skipped[0].removeprefix("./") if skipped else "",
+        )
+
+
+async def run_ripgrep(
+    program: Program,
+    arguments: Sequence[str],
+    *,
+    cwd: Path,
+    seconds: float,
+    collect: Collect[T],
+    pass_fds: Sequence[int] = (),
+) -> tuple[T, RipgrepRun]:
+    """Run to the end, the deadline or the cancellation, whichever is first; no process outlives it."""
+    try:
+        # Here and not in the thread: while the one wakes up, the other is on its way.
+        started = RipgrepRun(program, arguments, cwd, pass_fds)
+    except OSError as error:
+        if error.errno == errno.E2BIG:
+            raise InvalidInput("The pattern is too long.", hint="Look for a part of it.") from None
+        raise SearchFailed(f"ripgrep could not be run ({program.file}): {error.strerror}.") from error
+    outcome: list[T] = []
+    gone = threading.Event()
+
+    def read() -> None:
+        try:
+            found = started.read(collect)
+            if found is not None:
+                outcome.append(found)
+        finally:
+            gone.set()
+
+    try:
+        with anyio.move_on_after(seconds):
+            await to_thread.run_sync(read, abandon_on_cancel=True)
+    finally:
+        if not gone.is_set():
+            started.timed_out = True
+            if started.end():
+                # The thread is left alone only for as long as a killed process takes to go.
+                with anyio.CancelScope(shield=True):
+                    await to_thread.run_sync(gone.wait)
+    if not outcome:
+        raise SearchFailed(f"The machine is busy: nobody could read what ripgrep found in {seconds:g} s.")
+    return outcome[0], started

@@ -1,0 +1,340 @@
+"""Skills on this machine: SKILL.md files in the workspace, in the user's folders and in installed packages."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from urllib.parse import unquote
+
+from handtools.core.errors import NotFound, ToolError
+from handtools.core.files import FileFacts, HostFiles
+from handtools.core.skills import (
+    GUIDE_FILE,
+    SKILL_FILE,
+    SKILL_ROOTS,
+    Skill,
+    SkillFiles,
+    SkillOrigin,
+    nearest_by_name,
+    skill_from_frontmatter,
+)
+from handtools.host.files.local_files import LocalFiles
+from handtools.host.files.user_folders import config_home, user_home
+from handtools.text.encoding import decode
+from handtools.text.frontmatter import Frontmatter, read_frontmatter
+from handtools.text.paths import file_url
+
+SKILL_HEAD_BYTES = 128 << 10
+"""As much of a SKILL.md is read to describe it."""
+MOST_SKILLS = 500
+"""On one shelf."""
+MOST_BUNDLED_FILES = 200
+MOST_BUNDLE_DEPTH = 8
+_UNLISTED_NAMES = {".git", "__pycache__", "node_modules"}
+
+
+def workspace_skills(files: HostFiles, root: str, shelf: str, scope: str) -> Iterator[Skill]:
+    """The skills on a shelf of the workspace; what a link brings in from outside is not there."""
+    for path in islice(_workspace_skill_paths(files, shelf), MOST_SKILLS):
+        source, head, problem = _read_head(files, f"{path}/{SKILL_FILE}")
+        yield skill_from_frontmatter(
+            head,
+            path.rpartition("/")[2],
+            origin="workspace",
+            folder=path,
+            source=source,
+            location=file_url(f"{root}/{path}"),
+            scope=scope,
+            unreadable=problem,
+        )
+
+
+def machine_skills(shelf: Path, origin: SkillOrigin) -> Iterator[Skill]:
+    """The skills on a shelf of the machine; its owner may have linked their folders from elsewhere."""
+    for path in islice(_machine_skill_paths(shelf), MOST_SKILLS):
+        _, head, problem = _read_head(LocalFiles(path), SKILL_FILE)
+        location = file_url(str(path.resolve()))
+        yield skill_from_frontmatter(
+            head, path.name, origin=origin, folder="", location=location, unreadable=problem
+        )
+
+
+def skill_bundle(files: HostFiles, folder: str) -> SkillFiles:
+    """The files below a skill's folder beside its SKILL.md."""
+    found: list[FileFacts] = []
+    waiting = [(folder, 0)]
+    while waiting:
+        here, depth = waiting.pop()
+        for entry in _entries(files, here):
+            name = entry.path.rpartition("/")[2]
+            if entry.kind == "folder" and depth < MOST_BUNDLE_DEPTH and name not in _UNLISTED_NAMES:
+                waiting.append((entry.path, depth + 1))
+            # A link to a file is followed as far as it stays inside; one to a folder might come back here.
+            facts = facts_at(files, entry.path) if entry.kind == "link" else entry
+            if facts is not None and facts.kind == "file" and (depth or name != SKILL_FILE):
+                found.append(facts)
+            if len(found) > MOST_BUNDLED_FILES:
+                return _bundle(found[:MOST_BUNDLED_FILES], folder, more=True)
+    return _bundle(found, folder, more=False)
+
+
+def facts_at(files: HostFiles, path: str) -> FileFacts | None:
+    """What a path leads to, as far as it is ours to look at."""
+    try:
+        facts = files.facts(files.locate(path))
+    except ToolError:
+        return None
+    return facts and replace(facts, path=path)
+
+
+def _bundle(found: list[FileFacts], folder: str, *, more: bool) -> SkillFiles:
+    prefix = f"{folder}/" if folder else ""
+    named = [replace(facts, path=facts.path.removeprefix(prefix)) for facts in found]
+    return SkillFiles(tuple(sorted(named, key=lambda facts: facts.path)), more)
+
+
+def _workspace_skill_paths(files: HostFiles, shelf: str) -> Iterator[str]:
+    """The real folders that hold a SKILL.md; one that holds none may be a group of them."""
+    for entry in _entries(files, shelf):
+        facts = facts_at(files, entry.path)
+        if facts is None or facts.kind != "folder":
+            continue
+        inner = [entry.path, *(each.path for each in _entries(files, entry.path))]
+        holding = [path for path in inner if facts_at(files, f"{path}/{SKILL_FILE}") is not None]
+        yield from (files.locate(path) for path in (holding[:1] if entry.path in holding else holding))
+
+
+def _machine_skill_paths(shelf: Path) -> Iterator[Path]:
+    for path in _inner_folders(shelf):
+        yield from (
+            [path]
+            if (path / SKILL_FILE).exists()
+            else [each for each in _inner_folders(path) if (each / SKILL_FILE).exists()]
+        )
+
+
+def _inner_folders(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if path.is_dir())
+    except OSError:
+        return []
+
+
+def _entries(files: HostFiles, folder: str) -> list[FileFacts]:
+    """What a folder holds, as far as it can be read."""
+    try:
+        located = files.locate(folder or ".")
+        inside = files.names(located)
+    except ToolError:
+        return []
+    # By the names through which they were reached: they may be links' names.
+    return [replace(facts, path=_join(folder, facts.path.rpartition("/")[2])) for facts in inside]
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _read_head(files: HostFiles, path: str) -> tuple[str, Frontmatter, str]:
+    """Where a SKILL.md really is, and its head; or why it can't be read."""
+    located = path
+    try:
+        located = files.locate(path)
+        return located, read_frontmatter(decode(files.read(located, size=SKILL_HEAD_BYTES)).body), ""
+    except ToolError as failure:
+        return located, Frontmatter(), failure.message
+
+
+SKILLS_ENTRY_POINT = "handtools.skills"
+"""The entry-point group under which installed packages offer skills; each point names a package."""
+MOST_CACHED_FOLDERS = 10_000
+_NO_TIME = -1.0
+_SETTLED_SECONDS = 1.0
+"""What changed less long ago may change again within the same tick of the clock."""
+_THIRD_PARTY_FOLDERS = {".git", ".venv", "venv", "node_modules", "site-packages", "vendor", "third_party"}
+"""Below these is other people's work: what it says to agents is not said to ours."""
+
+
+def user_skill_folders() -> list[Path]:
+    """Where a person keeps skills for all their work."""
+    own, settings = user_home(), config_home()
+    shelves = [own / shelf for shelf in SKILL_ROOTS] if own else []
+    return [*shelves, settings / "handtools" / "skills"] if settings else shelves
+
+
+def package_skill_folders() -> list[Path]:
+    """The folders of packages that offer skills. Nothing of theirs is run; a broken one has none."""
+    found: list[Path] = []
+    for point in sorted(entry_points(group=SKILLS_ENTRY_POINT), key=lambda point: point.name):
+        try:
+            spec = find_spec(point.value)
+        except (ImportError, ValueError):
+            continue
+        found += map(Path, (spec.submodule_search_locations or ()) if spec else ())
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedFolder:
+    """What matters of a folder, for as long as its time of change stays the same."""
+
+    stamp: float
+    guide: bool
+    shelves: tuple[str, ...]
+    """Where skills are or may come to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedSkills:
+    """The skills of a shelf, for as long as its time of change stays the same."""
+
+    stamp: float
+    skills: tuple[Skill, ...]
+
+
+@dataclass(slots=True)
+class SkillFolders:
+    """The HostSkills port over the files of a workspace and folders of this machine."""
+
+    files: HostFiles
+    root: str
+    """The workspace as an absolute path, for addresses."""
+    local: bool = False
+    """Whether that is a folder of this machine, so that times of change can be had at once."""
+    users: Sequence[Path] = ()
+    packages: Callable[[], Iterable[Path]] = tuple
+    """Asked when skills are, not before: looking through what is installed takes a while."""
+    _folders: dict[str, _CachedFolder] = field(default_factory=dict)
+    _shelves: dict[str, _CachedSkills] = field(default_factory=dict)
+    _homes: dict[str, str] = field(default_factory=dict)
+    """The folders of skills outside of the workspace."""
+
+    def found(self, near: str) -> list[Skill]:
+        """Every skill for a located path, nearest first; looked for anew."""
+        self._folders.clear()
+        self._shelves.clear()
+        own = [skill for folder in (near, *_folders_above(near)) for skill in self._inside(folder)]
+        users = [skill for shelf in self.users for skill in self._outside(shelf)]
+        packaged = [skill for shelf in self.packages() for skill in machine_skills(shelf, "package")]
+        self._homes = {skill.name: skill.location for skill in nearest_by_name((*users, *packaged))}
+        return _distinct((*own, *users, *packaged))
+
+    def mentioned(self, path: str) -> list[Skill]:
+        """The skills that name a path among their files; a package can't know the names of files here."""
+        own = [skill for folder in _folders_above(path) for skill in self._inside(folder)]
+        users = [skill for shelf in self.users for skill in self._outside(shelf)]
+        return [skill for skill in nearest_by_name((*own, *users)) if skill.is_about(path)]
+
+    def guides(self, path: str) -> list[str]:
+        """The AGENTS.md files above a path, outermost first; the root's is for the program around us to show."""
+        found = [
+            f"{folder}/{GUIDE_FILE}"
+            for folder in _folders_above(path)
+            if folder and self._folder(folder).guide
+        ]
+        return [guide for guide in reversed(found) if guide != path]
+
+    def bundle(self, skill: Skill) -> SkillFiles:
+        """The files of a skill beside its SKILL.md."""
+        if skill.origin == "workspace":
+            return skill_bundle(self.files, skill.folder)
+        return skill_bundle(self._home(skill.name), "")
+
+    def read(self, name: str, path: str, *, start: int = 0, size: int | None = None) -> bytes:
+        """A file of a skill outside of the workspace; no link leads out of the skill's folder."""
+        home = self._home(name)
+        return home.read(home.locate(path), start=start, size=size)
+
+    def facts(self, name: str, path: str) -> FileFacts | None:
+        """What is at a path of such a skill, or None."""
+        home = self._home(name)
+        return home.facts(home.locate(path))
+
+    def _home(self, name: str) -> LocalFiles:
+        if name not in self._homes:
+            self.found("")
+        if name not in self._homes:
+            hint = "Call `skill` without a name to see what there is."
+            raise NotFound(f"There is no skill `{name}` outside of the workspace.", hint=hint)
+        return LocalFiles(unquote(self._homes[name].removeprefix("file://"), errors="surrogateescape"))
+
+    def _inside(self, folder: str) -> Iterator[Skill]:
+        """The skills that one folder of the workspace has."""
+        for shelf in self._folder(folder).shelves:
+            known, stamp = self._shelves.get(shelf), self._stamp(shelf)
+            if known is None or known.stamp != stamp:
+                known = _CachedSkills(stamp, tuple(workspace_skills(self.files, self.root, shelf, folder)))
+                if _is_settled(stamp):
+                    self._shelves[shelf] = known
+            yield from known.skills
+
+    def _outside(self, shelf: Path) -> tuple[Skill, ...]:
+        """The skills on a shelf of the user's, known as long as nothing is put on it."""
+        stamp = _modified_at(str(shelf))
+        known = self._shelves.get(str(shelf))
+        if known is None or known.stamp != stamp:
+            known = _CachedSkills(stamp, tuple(machine_skills(shelf, "user")))
+            if _is_settled(stamp):
+                self._shelves[str(shelf)] = known
+        return known.skills
+
+    def _folder(self, folder: str) -> _CachedFolder:
+        known, stamp = self._folders.get(folder), self._stamp(folder)
+        if known is not None and known.stamp == stamp:
+            return known
+        if not _THIRD_PARTY_FOLDERS.isdisjoint(folder.split("/")):
+            return _CachedFolder(stamp, guide=False, shelves=())
+        prefix = f"{folder}/" if folder else ""
+        guide = self._kind(f"{prefix}{GUIDE_FILE}") == "file"
+        # A shelf may be put into a `.claude` that is there for another reason, and that changes no time here.
+        shelves = tuple(
+            f"{prefix}{shelf}"
+            for shelf in SKILL_ROOTS
+            if self._kind(f"{prefix}{shelf.partition('/')[0]}") == "folder"
+        )
+        looked = _CachedFolder(stamp, guide, shelves)
+        if _is_settled(stamp):
+            if len(self._folders) >= MOST_CACHED_FOLDERS:
+                self._folders.clear()
+            self._folders[folder] = looked
+        return looked
+
+    def _kind(self, path: str) -> str:
+        """What is at a path. That nothing is there is the usual answer, and can be had without care for links."""
+        if self.local and not os.path.lexists(f"{self.root}/{path}"):
+            return ""
+        facts = facts_at(self.files, path)
+        return facts.kind if facts else ""
+
+    def _stamp(self, path: str) -> float:
+        """When a folder last changed: only to tell whether what is known of it still holds."""
+        if self.local:
+            return _modified_at(f"{self.root}/{path}" if path else self.root)
+        facts = facts_at(self.files, path or ".")
+        return facts.modified if facts else _NO_TIME
+
+
+def _folders_above(path: str) -> list[str]:
+    """The folders above a path, the nearest first, the root last."""
+    parts = [part for part in path.split("/") if part != "."][:-1]
+    return ["/".join(parts[:count]) for count in range(len(parts), -1, -1)]
+
+
+def _is_settled(stamp: float) -> bool:
+    return stamp == _NO_TIME or 0.0 < stamp < time.time() - _SETTLED_SECONDS
+
+
+def _modified_at(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return _NO_TIME
+
+
+def _distinct(skills: Iterable[Skill]) -> list[Skill]:
+    """Each folder once: `.claude/skills` is often a link to `.agents/skills`."""
+    return list({skill.location: skill for skill in reversed(list(skills))}.values())[::-1]

@@ -1,0 +1,118 @@
+"""Grammars of CSS, HTML, JSON, Markdown and YAML."""
+
+from typing import TYPE_CHECKING
+
+from handtools.host.syntax.grammar import (
+    SYMBOL_NAME_CHARS,
+    DefinitionRule,
+    Grammar,
+    SymbolName,
+    child_text,
+    field_text,
+    name_without,
+)
+
+if TYPE_CHECKING:
+    from ast_grep_py import SgNode
+
+
+def _css_rule_head(node: "SgNode") -> SymbolName | None:
+    """What stands before the block."""
+    head = " ".join(node.text().partition("{")[0].split())
+    return SymbolName(head[:SYMBOL_NAME_CHARS], node) if "{" in node.text() else None
+
+
+CSS = Grammar(
+    language="css",
+    definitions={
+        "rule_set": DefinitionRule("rule", child_text("selectors"), body="block"),
+        "media_statement": DefinitionRule("rule", _css_rule_head, body="block"),
+        "supports_statement": DefinitionRule("rule", _css_rule_head, body="block"),
+        "keyframes_statement": DefinitionRule("rule", _css_rule_head, body="keyframe_block_list"),
+        "at_rule": DefinitionRule("rule", _css_rule_head, body="block"),
+        "declaration": DefinitionRule(
+            "variable",
+            child_text("property_name"),
+            where={"has": {"kind": "property_name", "regex": "^--"}},
+        ),
+    },
+    calls={"call_expression": ""},
+    imports=("import_statement",),
+    strings=("string_value",),
+)
+
+if TYPE_CHECKING:
+    from ast_grep_py import SgNode
+
+_HTML_LANDMARKS = {
+    "article", "aside", "body", "dialog", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "head", "header",
+    "html", "main", "nav", "script", "section", "style", "table", "template", "title",
+}  # fmt: skip
+
+
+def _html_element_name(node: "SgNode") -> SymbolName | None:
+    tag = next((part for part in node.children() if part.kind() in {"start_tag", "self_closing_tag"}), None)
+    named = tag and next((part for part in tag.children() if part.kind() == "tag_name"), None)
+    if tag is None or named is None:
+        return None
+    name, found = named.text(), _html_id(tag)
+    if found:
+        return SymbolName(f"{name}#{found}", named)
+    return SymbolName(name, named) if name.lower() in _HTML_LANDMARKS else None
+
+
+def _html_id(tag: "SgNode") -> str:
+    for part in tag.children():
+        if part.kind() == "attribute" and part.text()[:2].lower() == "id":
+            name, _, value = part.text().partition("=")
+            if name.strip().lower() == "id":
+                return value.strip().strip("\"'")
+    return ""
+
+
+HTML = Grammar(
+    language="html",
+    definitions={
+        "element": DefinitionRule("element", _html_element_name),
+        "script_element": DefinitionRule("element", _html_element_name),
+        "style_element": DefinitionRule("element", _html_element_name),
+    },
+    strings=("quoted_attribute_value",),
+)
+
+JSON = Grammar(
+    language="json",
+    definitions={"pair": DefinitionRule("key", name_without(field_text("key"), r"^\"|\"$"), body="value")},
+    strings=("string",),
+)
+
+if TYPE_CHECKING:
+    from ast_grep_py import SgNode
+
+
+def _markdown_heading_level(node: "SgNode") -> int:
+    """1 for `#` and `===`, 2 for `##` and `---`."""
+    return next(
+        (int(part.kind()[-8]) for part in node.children() if part.kind().endswith("_marker")), 0
+    ) or (1 if any(part.kind() == "setext_h1_underline" for part in node.children()) else 2)
+
+
+MARKDOWN = Grammar(
+    language="markdown",
+    definitions={
+        "atx_heading": DefinitionRule("heading", child_text("inline"), level=_markdown_heading_level),
+        "setext_heading": DefinitionRule("heading", child_text("paragraph"), level=_markdown_heading_level),
+    },
+    comments=("html_block",),
+    strings=("fenced_code_block",),
+)
+
+YAML = Grammar(
+    language="yaml",
+    definitions={
+        "block_mapping_pair": DefinitionRule(
+            "key", name_without(field_text("key"), r"^['\"]|['\"]$"), body="value"
+        )
+    },
+    strings=("double_quote_scalar", "single_quote_scalar", "block_scalar"),
+)

@@ -1,0 +1,219 @@
+"""Grammars of Bash, JavaScript, TypeScript, Lua, PHP, Python and Ruby."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from handtools.core.syntax import SymbolKind
+from handtools.host.syntax.grammar import (
+    DefinitionRule,
+    Grammar,
+    NodeRule,
+    SymbolName,
+    any_kind,
+    child_text,
+    field_of_kind,
+    field_text,
+    inside_kind,
+    name_of_node,
+    name_without,
+)
+
+_BASH_TOP_LEVEL = {
+    "any": [
+        {"inside": {"kind": "program"}},
+        {"inside": {"kind": "declaration_command", "inside": {"kind": "program"}}},
+    ]
+}
+
+BASH = Grammar(
+    language="bash",
+    definitions={
+        "function_definition": DefinitionRule("function", field_text("name")),
+        "variable_assignment": DefinitionRule(
+            "variable", field_text("name"), where=_BASH_TOP_LEVEL, body="value"
+        ),
+    },
+    calls={"command": "name"},
+    strings=("string", "raw_string", "heredoc_body"),
+)
+
+JS_FUNCTIONS = ("arrow_function", "function_expression", "generator_function")
+JS_CALLABLE: NodeRule = {"has": {"field": "value", **any_kind(*JS_FUNCTIONS)}}
+_JS_TOP_LEVEL = {
+    "inside": {
+        **any_kind("lexical_declaration", "variable_declaration"),
+        **inside_kind("program", "export_statement"),
+    }
+}
+_JS_AS_FUNCTION: Mapping[str, SymbolKind] = dict.fromkeys(JS_FUNCTIONS, "function")
+
+JS_DEFINITIONS = {
+    "class_declaration": DefinitionRule("class", field_text("name")),
+    "function_declaration": DefinitionRule("function", field_text("name")),
+    "generator_function_declaration": DefinitionRule("function", field_text("name")),
+    "method_definition": DefinitionRule("method", field_text("name")),
+    "variable_declarator": DefinitionRule(
+        "variable",
+        field_of_kind("name", "identifier"),
+        where={"any": [JS_CALLABLE, _JS_TOP_LEVEL]},
+        refine=_JS_AS_FUNCTION,
+        body="value",
+    ),
+    "pair": DefinitionRule(
+        "function", name_without(field_text("key"), r"^['\"]|['\"]$"), where=JS_CALLABLE, body="value"
+    ),
+    "assignment_expression": DefinitionRule(
+        "function",
+        field_text("left"),
+        where={"has": {"field": "right", **any_kind(*JS_FUNCTIONS)}},
+        body="right",
+    ),
+}
+JS_WRAPPERS = frozenset({"export_statement"})
+JS_CALLS = {"call_expression": "function", "new_expression": "constructor"}
+JS_IMPORTS = ("import_statement",)
+JS_STRINGS = ("string", "template_string")
+
+JAVASCRIPT = Grammar(
+    language="javascript",
+    definitions={
+        **JS_DEFINITIONS,
+        "field_definition": DefinitionRule(
+            "field", field_text("property"), refine=_JS_AS_FUNCTION, body="value"
+        ),
+    },
+    wrappers=JS_WRAPPERS,
+    calls=JS_CALLS,
+    imports=JS_IMPORTS,
+    strings=JS_STRINGS,
+)
+
+_TS_UNQUOTED = name_without(field_text("name"), r"^['\"]|['\"]$")
+
+TYPESCRIPT = Grammar(
+    language="typescript",
+    definitions={
+        **JS_DEFINITIONS,
+        "abstract_class_declaration": DefinitionRule("class", field_text("name")),
+        "interface_declaration": DefinitionRule("interface", field_text("name")),
+        "enum_declaration": DefinitionRule("enum", field_text("name")),
+        "type_alias_declaration": DefinitionRule("type", field_text("name"), body="value"),
+        "internal_module": DefinitionRule("namespace", _TS_UNQUOTED),
+        "module": DefinitionRule("namespace", _TS_UNQUOTED),
+        "function_signature": DefinitionRule("function", field_text("name")),
+        "method_signature": DefinitionRule(
+            "method", field_text("name"), where={"inside": {"kind": "interface_body"}}
+        ),
+        "abstract_method_signature": DefinitionRule("method", field_text("name")),
+        "property_signature": DefinitionRule(
+            "field", field_text("name"), where={"inside": {"kind": "interface_body"}}
+        ),
+        "public_field_definition": DefinitionRule(
+            "field", field_text("name"), refine=dict.fromkeys(JS_FUNCTIONS, "method"), body="value"
+        ),
+    },
+    wrappers=JS_WRAPPERS,
+    prefixes=frozenset({"decorator"}),
+    calls=JS_CALLS,
+    imports=JS_IMPORTS,
+    strings=JS_STRINGS,
+)
+TSX = replace(TYPESCRIPT, language="tsx")
+
+_LUA_FUNCTION = {"has": {"kind": "expression_list", "has": {"kind": "function_definition"}}}
+_LUA_LOCAL = {"inside": {"kind": "variable_declaration", "inside": {"kind": "chunk"}}}
+
+LUA = Grammar(
+    language="lua",
+    definitions={
+        "function_declaration": DefinitionRule("function", field_text("name")),
+        "assignment_statement": DefinitionRule(
+            "variable",
+            lambda node: name_of_node(next(iter(node.named_children()), None)),
+            where={"any": [_LUA_FUNCTION, _LUA_LOCAL]},
+        ),
+        "field": DefinitionRule(
+            "function", field_text("name"), where={"has": {"field": "value", "kind": "function_definition"}}
+        ),
+    },
+    calls={"function_call": "name"},
+    strings=("string",),
+)
+
+PHP = Grammar(
+    language="php",
+    definitions={
+        "namespace_definition": DefinitionRule("namespace", field_text("name")),
+        "class_declaration": DefinitionRule("class", field_text("name")),
+        "interface_declaration": DefinitionRule("interface", field_text("name")),
+        "trait_declaration": DefinitionRule("trait", field_text("name")),
+        "enum_declaration": DefinitionRule("enum", field_text("name")),
+        "function_definition": DefinitionRule("function", field_text("name")),
+        "method_declaration": DefinitionRule("method", field_text("name")),
+        "const_element": DefinitionRule("constant", child_text("name")),
+        "property_element": DefinitionRule(
+            "field",
+            lambda node: name_of_node(node.field("name") or next(iter(node.named_children()), None)),
+        ),
+    },
+    calls={
+        "function_call_expression": "function",
+        "member_call_expression": "name",
+        "scoped_call_expression": "name",
+        "object_creation_expression": "",
+    },
+    imports=("namespace_use_declaration",),
+    strings=("string", "encapsed_string", "heredoc"),
+)
+
+if TYPE_CHECKING:
+    from ast_grep_py import SgNode
+
+
+_PYTHON_HOLDERS = {"module", "class_definition"}
+
+
+def _python_variable_name(node: "SgNode") -> SymbolName | None:
+    """A plain name that is given a value right in a module or a class, not under an `if` there."""
+    left = node.field("left")
+    if left is None or left.kind() != "identifier":
+        return None
+    if not node.range().start.column:
+        return name_of_node(
+            left
+        )  # Nothing that is under something else begins a line; to look up costs more.
+    statement = node.parent()
+    outer = statement and statement.parent()
+    if outer is not None and outer.kind() == "block":
+        outer = outer.parent()
+    return name_of_node(left) if outer is not None and outer.kind() in _PYTHON_HOLDERS else None
+
+
+PYTHON = Grammar(
+    language="python",
+    definitions={
+        "class_definition": DefinitionRule("class", field_text("name")),
+        "function_definition": DefinitionRule("function", field_text("name")),
+        "type_alias_statement": DefinitionRule("type", field_text("left")),
+        "assignment": DefinitionRule("variable", _python_variable_name, body="right", local=False),
+    },
+    wrappers=frozenset({"decorated_definition"}),
+    calls={"call": "function", "decorator": ""},
+    imports=("import_statement", "import_from_statement", "future_import_statement"),
+    strings=("string",),
+)
+
+RUBY = Grammar(
+    language="ruby",
+    definitions={
+        "module": DefinitionRule("namespace", field_text("name")),
+        "class": DefinitionRule("class", field_text("name")),
+        "method": DefinitionRule("function", field_text("name")),
+        "singleton_method": DefinitionRule("function", field_text("name")),
+        "assignment": DefinitionRule("constant", field_of_kind("left", "constant"), body="right"),
+    },
+    calls={"call": "method"},
+    imports=(),
+    strings=("string", "heredoc_body"),
+)

@@ -1,0 +1,178 @@
+"""HTTP content encodings (gzip, deflate, zstd, brotli) decoded, never to more bytes than allowed."""
+
+import zlib
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from io import BytesIO
+
+from handtools.core.errors import TooLarge, Unreachable
+
+_SKIPPABLE_FRAMES = range(0x184D2A50, 0x184D2A60)
+"""How frames begin that hold nothing of the page."""
+_DICTIONARY_ID_BYTES = (0, 1, 2, 4)
+_CONTENT_SIZE_BYTES = (0, 2, 4, 8)
+_RLE_BLOCK = 1
+
+
+def zstd_end(data: bytes) -> int:
+    """Where the last of the frames ends: past the end of the bytes when some of it did not come."""
+    at = 0
+    while at < len(data):
+        if _number(data, at, 4) in _SKIPPABLE_FRAMES and at + 8 <= len(data):
+            at += 8 + _number(data, at + 4, 4)
+        else:
+            at = _frame_end(data, at)
+    return at
+
+
+def _frame_end(data: bytes, start: int) -> int:
+    described = _number(data, start + 4, 1)
+    single, checked = described >> 5 & 1, described >> 2 & 1
+    size = _CONTENT_SIZE_BYTES[described >> 6] or single
+    at = start + 5 + (1 - single) + _DICTIONARY_ID_BYTES[described & 3] + size
+    last = 0
+    while not last:
+        if at + 3 > len(data):
+            return len(data) + 1
+        block = _number(data, at, 3)
+        last, kind, size = block & 1, block >> 1 & 3, block >> 3
+        at += 3 + (1 if kind == _RLE_BLOCK else size)
+    return at + 4 * checked
+
+
+def _number(data: bytes, at: int, size: int) -> int:
+    return int.from_bytes(data[at : at + size], "little")
+
+
+MOST_ENCODINGS = 2
+DECODED_PIECE_BYTES = 64 << 10
+DECODER_INPUT_BYTES = 4 << 10
+"""Given to a decompressor at once: it copies what it leaves over, and a member may end every 20 bytes."""
+ZSTD_WINDOW_BYTES = 8 << 20
+"""What a decompressor may hold; the limit that the format's own standard sets for the web."""
+
+
+class BadEncoding(ValueError):
+    """Bytes that are not what they are said to be."""
+
+
+class TruncatedEncoding(BadEncoding):
+    """Bytes that have no end: the rest did not come."""
+
+
+def accept_encoding() -> str:
+    """What we can unpack, as servers are told."""
+    return ", ".join(name for name in ("gzip", "deflate", "zstd", "br") if _installed(name))
+
+
+def decoded_body(data: bytes, encoding: str, max_bytes: int) -> bytes:
+    """The bytes under all layers; raises `TooLarge` as soon as there are too many."""
+    layers = [name for part in encoding.lower().split(",") if (name := part.strip()) and name != "identity"]
+    if len(layers) > MOST_ENCODINGS or not all(name in _DECODERS and _installed(name) for name in layers):
+        raise Unreachable(
+            f"The answer is packed in a way that nobody here can unpack: {encoding[:80]}.",
+            hint="Try another page.",
+        )
+    arrived = len(data)
+    try:
+        for name in reversed(layers):
+            data = _decode_within(_DECODERS[name], data, max_bytes)
+    except TruncatedEncoding:
+        message = f"The answer broke off: {arrived:,} bytes arrived, and the end is not among them."
+        raise Unreachable(message, hint="Try again, or another page.") from None
+    except BadEncoding as problem:
+        message = f"The answer can't be unpacked: {problem}."
+        raise Unreachable(message, hint="Try again, or another page.") from problem
+    return data
+
+
+def _decode_within(unpack: "Decoder", data: bytes, max_bytes: int) -> bytes:
+    whole = bytearray()
+    for piece in unpack(data):
+        whole += piece
+        if len(whole) > max_bytes:
+            raise TooLarge(
+                f"The answer unpacks to more than {max_bytes:,} bytes; the rest was left packed.",
+                hint="Ask for a part of it, or for another page.",
+            )
+    return bytes(whole)
+
+
+def _inflate(data: bytes, window: int) -> Iterator[bytes]:
+    rest, at = data[:DECODER_INPUT_BYTES], DECODER_INPUT_BYTES
+    while rest:
+        machine = zlib.decompressobj(window)
+        try:
+            while not machine.eof:
+                piece = machine.decompress(rest, DECODED_PIECE_BYTES)
+                rest = machine.unconsumed_tail
+                if not rest and not machine.eof:
+                    rest, at = data[at : at + DECODER_INPUT_BYTES], at + DECODER_INPUT_BYTES
+                if not piece and not rest:
+                    break
+                yield piece
+        except zlib.error as error:
+            raise BadEncoding(str(error)) from error
+        if not machine.eof:
+            raise TruncatedEncoding
+        if window <= zlib.MAX_WBITS:
+            return
+        # After the end of one member another may follow, and then zeros or nothing.
+        rest = machine.unused_data.lstrip(b"\0")
+        while not rest and at < len(data):
+            rest, at = data[at : at + DECODER_INPUT_BYTES].lstrip(b"\0"), at + DECODER_INPUT_BYTES
+
+
+def _decode_gzip(data: bytes) -> Iterator[bytes]:
+    return _inflate(data, zlib.MAX_WBITS | 16)
+
+
+def _decode_deflate(data: bytes) -> Iterator[bytes]:
+    # Half of the servers leave out the frame that the standard asks for.
+    framed = len(data) > 1 and data[0] & 0x0F == 8 and int.from_bytes(data[:2]) % 31 == 0
+    return _inflate(data, zlib.MAX_WBITS if framed else -zlib.MAX_WBITS)
+
+
+def _decode_brotli(data: bytes) -> Iterator[bytes]:
+    import brotli
+
+    machine = brotli.Decompressor()
+    try:
+        piece = machine.process(data, output_buffer_limit=DECODED_PIECE_BYTES)
+        yield piece
+        while not machine.is_finished() and not (machine.can_accept_more_data() and not piece):
+            piece = machine.process(b"", output_buffer_limit=DECODED_PIECE_BYTES)
+            yield piece
+        if not machine.is_finished():
+            raise TruncatedEncoding
+    except brotli.error as error:
+        raise BadEncoding(str(error)) from error
+
+
+def _decode_zstd(data: bytes) -> Iterator[bytes]:
+    import zstandard
+
+    machine = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES)
+    try:
+        with machine.stream_reader(BytesIO(data), read_across_frames=True) as reader:
+            while piece := reader.read(DECODED_PIECE_BYTES):
+                yield piece
+    except zstandard.ZstdError as error:
+        raise BadEncoding(str(error)) from error
+    # The library takes the end of the bytes for the end of the page.
+    if zstd_end(data) != len(data):
+        raise TruncatedEncoding
+
+
+def _installed(name: str) -> bool:
+    return name != "br" or find_spec("brotli") is not None
+
+
+Decoder = Callable[[bytes], Iterator[bytes]]
+_DECODERS: dict[str, Decoder] = {
+    "gzip": _decode_gzip,
+    "x-gzip": _decode_gzip,
+    "deflate": _decode_deflate,
+    "br": _decode_brotli,
+    "zstd": _decode_zstd,
+}

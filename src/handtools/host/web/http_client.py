@@ -1,0 +1,281 @@
+"""The HTTP client: one request to an address that was vetted, rate-limited, decoded, its headers read.
+
+Loaded with the first request: it brings the HTTP library.
+"""
+
+import ssl
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.message import Message
+from email.utils import parsedate_to_datetime
+from typing import cast
+
+import anyio
+import httpcore2
+from anyio import to_thread
+
+from handtools.core.errors import TimedOut, TooLarge, Unreachable
+from handtools.core.web import PageForm, WebQuery, WebRequest, WebResponse, WebSearchHits
+from handtools.host.web.content_encoding import accept_encoding, decoded_body
+from handtools.host.web.request_limits import RateLimiter, ResponseLimits
+from handtools.host.web.search_engines import ConfiguredEngine
+from handtools.text.web.url import Url
+
+HttpHeaders = Mapping[str, str]
+_RETRY_HINT = "Try again, or another page."
+
+
+class PinnedBackend(httpcore2.AsyncNetworkBackend):
+    """Opens connections to given addresses, whatever name it is told."""
+
+    def __init__(self, addresses: tuple[str, ...]) -> None:
+        self._addresses = addresses
+        # Without anyio, which we always have, this name would be another class.
+        self._network = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
+
+    async def connect_tcp(
+        self,
+        host: str,  # noqa: ARG002 — the name has been looked up, and might lead elsewhere by now
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """The first of the addresses that answers."""
+        share = None if timeout is None else timeout / len(self._addresses)
+        failure: Exception = httpcore2.ConnectError("there is no address")
+        for address in self._addresses:
+            try:
+                return await self._network.connect_tcp(address, port, share, local_address, socket_options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutgoingRequest:
+    """A request as it goes over the wire."""
+
+    url: Url
+    headers: HttpHeaders
+    body: bytes = b""
+
+    @property
+    def method(self) -> str:
+        """Something is posted where there is something to post."""
+        return "POST" if self.body else "GET"
+
+
+@dataclass(slots=True)
+class RawResponse:
+    """An answer as it came over the wire: still packed."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytearray = field(default_factory=bytearray)
+
+
+async def send_request(
+    sent: OutgoingRequest, addresses: tuple[str, ...], limits: ResponseLimits, trust: ssl.SSLContext | None
+) -> RawResponse:
+    """Send, and take the answer as far as it is within the limits."""
+    url = sent.url
+    origin = httpcore2.Origin(url.scheme.encode(), url.host.encode(), url.port)
+    target = httpcore2.URL(
+        scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.rest.encode()
+    )
+    headers = [(b"Host", url.authority.encode()), (b"Connection", b"close")]
+    # As bytes came in, so they go out: an `ETag` may hold any.
+    headers += [(name.encode(), value.encode("latin-1")) for name, value in sent.headers.items()]
+    patience = {"connect": limits.connect, "read": limits.silence, "write": limits.silence}
+    line = httpcore2.AsyncHTTPConnection(origin, trust, network_backend=PinnedBackend(addresses))
+    try:
+        with anyio.fail_after(limits.total):
+            async with (
+                line,
+                line.stream(
+                    sent.method,
+                    target,
+                    headers=headers,
+                    content=sent.body or None,
+                    extensions={"timeout": patience},
+                ) as response,
+            ):
+                return await _read_response(response, url, limits)
+    except TimeoutError as error:
+        message = f"{url.host} is too slow: it was given {limits.total:g} s in all."
+        raise TimedOut(message, hint=_RETRY_HINT) from error
+    except httpcore2.ConnectTimeout as error:
+        raise TimedOut(
+            f"{url.host} did not answer within {limits.connect:g} s.", hint=_RETRY_HINT
+        ) from error
+    except httpcore2.TimeoutException as error:
+        raise TimedOut(f"{url.host} said nothing for {limits.silence:g} s.", hint=_RETRY_HINT) from error
+    except httpcore2.LocalProtocolError:
+        # Its words quote what was to be sent, and there may be a key in it.
+        message = f"{url.host} can't be asked: the request can't be sent as it is."
+        raise Unreachable(message, hint="Write the address in another way, or tell the person.") from None
+    except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as error:
+        reason = str(error).strip().rstrip(".") or "the connection broke"
+        hint = "Check the address, or try another source."
+        raise Unreachable(f"{url.host} can't be reached: {reason}.", hint=hint) from error
+
+
+async def _read_response(response: httpcore2.Response, url: Url, limits: ResponseLimits) -> RawResponse:
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+    received = RawResponse(response.status, headers)
+    announced = headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) > limits.page_bytes:
+        raise TooLarge(
+            f"{url.host} announces {int(announced):,} bytes; at most {limits.page_bytes:,} are taken.",
+            hint="Ask for a part of it, or for another page.",
+        )
+    if 300 <= received.status < 400:
+        return received
+    try:
+        async for piece in response.aiter_stream():
+            received.body += piece
+            if len(received.body) > limits.page_bytes:
+                raise TooLarge(
+                    f"{url.host} sends more than {limits.page_bytes:,} bytes; the rest was not taken.",
+                    hint="Ask for a part of it, or for another page.",
+                )
+    except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as error:
+        of = f" of {int(announced):,}" if announced.isdecimal() else ""
+        raise Unreachable(
+            f"{url.host} broke off in the middle of its answer: {len(received.body):,}{of} bytes arrived.",
+            hint=_RETRY_HINT,
+        ) from error
+    return received
+
+
+ACCEPT_HEADERS: dict[PageForm, str] = {
+    "markdown": "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.1",
+    "text": "text/plain, text/markdown;q=0.9, text/html;q=0.8, application/xhtml+xml;q=0.8, */*;q=0.1",
+    "html": "text/html, application/xhtml+xml;q=0.9, text/plain;q=0.8, text/markdown;q=0.7, */*;q=0.1",
+}
+USER_AGENT = "Mozilla/5.0 (compatible; handtools/0.1)"
+PLAIN_USER_AGENT = "handtools"
+"""Some guards stop whatever looks like a browser and is none, and let through what says what it is."""
+_REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
+
+
+def page_headers(form: PageForm, *, plain: bool = False) -> dict[str, str]:
+    """The headers of a request for a page."""
+    return {
+        "User-Agent": PLAIN_USER_AGENT if plain else USER_AGENT,
+        "Accept": ACCEPT_HEADERS[form],
+        "Accept-Encoding": accept_encoding(),
+        "Accept-Language": "en;q=0.9, *;q=0.5",
+    }
+
+
+def content_type_of(received: RawResponse) -> tuple[str, str]:
+    """What the server says the body is, and its charset."""
+    message = Message()
+    message["Content-Type"] = received.headers.get("content-type", "").replace("\n", " ") or "x-unsaid/x"
+    kind = message.get_content_type()
+    charset = message.get_param("charset", "")
+    return ("" if kind == "x-unsaid/x" else kind), charset if isinstance(charset, str) else ""
+
+
+def redirect_location(received: RawResponse) -> str:
+    """Where the server sends us on to; headers are bytes, and some servers put UTF-8 into them."""
+    if received.status not in _REDIRECT_STATUSES:
+        return ""
+    written = received.headers.get("location", "")
+    try:
+        return written.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return written
+
+
+def retry_after_seconds(received: RawResponse) -> float | None:
+    """Seconds that the server wants us to wait."""
+    written = received.headers.get("retry-after", "").strip()
+    if written.isdecimal():
+        return float(written)
+    try:
+        when = parsedate_to_datetime(written)
+    except ValueError:
+        return None
+    when = when if when.tzinfo else when.replace(tzinfo=UTC)
+    return max((when - datetime.now(UTC)).total_seconds(), 0.0)
+
+
+def is_challenge(received: RawResponse) -> bool:
+    """Whether a guard wants to see a browser before it lets us to the page."""
+    return received.status == 403 and received.headers.get("cf-mitigated", "").lower() == "challenge"
+
+
+DEFAULT_RETRY_SECONDS = 30.0
+"""Seconds for which a server is left alone that wants us to wait and does not say how long."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpClient:
+    """Asks servers whose addresses have been vetted."""
+
+    limits: ResponseLimits
+    trusted: Callable[[], ssl.SSLContext]
+    pace: RateLimiter
+
+    async def page(
+        self, request: WebRequest, addresses: tuple[str, ...], conditions: Mapping[str, str]
+    ) -> RawResponse:
+        """The answer to a request; a guard that stops it is asked once more under our plain name."""
+        received = await self._exchanged(
+            request.url, {**page_headers(request.form), **conditions}, addresses
+        )
+        if is_challenge(received):
+            plain = page_headers(request.form, plain=True)
+            received = await self._exchanged(request.url, {**plain, **conditions}, addresses)
+        return received
+
+    def answer(self, request: WebRequest, received: RawResponse, addresses: tuple[str, ...]) -> WebResponse:
+        """The answer unpacked, with what its headers mean."""
+        kind, charset = content_type_of(received)
+        return WebResponse(
+            url=request.url,
+            status=received.status,
+            media_type=kind,
+            charset=charset,
+            location=redirect_location(received),
+            retry_after=retry_after_seconds(received),
+            received_bytes=len(received.body),
+            data=self._unpacked(received),
+            addresses=addresses,
+        )
+
+    async def search(
+        self, engine: ConfiguredEngine, query: WebQuery, addresses: tuple[str, ...]
+    ) -> WebSearchHits:
+        """What an engine finds. Nothing of what was sent is in an error: there are keys in it."""
+        wish = engine.adapter.ask(query, engine.url, engine.key)
+        headers = {
+            "User-Agent": page_headers("html")["User-Agent"],
+            "Accept-Encoding": accept_encoding(),
+            **wish.headers,
+        }
+        received = await self._exchanged(wish.url, headers, addresses, wish.body)
+        data = await to_thread.run_sync(self._unpacked, received)
+        return engine.findings(received.status, retry_after_seconds(received), data, query)
+
+    async def _exchanged(
+        self, url: Url, headers: Mapping[str, str], addresses: tuple[str, ...], body: bytes = b""
+    ) -> RawResponse:
+        await self.pace.turn(url.host)
+        trust = await to_thread.run_sync(self.trusted) if url.scheme == "https" else None
+        sent = OutgoingRequest(url=url, headers=headers, body=body)
+        received = await send_request(sent, addresses, self.limits, trust)
+        if received.status == 429:
+            wait = retry_after_seconds(received)
+            self.pace.hold(url.host, DEFAULT_RETRY_SECONDS if wait is None else wait)
+        return received
+
+    def _unpacked(self, received: RawResponse) -> bytes:
+        packed = received.headers.get("content-encoding", "")
+        body = bytes(received.body)
+        received.body.clear()
+        return decoded_body(body, packed, self.limits.page_bytes)

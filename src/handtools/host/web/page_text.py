@@ -1,0 +1,71 @@
+"""The bytes of a page as text or Markdown; large pages are converted in a worker."""
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from anyio import to_thread
+
+from handtools.core.errors import TooLarge
+from handtools.core.web import PageForm, RenderedPage, WebResponse
+from handtools.host.confined_workers import TaskFailed, TaskResult, WorkerTask, workers_for
+from handtools.text.encoding import DecodedText, is_binary, without_surrogates
+from handtools.text.web.page_content import (
+    PageFormat,
+    convert_html,
+    decode_page,
+    html_title,
+    looks_like_html,
+)
+
+WORKER_CHARS = 256 << 10
+"""A longer page is converted by a worker: the converter holds on to the interpreter while it works,
+takes fifty times the page's memory, and some pages are made to keep it busy."""
+_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+_UNKNOWN_TYPES = frozenset({"", "application/octet-stream"})
+
+
+async def rendered_page(
+    answer: WebResponse, form: PageForm, root: str | os.PathLike[str] = ""
+) -> RenderedPage:
+    """The text of an answer in a form; none where its bytes are no text."""
+    # A PDF may be all ASCII, and is still no text.
+    if is_binary(answer.data) or answer.data.startswith(b"%PDF-"):
+        return RenderedPage(text=None)
+    source = await to_thread.run_sync(_decoded, answer)
+    # A server that says nothing may still mean a page; one that says plain text means it.
+    unsaid = answer.media_type in _UNKNOWN_TYPES and looks_like_html(source.body)
+    if not unsaid and answer.media_type not in _HTML_TYPES:
+        return RenderedPage(text=source.body, encoding=source.encoding)
+    title = html_title(source.body)
+    text = source.body if form == "html" else await _converted(source.body, form, str(answer.url), root)
+    return RenderedPage(text=text, title=title, encoding=source.encoding)
+
+
+def _decoded(answer: WebResponse) -> DecodedText:
+    source = decode_page(answer.data, answer.charset)
+    return DecodedText(without_surrogates(source.body), source.encoding)
+
+
+async def _converted(html: str, form: PageFormat, address: str, root: str | os.PathLike[str]) -> str:
+    convert = convert_html if len(html) <= WORKER_CHARS else partial(_converted_in_worker, root)
+    return await to_thread.run_sync(convert, html, form, address, abandon_on_cancel=True)
+
+
+def _converted_in_worker(root: str | os.PathLike[str], html: str, form: PageFormat, address: str) -> str:
+    hint = "Fetch it with format=html, or another page."
+    try:
+        made = workers_for(root).call(_CONVERT_TASK, {"form": form, "address": address}, html.encode())
+        return made.blobs[0].decode()
+    except (TaskFailed, LookupError, ValueError) as why:
+        raise TooLarge(f"The page can't be converted: {why}.", hint=hint) from why
+
+
+def convert_in_worker(arguments: Mapping[str, Any], data: bytes) -> TaskResult:
+    """In a worker: the task of converting a page."""
+    form: PageFormat = "text" if arguments["form"] == "text" else "markdown"
+    return TaskResult({}, (convert_html(data.decode(), form, arguments["address"]).encode(),))
+
+
+_CONVERT_TASK = WorkerTask(module=__name__, function=convert_in_worker.__name__)

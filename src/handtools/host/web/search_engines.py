@@ -1,0 +1,329 @@
+"""Search engines: Brave, Tavily, Exa, Kagi, SearXNG and DuckDuckGo, and which of them the environment sets up."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import unescape
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from handtools.core.errors import HostError, Throttled, Unreachable
+from handtools.core.web import WebQuery, WebSearchHit, WebSearchHits
+from handtools.text.truncation import sanitized_line
+from handtools.text.web.page_content import without_tags
+from handtools.text.web.url import BadUrl, Url, parse_url
+
+RESULT_TITLE_CHARS, RESULT_EXCERPT_CHARS, RESULT_URL_CHARS = 300, 500, 2_000
+MOST_RETRY_SECONDS = 86_400.0
+
+
+_LATER_HINT = "Try later, or tell the person."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRequest:
+    """A search as it is sent."""
+
+    url: Url
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Here is the key: it is shown nowhere."""
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineAdapter:
+    """One engine."""
+
+    name: str
+    variable: str = ""
+    """The environment variable that sets it up: its key, or its address where it has no key."""
+    home: str = ""
+    """Its address; empty where each person has their own."""
+    ask: Callable[[WebQuery, Url, str], EngineRequest]
+    read: Callable[[bytes], Sequence[WebSearchHit]]
+    """Fails as Python does where the answer is not what the engine's manual says."""
+    busy: frozenset[int] = frozenset({429})
+    """Answers that mean "not now"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfiguredEngine:
+    """An engine with its address and key."""
+
+    adapter: EngineAdapter
+    url: Url
+    key: str = field(default="", repr=False)
+
+    def findings(
+        self, status: int, retry_after: float | None, data: bytes, query: WebQuery
+    ) -> WebSearchHits:
+        """What an answer says; "not now" is not "nothing"."""
+        name = self.adapter.name
+        if status in self.adapter.busy:
+            when = (
+                "Try later."
+                if retry_after is None
+                else f"Try in {min(retry_after, MOST_RETRY_SECONDS):.0f} s."
+            )
+            raise Throttled(f"{name} does not answer any more questions now ({status}).", hint=when)
+        if status in {401, 403}:
+            hint = f"A person should look at {self.adapter.variable or 'its settings'}."
+            raise Unreachable(f"{name} does not let us search ({status}).", hint=hint)
+        if status != 200:
+            raise Unreachable(f"{name} answers {status} instead of results.", hint=_LATER_HINT)
+        try:
+            found = self.adapter.read(data)
+        except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise Unreachable(
+                f"{name} answers with something else than results.", hint=_LATER_HINT
+            ) from error
+        whole = [each for each in found if _is_address(each.url)]
+        return WebSearchHits(engine=name, findings=tuple(whole[: query.most]))
+
+
+def _is_address(url: str) -> bool:
+    """Whether an address is one: no line of its own making can come after it."""
+    return (
+        url.startswith(("http://", "https://"))
+        and url.isprintable()
+        and " " not in url
+        and len(url) <= RESULT_URL_CHARS
+    )
+
+
+def query_url(base: Url, path: str, **fields: object) -> Url:
+    """A question in the address."""
+    return base.at(f"{base.rest.rstrip('/')}{path}?{urlencode(fields)}")
+
+
+def json_request(
+    base: Url, path: str, headers: Mapping[str, str], fields: Mapping[str, object]
+) -> EngineRequest:
+    """A question as JSON."""
+    body = json.dumps(fields).encode()
+    url = base.at(f"{base.rest.rstrip('/')}{path}")
+    return EngineRequest(url=url, headers={"Content-Type": "application/json", **headers}, body=body)
+
+
+def finding_of(entry: Mapping[str, Any], *, excerpt: str, published: str = "") -> WebSearchHit:
+    """A result from the fields that all engines call the same."""
+    return WebSearchHit(
+        title=_one_line(entry.get("title")),
+        url=str(entry["url"]),
+        excerpt=_one_line(entry.get(excerpt), RESULT_EXCERPT_CHARS),
+        published=_one_line(entry.get(published)),
+    )
+
+
+def _one_line(value: object, max_chars: int = RESULT_TITLE_CHARS) -> str:
+    return sanitized_line(value, max_chars) if isinstance(value, str) else ""
+
+
+BRAVE_MOST_RESULTS = 20
+
+
+def _brave_request(query: WebQuery, base: Url, key: str) -> EngineRequest:
+    url = query_url(base, "/res/v1/web/search", q=query.text, count=min(query.most, BRAVE_MOST_RESULTS))
+    return EngineRequest(url=url, headers={"X-Subscription-Token": key, "Accept": "application/json"})
+
+
+def _brave_results(data: bytes) -> list[WebSearchHit]:
+    found = json.loads(data)
+    if found["type"] != "search":
+        raise ValueError("not what a search answers")
+    # A search that finds nothing has no part for the web.
+    entries = found.get("web", {}).get("results", [])
+    plain = [{**each, "description": without_tags(each.get("description") or "")} for each in entries]
+    return [finding_of(each, excerpt="description", published="age") for each in plain]
+
+
+BRAVE = EngineAdapter(
+    name="brave",
+    variable="BRAVE_API_KEY",
+    home="https://api.search.brave.com",
+    ask=_brave_request,
+    read=_brave_results,
+)
+
+_DUCKDUCKGO_RESULT = re.compile(r'<div\b[^>]*\bclass="result[\s"]')
+_DUCKDUCKGO_TITLE = re.compile(r'<a\b([^>]*\bclass="[^"]*\bresult__a\b[^>]*)>(.*?)</a>', re.DOTALL)
+_DUCKDUCKGO_HREF = re.compile(r'\bhref="([^"]*)"')
+_DUCKDUCKGO_EXCERPT = re.compile(
+    r'<(?:a|div|td)\b[^>]*\bclass="[^"]*\bresult__snippet\b[^>]*>(.*?)</(?:a|div|td)>', re.DOTALL
+)
+_DUCKDUCKGO_CHALLENGES = (b"anomaly-modal", b"anomaly.js", b"challenge-form")
+
+
+def _duckduckgo_request(query: WebQuery, base: Url, key: str) -> EngineRequest:  # noqa: ARG001 — it has no key
+    return EngineRequest(url=query_url(base, "/html/", q=query.text), headers={"Accept": "text/html"})
+
+
+def _duckduckgo_results(data: bytes) -> list[WebSearchHit]:
+    if any(mark in data for mark in _DUCKDUCKGO_CHALLENGES):
+        raise Throttled(
+            "duckduckgo takes us for a robot and wants a puzzle solved.", hint="Do not try again soon."
+        )
+    page = data.decode("utf-8", "replace")
+    found = [
+        entry for entry in map(_duckduckgo_finding, _DUCKDUCKGO_RESULT.split(page)[1:]) if entry is not None
+    ]
+    if not found and "no-results" not in page and "No results" not in page:
+        raise ValueError("neither results nor their absence")
+    return found
+
+
+def _duckduckgo_finding(piece: str) -> WebSearchHit | None:
+    """One result from where it begins; None for an advertisement."""
+    kind = piece.partition(">")[0]
+    title, excerpt = _DUCKDUCKGO_TITLE.search(piece), _DUCKDUCKGO_EXCERPT.search(piece)
+    href = _DUCKDUCKGO_HREF.search(title[1]) if title else None
+    if "result--ad" in kind or title is None or href is None:
+        return None
+    return WebSearchHit(
+        title=_duckduckgo_text(title[2]),
+        url=_duckduckgo_target(unescape(href[1])),
+        excerpt=_duckduckgo_text(excerpt[1]) if excerpt else "",
+    )
+
+
+def _duckduckgo_target(href: str) -> str:
+    """Where a result leads: the page sends people through a counter of its own."""
+    parts = urlsplit(f"https:{href}" if href.startswith("//") else href)
+    onward = parse_qs(parts.query).get("uddg")
+    return onward[0] if onward else parts.geturl()
+
+
+def _duckduckgo_text(markup: str) -> str:
+    return " ".join(without_tags(markup).split())[:RESULT_EXCERPT_CHARS]
+
+
+DUCKDUCKGO = EngineAdapter(
+    name="duckduckgo",
+    home="https://html.duckduckgo.com",
+    ask=_duckduckgo_request,
+    read=_duckduckgo_results,
+    busy=frozenset({202, 429}),  # it says "accepted" to those whom it will not answer
+)
+
+
+def _exa_request(query: WebQuery, base: Url, key: str) -> EngineRequest:
+    fields = {"query": query.text, "numResults": query.most, "contents": {"highlights": True}}
+    return json_request(base, "/search", {"x-api-key": key}, fields)
+
+
+def _exa_results(data: bytes) -> list[WebSearchHit]:
+    return [
+        finding_of(_exa_entry(each), excerpt="excerpt", published="publishedDate")
+        for each in json.loads(data)["results"]
+    ]
+
+
+def _exa_entry(entry: dict[str, Any]) -> dict[str, Any]:
+    passages = entry.get("highlights") or [entry.get("summary") or entry.get("text") or ""]
+    return {**entry, "excerpt": " … ".join(passages)}
+
+
+EXA = EngineAdapter(
+    name="exa", variable="EXA_API_KEY", home="https://api.exa.ai", ask=_exa_request, read=_exa_results
+)
+
+_KAGI_RESULT = 0
+"""The kind of an entry that is a result; others are related searches."""
+
+
+def _kagi_request(query: WebQuery, base: Url, key: str) -> EngineRequest:
+    url = query_url(base, "/api/v0/search", q=query.text, limit=query.most)
+    return EngineRequest(url=url, headers={"Authorization": f"Bot {key}"})
+
+
+def _kagi_results(data: bytes) -> list[WebSearchHit]:
+    entries = [each for each in json.loads(data)["data"] if each.get("t") == _KAGI_RESULT]
+    return [finding_of(each, excerpt="snippet", published="published") for each in entries]
+
+
+KAGI = EngineAdapter(
+    name="kagi", variable="KAGI_API_KEY", home="https://kagi.com", ask=_kagi_request, read=_kagi_results
+)
+
+
+def _searxng_request(query: WebQuery, base: Url, key: str) -> EngineRequest:  # noqa: ARG001 — it has no key
+    return EngineRequest(url=query_url(base, "/search", q=query.text, format="json"))
+
+
+def _searxng_results(data: bytes) -> list[WebSearchHit]:
+    found = json.loads(data)
+    if not found["results"] and found.get("unresponsive_engines"):
+        raise ValueError("none of the engines behind it answers")
+    return [finding_of(each, excerpt="content", published="publishedDate") for each in found["results"]]
+
+
+SEARXNG = EngineAdapter(name="searxng", variable="SEARXNG_URL", ask=_searxng_request, read=_searxng_results)
+
+TAVILY_MOST_RESULTS = 20
+
+
+def _tavily_request(query: WebQuery, base: Url, key: str) -> EngineRequest:
+    headers = {"Authorization": f"Bearer {key}"}
+    return json_request(
+        base, "/search", headers, {"query": query.text, "max_results": min(query.most, TAVILY_MOST_RESULTS)}
+    )
+
+
+def _tavily_results(data: bytes) -> list[WebSearchHit]:
+    return [
+        finding_of(each, excerpt="content", published="published_date")
+        for each in json.loads(data)["results"]
+    ]
+
+
+TAVILY = EngineAdapter(
+    name="tavily",
+    variable="TAVILY_API_KEY",
+    home="https://api.tavily.com",
+    ask=_tavily_request,
+    read=_tavily_results,
+    busy=frozenset({429, 432, 433}),  # too fast; the plan's limit; the limit of what is paid by use
+)
+
+SEARCH_ENGINES: tuple[EngineAdapter, ...] = (BRAVE, TAVILY, EXA, KAGI, SEARXNG, DUCKDUCKGO)
+"""Where several are set up, the first."""
+ENGINE_VARIABLE = "HANDTOOLS_SEARCH"
+"""Names the engine; the one way to have one that needs no key."""
+ENGINE_URL_VARIABLE = "HANDTOOLS_SEARCH_URL"
+"""Another address for the engine that `HANDTOOLS_SEARCH` names."""
+
+_KEY_CHARACTERS = re.compile(r"[\x21-\x7e]+")
+
+
+def configured_engine(environment: Mapping[str, str]) -> ConfiguredEngine | None:
+    """The engine that is set up; None when none is."""
+    choice = environment.get(ENGINE_VARIABLE, "").strip().lower()
+    for adapter in SEARCH_ENGINES:
+        given = environment.get(adapter.variable, "").strip() if adapter.variable else ""
+        if choice == adapter.name or (not choice and given):
+            return _configured(
+                adapter, given, environment.get(ENGINE_URL_VARIABLE, "").strip() if choice else ""
+            )
+    if choice:
+        names = ", ".join(adapter.name for adapter in SEARCH_ENGINES)
+        raise HostError(f"{ENGINE_VARIABLE} names no engine that we know: {names}.")
+    return None
+
+
+def _configured(adapter: EngineAdapter, given: str, address: str) -> ConfiguredEngine | None:
+    keyed = bool(adapter.variable and adapter.home)
+    home = address or adapter.home or given
+    if not home or (keyed and not given):
+        return None
+    # Checked here, where it can't be in the message: a library would quote the header that it can't send.
+    if keyed and not _KEY_CHARACTERS.fullmatch(given):
+        raise HostError(f"{adapter.variable} holds characters that no key has.")
+    return ConfiguredEngine(adapter=adapter, url=_engine_url(home), key=given if keyed else "")
+
+
+def _engine_url(address: str) -> Url:
+    try:
+        return parse_url(address)
+    except BadUrl as problem:
+        raise HostError(f"The address of the search engine can't be used. {problem}") from problem

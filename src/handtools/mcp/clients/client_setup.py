@@ -1,0 +1,381 @@
+"""The known clients, where each keeps its servers and its own tools, and which files change to set one up."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from handtools.core.errors import UsageError
+from handtools.host.files.user_folders import required_home
+from handtools.mcp.clients import yaml_edit
+from handtools.mcp.clients.config_edits import (
+    AppliedEdit,
+    ConfigEdit,
+    ConfigFormat,
+    InstalledFile,
+    InstallRecord,
+    ListItemsEdit,
+    ServerEntryEdit,
+    SettingEdit,
+    apply_edits,
+    edits_in_place,
+    revert_edits,
+    written_at,
+)
+
+ENTRY_NAME = "handtools"
+_HOME_PURPOSE = "settings of this client"
+LaunchCommand = tuple[str, list[str]]
+"""The program and its arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTools:
+    """A setting that switches the client's own file and shell tools off."""
+
+    file: Callable[[Path], Path]
+    edits: tuple[ConfigEdit, ...]
+    shape: ConfigFormat = "json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownClient:
+    """A program that reads a file of servers."""
+
+    name: str
+    title: str
+    file: Callable[[Path], Path]
+    """Where it looks, for a workspace."""
+    keys: tuple[str, ...]
+    """The path to our entry within the file."""
+    entry: Callable[[LaunchCommand], Mapping[str, Any]]
+    shape: ConfigFormat = "json"
+    scope: Literal["project", "user"] = "project"
+    """Whose file it is: a team's, which can be committed, or one person's."""
+    folder: str | None = None
+    """What stands for the folder in the entry; None where only its full path will do."""
+    own_tools: tuple[OwnTools, ...] = ()
+    kept_tools: str = ""
+    """What can't be switched off by a setting, and what to do instead."""
+    after: str = "Start it again, or reload its servers."
+
+    def server(self, launch: LaunchCommand) -> ServerEntryEdit:
+        """Our entry."""
+        return ServerEntryEdit(self.keys, self.entry(launch))
+
+
+def _plain_entry(launch: LaunchCommand) -> Mapping[str, Any]:
+    return {"command": launch[0], "args": launch[1]}
+
+
+def _typed_entry(launch: LaunchCommand) -> Mapping[str, Any]:
+    return {"type": "stdio", **_plain_entry(launch)}
+
+
+def _claude_entry(launch: LaunchCommand) -> Mapping[str, Any]:
+    # Otherwise it hides our tools behind a search, and its first turn does not wait for them.
+    return {**_typed_entry(launch), "alwaysLoad": True}
+
+
+def _qwen_entry(launch: LaunchCommand) -> Mapping[str, Any]:
+    # As with Claude Code.
+    return {**_plain_entry(launch), "alwaysLoadTools": True}
+
+
+def _zed_entry(launch: LaunchCommand) -> Mapping[str, Any]:
+    return {"source": "custom", **_plain_entry(launch), "env": {}}
+
+
+def _opencode_entry(launch: LaunchCommand) -> Mapping[str, Any]:
+    return {"type": "local", "command": [launch[0], *launch[1]], "enabled": True}
+
+
+def _goose_entry(launch: LaunchCommand) -> Mapping[str, Any]:
+    return {
+        "name": ENTRY_NAME,
+        "type": "stdio",
+        "enabled": True,
+        "cmd": launch[0],
+        "args": launch[1],
+        "timeout": 600,
+    }
+
+
+def _continue_entry(launch: LaunchCommand) -> Mapping[str, Any]:
+    return {"name": ENTRY_NAME, **_plain_entry(launch)}
+
+
+def _in_home(*parts: str) -> Callable[[Path], Path]:
+    return lambda _workspace: required_home(_HOME_PURPOSE).joinpath(*parts)
+
+
+def _in_config(*parts: str) -> Callable[[Path], Path]:
+    def place(_workspace: Path) -> Path:
+        given = os.environ.get("XDG_CONFIG_HOME")
+        return (Path(given) if given else required_home(_HOME_PURPOSE) / ".config").joinpath(*parts)
+
+    return place
+
+
+def _in_workspace(*names: str) -> Callable[[Path], Path]:
+    """The first of the files in the folder that is there; the last where none is."""
+
+    def place(workspace: Path) -> Path:
+        files = [workspace / name for name in names]
+        return next((file for file in files if file.exists()), files[-1])
+
+    return place
+
+
+def _claude_desktop_file(workspace: Path) -> Path:
+    if sys.platform == "darwin":
+        return (
+            required_home(_HOME_PURPOSE) / "Library/Application Support/Claude/claude_desktop_config.json"
+        )
+    return _in_config("Claude", "claude_desktop_config.json")(workspace)
+
+
+def _deny_tools(*tools: str) -> tuple[ConfigEdit, ...]:
+    # The last one is put first in the file.
+    return tuple(SettingEdit(("permission", tool), "deny") for tool in reversed(tools))
+
+
+MCP_SERVERS_KEYS = ("mcpServers", ENTRY_NAME)
+_OPENCODE, _KILO = (
+    _in_workspace("opencode.jsonc", "opencode.json"),
+    _in_workspace("kilo.jsonc", "kilo.json"),
+)
+_CRUSH, _CODEX = _in_workspace(".crush.json", "crush.json"), _in_workspace(".codex/config.toml")
+_GEMINI, _QWEN = _in_workspace(".gemini/settings.json"), _in_workspace(".qwen/settings.json")
+_NO_SETTING = "It has no such setting in a file: switch them off in its own window of tools."
+CLIENTS: dict[str, KnownClient] = {
+    client.name: client
+    for client in (
+        KnownClient(
+            name="claude", title="Claude Code", file=_in_workspace(".mcp.json"), keys=MCP_SERVERS_KEYS, entry=_claude_entry, folder=".",
+            own_tools=(OwnTools(_in_workspace(".claude/settings.json"), (
+                ListItemsEdit(("permissions", "deny"), (
+                    "Bash", "Read", "Edit", "Write", "NotebookEdit", "Glob", "Grep", "Monitor")),)),),
+            after="Claude Code asks once whether it may use the server of this folder.",
+        ),
+        KnownClient(
+            name="claude-desktop", title="Claude Desktop", file=_claude_desktop_file, keys=MCP_SERVERS_KEYS, entry=_plain_entry,
+            scope="user", kept_tools="It has no file or shell tools of its own.",
+        ),
+        KnownClient(
+            name="cursor", title="Cursor", file=_in_workspace(".cursor/mcp.json"), keys=MCP_SERVERS_KEYS, entry=_plain_entry,
+            folder="${workspaceFolder}", kept_tools=_NO_SETTING,
+        ),
+        KnownClient(
+            name="vscode", title="VS Code", file=_in_workspace(".vscode/mcp.json"), keys=("servers", ENTRY_NAME), entry=_typed_entry,
+            folder="${workspaceFolder}", kept_tools=_NO_SETTING,
+        ),
+        KnownClient(
+            name="zed", title="Zed", file=_in_config("zed", "settings.json"), keys=("context_servers", ENTRY_NAME),
+            entry=_zed_entry, scope="user", kept_tools=_NO_SETTING,
+        ),
+        KnownClient(
+            name="codex", title="Codex", file=_CODEX, keys=("mcp_servers", ENTRY_NAME), entry=_plain_entry, shape="toml",
+            folder=".",
+            own_tools=(OwnTools(_CODEX, (
+                SettingEdit(("features", "shell_tool"), value=False), SettingEdit(("sandbox_mode",), "read-only"),
+                SettingEdit(("mcp_servers", ENTRY_NAME, "required"), value=True)), "toml"),),
+            kept_tools="Codex has no setting for apply_patch and view_image: the read-only sandbox refuses what"
+            " apply_patch would write, or asks you.",
+            after="Codex reads it in a folder that you trust; it asks when it is started there.",
+        ),
+        KnownClient(
+            name="goose", title="goose", file=_in_config("goose", "config.yaml"), keys=("extensions", ENTRY_NAME),
+            entry=_goose_entry, shape="yaml", scope="user",
+            kept_tools="Its own tools are the extension `developer`: `goose configure` switches it off.",
+        ),
+        KnownClient(
+            name="gemini", title="Gemini CLI", file=_GEMINI, keys=MCP_SERVERS_KEYS, entry=_plain_entry, folder=".",
+            own_tools=(OwnTools(_GEMINI, (
+                ListItemsEdit(("tools", "exclude"), (
+                    "run_shell_command", "read_file", "read_many_files", "write_file", "replace", "glob",
+                    "grep_search", "list_directory", "list_background_processes", "read_background_output")),)),),
+            after="Gemini CLI reads it in a folder that you trust.",
+        ),
+        KnownClient(
+            name="qwen", title="Qwen Code", file=_QWEN, keys=MCP_SERVERS_KEYS, entry=_qwen_entry, folder=".",
+            own_tools=(OwnTools(_QWEN, (
+                ListItemsEdit(("tools", "exclude"), (
+                    "run_shell_command", "read_file", "write_file", "edit", "notebook_edit", "glob",
+                    "grep_search", "list_directory")),)),),
+            kept_tools="Qwen Code's memory keeps tools of its own, for its own folder.",
+        ),
+        KnownClient(
+            name="windsurf", title="Windsurf", file=_in_home(".codeium", "windsurf", "mcp_config.json"),
+            keys=MCP_SERVERS_KEYS, entry=_plain_entry, scope="user", kept_tools=_NO_SETTING,
+        ),
+        KnownClient(
+            name="opencode", title="opencode", file=_OPENCODE, keys=("mcp", ENTRY_NAME), entry=_opencode_entry, folder=".",
+            own_tools=(OwnTools(_OPENCODE, _deny_tools("bash", "read", "edit", "glob", "grep", "list")),),
+        ),
+        KnownClient(
+            name="kilo", title="Kilo", file=_KILO, keys=("mcp", ENTRY_NAME), entry=_opencode_entry, folder=".",
+            own_tools=(OwnTools(_KILO, _deny_tools(
+                "bash", "background_process", "read", "edit", "glob", "grep", "list")),),
+        ),
+        KnownClient(
+            name="crush", title="Crush", file=_CRUSH, keys=("mcp", ENTRY_NAME), entry=_typed_entry, folder=".",
+            own_tools=(OwnTools(_CRUSH, (
+                ListItemsEdit(("options", "disabled_tools"), (
+                    "bash", "job_output", "job_kill", "view", "edit", "multiedit", "write", "glob", "grep",
+                    "ls", "download")),)),),
+        ),
+        KnownClient(
+            name="continue", title="Continue", file=_in_home(".continue", "config.yaml"),
+            keys=("mcpServers", yaml_edit.ITEM_KEY, ENTRY_NAME), entry=_continue_entry, shape="yaml", scope="user", folder=".",
+            own_tools=(OwnTools(_in_home(".continue", "permissions.yaml"), (
+                ListItemsEdit(("exclude",), ("Bash", "Read", "List", "Write", "Edit", "MultiEdit", "Search")),),
+                "yaml"),),
+            kept_tools="`cn --auto` allows everything again: start it without.",
+        ),
+        KnownClient(
+            name="cline", title="Cline", file=_in_home(".cline", "data", "settings", "cline_mcp_settings.json"),
+            keys=MCP_SERVERS_KEYS, entry=_typed_entry, scope="user",
+            own_tools=(OwnTools(_in_home(".cline", "data", "settings", "global-settings.json"), (
+                ListItemsEdit(("disabledTools",), (
+                    "read_files", "run_commands", "search_codebase", "editor", "apply_patch")),)),),
+        ),
+        KnownClient(
+            name="copilot", title="Copilot CLI", file=_in_workspace(".github/mcp.json"), keys=MCP_SERVERS_KEYS, entry=_typed_entry,
+            folder=".",
+            kept_tools="It has no such setting in a file. Start it with --excluded-tools=bash,read_bash,list_bash,"
+            "stop_bash,view,create,edit,glob,grep",
+            after="Copilot CLI reads it in a folder that you trust.",
+        ),
+    )
+}  # fmt: skip
+
+_ENTRY_FOLDER = re.compile(r'"mcp"\s*,\s*("(?:[^"\\]|\\.)*")')
+
+
+class UnreadableConfiguration(UsageError):
+    """A file that can't be changed safely, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One file, as it is and as it shall be; None is a file that is not there."""
+
+    file: Path
+    before: str | None
+    after: str | None
+    installed: InstalledFile | None
+    """What to remember of it."""
+
+
+def wanted_edits(
+    client: KnownClient, workspace: Path, launch: LaunchCommand, *, only_ours: bool
+) -> dict[Path, tuple[ConfigFormat, list[ConfigEdit]]]:
+    """The edits of each file; the one with the server is first."""
+    files: dict[Path, tuple[ConfigFormat, list[ConfigEdit]]] = {
+        client.file(workspace): (client.shape, [client.server(launch)])
+    }
+    for own in client.own_tools if only_ours else ():
+        files.setdefault(own.file(workspace), (own.shape, []))[1].extend(own.edits)
+    return files
+
+
+def plan_install(
+    client: KnownClient, workspace: Path, launch: LaunchCommand, record: InstallRecord, *, only_ours: bool
+) -> list[FileChange]:
+    """What there is to write; a file that is as it shall be is left out."""
+    asked = wanted_edits(client, workspace, launch, only_ours=only_ours)
+    every = wanted_edits(client, workspace, launch, only_ours=True)
+    changes = []
+    for file, (shape, _) in every.items():
+        text, known = read_config(file), record.find(file)
+        if client.folder is None and file == client.file(workspace) and _is_elsewhere(known, workspace):
+            known = None  # Another project's: it comes back when this one goes.
+        with _naming_file(file):
+            base = known.restored(shape, text) if known and text is not None else text
+            edits = asked[file][1] if file in asked else []
+            after, applied = apply_edits(shape, base or "", edits) if edits else (base, [])
+        if after == text:
+            continue
+        kept = None
+        if edits and after is not None:
+            made = known.made_folder if known else not file.parent.exists()
+            kept = InstalledFile.of(workspace, base, after, applied, made_folder=made)
+        changes.append(FileChange(file, text, after, kept))
+    return changes
+
+
+def plan_uninstall(
+    client: KnownClient, workspace: Path, launch: LaunchCommand, record: InstallRecord
+) -> list[FileChange]:
+    """What it takes to have every file as it was before; without a record, what is ours goes."""
+    changes = []
+    for file, (shape, edits) in wanted_edits(client, workspace, launch, only_ours=True).items():
+        text, known = read_config(file), record.find(file)
+        if text is None:
+            continue
+        with _naming_file(file):
+            if known is not None:
+                after = known.restored(shape, text)
+            else:
+                left = revert_edits(shape, text, edits_in_place(shape, text, edits))
+                after = None if left != text and left.strip() in {"", "{}"} else left
+        if after != text:
+            changes.append(FileChange(file, text, after, None))
+    return changes
+
+
+def other_entry(client: KnownClient, workspace: Path, launch: LaunchCommand) -> str | None:
+    """What our name stands for in the client's file, if not for this folder: a folder, or something else."""
+    text = read_config(client.file(workspace))
+    with _naming_file(client.file(workspace)):
+        there = written_at(client.shape, text or "", client.keys)
+    if there is None:
+        return None
+    found = _ENTRY_FOLDER.search(there)
+    folder = json.loads(found[1]) if found else None
+    if folder is None:
+        return "something else"
+    named = launch[1][-1]
+    return None if folder in {named, client.folder} or Path(folder).resolve() == workspace else str(folder)
+
+
+def own_tools_are_off(client: KnownClient, workspace: Path) -> bool:
+    """Whether the client's own file and shell tools are switched off here."""
+    return bool(client.own_tools) and all(
+        len(_own_edits_in_place(own.file(workspace), own.shape, own.edits)) == len(own.edits)
+        for own in client.own_tools
+    )
+
+
+def read_config(file: Path) -> str | None:
+    """A file's text to the byte; None where there is none."""
+    try:
+        return file.read_bytes().decode("utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _own_edits_in_place(
+    file: Path, shape: ConfigFormat, edits: tuple[ConfigEdit, ...]
+) -> list[AppliedEdit]:
+    text = read_config(file)
+    with _naming_file(file):
+        return [] if text is None else edits_in_place(shape, text, edits)
+
+
+def _is_elsewhere(known: InstalledFile | None, workspace: Path) -> bool:
+    return known is not None and known.workspace != str(workspace)
+
+
+@contextmanager
+def _naming_file(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except UsageError as problem:
+        raise UnreadableConfiguration(f"{file} is left as it is. {problem}") from problem

@@ -1,0 +1,239 @@
+"""Edit JSON with comments in place: everything that is not ours stays as it was, byte for byte."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from handtools.core.errors import UsageError
+
+_SPACE_OR_COMMENT = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_PLAIN = re.compile(r"[^\s,\]}/]+")
+
+
+@dataclass(frozen=True, slots=True)
+class JsonMember:
+    """One member of an object: from the first quote of its key to the end of its value."""
+
+    key: str
+    start: int
+    value: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class JsonObject:
+    """An object in the text: its braces and its members."""
+
+    start: int
+    end: int
+    members: tuple[JsonMember, ...]
+
+
+def find(text: str, path: Sequence[str]) -> str | None:
+    """What is at `path`, as it is written."""
+    member = _member(text, path)
+    return None if member is None else text[member.value : member.end]
+
+
+def replace(text: str, path: Sequence[str], written: str) -> str:
+    """The text with something at `path` that was written before."""
+    if _member(text, path) is None:
+        text = put(text, path, None)
+    member = _member(text, path)
+    assert member is not None
+    return text[: member.value] + written + text[member.end :]
+
+
+def missing(text: str, path: Sequence[str], items: Sequence[str]) -> list[str]:
+    """Those of the items that the list at `path` does not have."""
+    member = _member(text, path)
+    there = [] if member is None else [json.loads(text[start:end]) for start, end in _items(text, member)]
+    return [item for item in items if item not in there]
+
+
+def add(text: str, path: Sequence[str], items: Sequence[str]) -> str:
+    """The text with the items in the list at `path`, before those that are there."""
+    member = _member(text, path)
+    if member is None:
+        return put(text, path, list(items))
+    written = [json.dumps(item, ensure_ascii=False) for item in items]
+    there, place = _items(text, member), member.value + 1
+    if not there:
+        inside = text[place : member.end - 1]
+        return (
+            f"{text[:place]}{', '.join(written)}{inside if inside.strip() else ''}{text[member.end - 1 :]}"
+        )
+    # Each item takes the space that stands before the first one, so that the list looks as it did.
+    lead = text[place : there[0][0]]
+    gap = "" if lead.strip() else lead
+    return text[:place] + "".join(f"{gap}{item}," for item in written) + text[place:]
+
+
+def remove(text: str, path: Sequence[str], items: Sequence[str]) -> str:
+    """The text without the items in the list at `path`, each with its comma."""
+    for item in items:
+        member = _member(text, path)
+        if member is None:
+            return text
+        there = _items(text, member)
+        at = next((n for n, (start, end) in enumerate(there) if json.loads(text[start:end]) == item), None)
+        if at is None:
+            continue
+        start, end = there[at]
+        after = _skip(text, end)
+        if text[after] == ",":
+            # What stands before the item goes with it, so that the next one is where this one was.
+            lead = _space_before(text, start)
+            text = text[:lead] + text[after + 1 :]
+        elif at:
+            comma = _skip(text, there[at - 1][1])
+            text = text[:comma] + text[comma + 1 : _space_before(text, start)] + text[end:]
+        else:
+            text = text[:start].rstrip(" \t\n") + text[end:].lstrip(" \t\n")
+    return text
+
+
+def put(text: str, path: Sequence[str], value: Any) -> str:
+    """The text with `value` at `path`; objects on the way are made where they are missing."""
+    if not text.strip():
+        text = "{}\n"
+    outer = _object(text, _skip(text, 0))
+    for depth, key in enumerate(path):
+        found = next((member for member in outer.members if member.key == key), None)
+        last = depth == len(path) - 1
+        if found is None:
+            for missing in reversed(path[depth + 1 :]):
+                value = {missing: value}
+            return _inserted(text, outer, key, value, depth + 1)
+        if last:
+            return text[: found.value] + _written(value, depth + 1) + text[found.end :]
+        outer = _object(text, found.value)
+    return text
+
+
+def drop(text: str, path: Sequence[str]) -> str:
+    """The text without what is at `path`; as it is when nothing is there. Objects that this empties go too."""
+    if not text.strip():
+        return text
+    chain = [_object(text, _skip(text, 0))]
+    members: list[JsonMember] = []
+    for key in path:
+        found = next((member for member in chain[-1].members if member.key == key), None)
+        if found is None:
+            return text
+        members.append(found)
+        if len(members) < len(path):
+            chain.append(_object(text, found.value))
+    while len(members) > 1 and len(chain[-1].members) == 1:
+        members.pop()
+        chain.pop()
+    return _removed(text, chain[-1], members[-1])
+
+
+def _member(text: str, path: Sequence[str]) -> JsonMember | None:
+    if not text.strip():
+        return None
+    at, found = _skip(text, 0), None
+    for key in path:
+        found = next((member for member in _object(text, at).members if member.key == key), None)
+        if found is None:
+            return None
+        at = found.value
+    return found
+
+
+def _items(text: str, member: JsonMember) -> list[tuple[int, int]]:
+    """Where the items of a list stand."""
+    if text[member.value] != "[":
+        raise UsageError("The configuration has something else where a list should be.")
+    items: list[tuple[int, int]] = []
+    here = _skip(text, member.value + 1)
+    while text[here] != "]":
+        end = _end(text, here)
+        items.append((here, end))
+        here = _skip(text, end)
+        if text[here] == ",":
+            here = _skip(text, here + 1)
+    return items
+
+
+def _space_before(text: str, at: int) -> int:
+    while text[at - 1] in " \t\n":
+        at -= 1
+    return at
+
+
+def _inserted(text: str, outer: JsonObject, key: str, value: Any, depth: int) -> str:
+    """As the first member, with its comma: taking it out again then leaves the text as it was."""
+    entry = f"\n{'  ' * depth}{json.dumps(key)}: {_written(value, depth)}"
+    place = outer.start + 1
+    if outer.members:
+        return f"{text[:place]}{entry},{text[place:]}"
+    inside = text[place : outer.end]
+    return f"{text[:place]}{entry}{inside if inside.strip() else chr(10) + '  ' * (depth - 1)}{text[outer.end :]}"
+
+
+def _removed(text: str, outer: JsonObject, member: JsonMember) -> str:
+    index, end = outer.members.index(member), member.end
+    line = text.rfind("\n", 0, member.start)
+    start = line if line > outer.start and not text[line : member.start].strip() else member.start
+    after = _skip(text, end)
+    if text[after] == ",":
+        return text[:start] + text[after + 1 :]
+    if index:
+        comma = _skip(text, outer.members[index - 1].end)
+        return text[:comma] + text[comma + 1 : start] + text[end:]
+    inside = text[outer.start + 1 : start] + text[end : outer.end]
+    return text[: outer.start + 1] + (inside if inside.strip() else "") + text[outer.end :]
+
+
+def _written(value: Any, depth: int) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n" + "  " * depth)
+
+
+def _object(text: str, at: int) -> JsonObject:
+    if at >= len(text) or text[at] != "{":
+        raise UsageError("The configuration has something else where an object should be.")
+    members: list[JsonMember] = []
+    here = _skip(text, at + 1)
+    while here < len(text) and text[here] != "}":
+        string = _STRING.match(text, here)
+        if string is None:
+            raise UsageError("The configuration is no JSON that can be changed safely.")
+        colon = _skip(text, string.end())
+        if text[colon : colon + 1] != ":":
+            raise UsageError("The configuration is no JSON that can be changed safely.")
+        value = _skip(text, colon + 1)
+        end = _end(text, value)
+        members.append(JsonMember(json.loads(string[0]), here, value, end))
+        here = _skip(text, end)
+        if text[here : here + 1] == ",":
+            here = _skip(text, here + 1)
+    if here >= len(text):
+        raise UsageError("The configuration ends in the middle.")
+    return JsonObject(at, here, tuple(members))
+
+
+def _end(text: str, at: int) -> int:
+    """The end of the value that begins here."""
+    if text[at : at + 1] == "{":
+        return _object(text, at).end + 1
+    if text[at : at + 1] == "[":
+        here = _skip(text, at + 1)
+        while here < len(text) and text[here] != "]":
+            here = _skip(text, _end(text, here))
+            if text[here : here + 1] == ",":
+                here = _skip(text, here + 1)
+        return here + 1
+    found = _STRING.match(text, at) or _PLAIN.match(text, at)
+    if found is None:
+        raise UsageError("The configuration is no JSON that can be changed safely.")
+    return found.end()
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE_OR_COMMENT.match(text, at)
+    return found.end() if found else at

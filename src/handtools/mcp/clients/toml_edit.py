@@ -1,0 +1,129 @@
+"""Edit TOML in place: tables that are ours as a whole, and single values in tables of others."""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from handtools.core.errors import UsageError
+
+_HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
+_VALUE = r"(\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[^\s#,\[\]{}\"']+)"
+
+
+def find(text: str, path: Sequence[str]) -> str | None:
+    """What is at `path`, as it is written: a table with its header, or a value."""
+    block = _table(path).search(text)
+    if block is not None:
+        return block[0].strip("\n") + "\n"
+    value = _value(text, path)
+    return None if value is None else value[1]
+
+
+def replace(text: str, path: Sequence[str], written: str) -> str:
+    """The text with something at `path` that was written before."""
+    if written.lstrip().startswith("["):
+        return _appended(drop(text, path), written)
+    return _set(text, path, written)
+
+
+def put(text: str, path: Sequence[str], value: Any) -> str:
+    """The text with `value` at `path`: a mapping is a table at its end, in place of an earlier one."""
+    _understood(text)
+    if not isinstance(value, Mapping):
+        return _checked(_set(text, path, json.dumps(value)), path, value)
+    # JSON's strings, lists and booleans are TOML's, too.
+    lines = [f"[{'.'.join(path)}]", *(f"{key} = {json.dumps(item)}" for key, item in value.items())]
+    return _checked(_appended(drop(text, path), "\n".join(lines) + "\n"), path, dict(value))
+
+
+def drop(text: str, path: Sequence[str]) -> str:
+    """The text without what is at `path`, and the tables below it. A table that this empties goes too."""
+    _understood(text)
+    block = _table(path)
+    while found := block.search(text):
+        before, after = text[: found.start()], text[found.end() :]
+        text = (
+            before
+            + ("\n" if before and not before.endswith("\n") else "")
+            + ("\n" if before and after else "")
+            + after
+        )
+    value = _value(text, path)
+    if value is None:
+        return text
+    start = text.rfind("\n", 0, value.start(1)) + 1
+    end = text.find("\n", value.end(1))
+    rest = text[end + 1 :] if end >= 0 else ""
+    text = rest.removeprefix("\n") if not start else text[:start] + rest
+    alone = _table(path[:-1]).search(text) if len(path) > 1 else None
+    if alone is not None and not alone[0].strip().partition("\n")[2].strip():
+        return drop(text, path[:-1])
+    return text
+
+
+def _table(path: Sequence[str]) -> re.Pattern[str]:
+    name = re.escape(".".join(path))
+    return re.compile(
+        rf"(?:^|\n)\n?\[{name}(?:\.[^\]]*)?\][^\n]*(?:\n|$)(?:(?!\[)[^\n]*(?:\n|$))*?(?=\n*\[|\n*\Z)\n*"
+    )
+
+
+def _value(text: str, path: Sequence[str]) -> re.Match[str] | None:
+    start, end = _body(text, path[:-1])
+    if start < 0:
+        return None
+    return re.compile(rf"^[ \t]*{re.escape(path[-1])}[ \t]*=[ \t]*{_VALUE}", re.MULTILINE).search(
+        text, start, end
+    )
+
+
+def _body(text: str, table: Sequence[str]) -> tuple[int, int]:
+    """Where the keys of a table stand; (-1, -1) where it has no header of its own."""
+    start = 0
+    if table:
+        header = re.search(rf"^[ \t]*\[{re.escape('.'.join(table))}\][^\n]*(?:\n|\Z)", text, re.MULTILINE)
+        if header is None:
+            return -1, -1
+        start = header.end()
+    following = _HEADER.search(text, start)
+    return start, following.start() if following else len(text)
+
+
+def _set(text: str, path: Sequence[str], written: str) -> str:
+    there = _value(text, path)
+    if there is not None:
+        return text[: there.start(1)] + written + text[there.end(1) :]
+    line = f"{path[-1]} = {written}\n"
+    start, _end = _body(text, path[:-1])
+    if start < 0:
+        return _appended(text, f"[{'.'.join(path[:-1])}]\n{line}")
+    gap = "\n" if start and not text[:start].endswith("\n") else ""
+    # Keys at the top stand apart from the first table.
+    line += "\n" if not start and text.startswith("[") else ""
+    return text[:start] + gap + line + text[start:]
+
+
+def _appended(text: str, block: str) -> str:
+    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+    return text + gap + block
+
+
+def _checked(text: str, path: Sequence[str], value: Any) -> str:
+    """The text, if it now says what it shall: what this module does not understand is not written."""
+    found: Any = _understood(text)
+    for key in path:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    if found != value:
+        raise UsageError(
+            f"The configuration has `{'.'.join(path)}` in a form that can't be changed safely."
+        )
+    return text
+
+
+def _understood(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise UsageError(f"The configuration is no TOML: {problem}.") from problem

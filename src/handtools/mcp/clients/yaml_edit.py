@@ -1,0 +1,100 @@
+"""Edit YAML in place as lines: a mapping, an item of a list, or words in a list, in a section at the top."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from handtools.core.errors import UsageError
+
+ITEM_KEY = "[name=]"
+"""In a path: the section is a list of mappings, and ours is the one of the name that follows."""
+
+
+def find(text: str, path: Sequence[str]) -> str | None:
+    """What is at `path`, as it is written."""
+    if len(path) == 1:
+        section = re.search(
+            rf"^{re.escape(path[0])}:[^\n]*\n((?:[ \t]+[^\n]*\n|- [^\n]*\n)*)", text, re.MULTILINE
+        )
+        return None if section is None else section[1]
+    found = _ours(path).search(text)
+    return None if found is None else text[found.end(1) : found.end()]
+
+
+def replace(text: str, path: Sequence[str], written: str) -> str:
+    """The text with something at `path` that was written before."""
+    return _inserted(drop(text, path), path[0], written)
+
+
+def put(text: str, path: Sequence[str], value: Any) -> str:
+    """The text with our mapping first in its section."""
+    lines = [f"{key}: {json.dumps(item)}" for key, item in value.items()]
+    if ITEM_KEY in path:
+        block = "  - " + "\n    ".join(lines) + "\n"
+    else:
+        block = f"  {path[-1]}:\n    " + "\n    ".join(lines) + "\n"
+    return replace(text, path, block)
+
+
+def drop(text: str, path: Sequence[str]) -> str:
+    """The text without our mapping; the section goes with it when nothing else is in it."""
+    found = _ours(path).search(text)
+    return text if found is None else _without(text, found, path[0])
+
+
+def missing(text: str, path: Sequence[str], items: Sequence[str]) -> list[str]:
+    """Those of the items that the list at `path` does not have."""
+    return [item for item in items if _word(path[0], item).search(text) is None]
+
+
+def add(text: str, path: Sequence[str], items: Sequence[str]) -> str:
+    """The text with the items in the list at `path`, before those that are there."""
+    there = re.search(rf"^{re.escape(path[0])}:[ \t]*\n([ \t]*)- ", text, re.MULTILINE)
+    indent = there[1] if there else "  "
+    return _inserted(text, path[0], "".join(f"{indent}- {item}\n" for item in items))
+
+
+def remove(text: str, path: Sequence[str], items: Sequence[str]) -> str:
+    """The text without the items in the list at `path`."""
+    for item in items:
+        found = _word(path[0], item).search(text)
+        if found is not None:
+            text = _without(text, found, path[0])
+    return text
+
+
+def _ours(path: Sequence[str]) -> re.Pattern[str]:
+    name = re.escape(path[-1])
+    if ITEM_KEY in path:
+        first, more = rf"  - name:[ \t]*[\"']?{name}[\"']?[ \t]*\n", r"(?:    [^\n]*(?:\n|\Z))*"
+    else:
+        first, more = rf"  {name}:[ \t]*\n", r"(?:   [^\n]*(?:\n|\Z))*"
+    return re.compile(_above(path[0]) + first + more, re.MULTILINE)
+
+
+def _word(section: str, item: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"{_above(section)}[ \t]*- [\"']?{re.escape(item)}[\"']?[ \t]*(?:\n|\Z)", re.MULTILINE
+    )
+
+
+def _above(section: str) -> str:
+    """The section's head, and its lines until ours."""
+    return rf"(^{re.escape(section)}:[ \t]*\n(?:[ \t]+[^\n]*\n|[ \t]*- [^\n]*\n|[ \t]*#[^\n]*\n|\n)*?)"
+
+
+def _inserted(text: str, section: str, block: str) -> str:
+    head = re.search(rf"^{re.escape(section)}:[ \t]*(?:\{{\}}|\[\])?[ \t]*(?:\n|\Z)", text, re.MULTILINE)
+    if head is not None:
+        return f"{text[: head.start()]}{section}:\n{block}{text[head.end() :]}"
+    if re.search(rf"^[\"']?{re.escape(section)}[\"']?[ \t]*:", text, re.MULTILINE):
+        raise UsageError(f"The configuration has `{section}` in a form that can't be changed safely.")
+    gap = "" if not text or text.endswith("\n") else "\n"
+    return f"{text}{gap}{section}:\n{block}"
+
+
+def _without(text: str, found: re.Match[str], section: str) -> str:
+    head, rest = found[1], text[found.end() :]
+    alone = head.strip() == f"{section}:" and not re.match(r"[ \t]|- ", rest)
+    return text[: found.start()] + ("" if alone else head) + rest

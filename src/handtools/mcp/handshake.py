@@ -1,0 +1,162 @@
+"""The handshake: `initialize` and the first `tools/list`, answered before the MCP SDK is loaded.
+
+A client shows our tools once it has an answer to both. Both are known without the SDK, whose import takes longer than
+all the rest: so they are answered first, and the SDK is loaded then. What it has to know of is handed to it
+afterwards, and its own answers to that are kept back; a test holds that both are alike.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from handtools import __version__
+
+SERVER_NAME = "handtools"
+SERVER_INFO = {"name": SERVER_NAME, "version": __version__, "title": SERVER_NAME}
+CAPABILITIES = ("tools", "resources", "prompts")
+INSTRUCTIONS = """\
+Tools for working on code in one folder. Paths are relative to that folder; nothing outside it can be reached.
+Use these for files and commands, even if the client has tools of its own for that: only what is done with these is
+confined, recorded and can be undone.
+Every call is judged by a policy and recorded: `undo` takes back a call, a turn or the last change of a path.
+A long output is cut and kept whole: `read` its `output:` path by range. A call that waits for approval has changed
+nothing yet."""
+
+CODING_TOOLS_FILE = Path(__file__).with_name("coding.json")
+"""The answer to `tools/list` for the coding tools, on a machine that runs commands.
+
+Making it takes pydantic and every tool, which is most of the time until a client has its first answer. So it is
+written down; `just docs` writes it anew, and a test holds it against the tools.
+"""
+
+
+def written_tools_list() -> dict[str, Any] | None:
+    """What was written down; None where the tools must say it themselves."""
+    if not sys.platform.startswith("linux"):
+        return None
+    found: dict[str, Any] = json.loads(CODING_TOOLS_FILE.read_bytes())
+    return found
+
+
+NEXT_LINE_SECONDS = 0.3
+"""Seconds to wait for the next question before the SDK is loaded anyway."""
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+CURRENT_VERSION = "2026-07-28"
+META_PREFIX = "io.modelcontextprotocol/"
+
+DEFERRED_METHODS = frozenset({"prompts/list", "resources/list", "resources/templates/list"})
+"""Questions for the SDK, which can wait until the tools are told."""
+
+Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Handshake:
+    """Answers the first lines of a client."""
+
+    listed: Callable[[], Json]
+    """The answer to `tools/list`."""
+    say: Callable[[bytes], None]
+    heard: list[bytes] = field(default_factory=list)
+    """Lines that the SDK is to hear."""
+    silent: set[str | int] = field(default_factory=set)
+    """Requests among them that have been answered."""
+
+    async def greet(self, reader: asyncio.StreamReader) -> None:
+        """Answer until something else is asked, the tools were told, or nothing more comes."""
+        patience: float | None = None
+        while True:
+            try:
+                line = await asyncio.wait_for(reader.readline(), patience)
+            except TimeoutError:
+                return
+            except ValueError:
+                line = b"{\n"
+            if not self._answer(line):
+                return
+            patience = NEXT_LINE_SECONDS
+
+    def _answer(self, line: bytes) -> bool:
+        """Answer a line; False when it is time for the SDK."""
+        try:
+            message = json.loads(line)
+        except ValueError:
+            message = None
+        match message:
+            case {
+                "method": "initialize",
+                "id": str() | int() as name,
+                "params": {"protocolVersion": str() as version},
+            }:
+                self.heard.append(line)
+                self.silent.add(name)
+                self._say(name, _initialize_result(version))
+                return True
+            case {"method": "notifications/initialized"} if self.silent:
+                self.heard.append(line)
+                return True
+            case {"method": str() as method} if method in DEFERRED_METHODS and (
+                self.silent or _is_current_request(message)
+            ):
+                # Clients ask for these beside the tools, and wait for the tools alone: they come first.
+                self.heard.append(line)
+                return True
+            case {"method": "server/discover", "id": str() | int() as name, "params": {"_meta": meta}} if (
+                _is_current_meta(meta)
+            ):
+                self._say(
+                    name,
+                    _with_server_info(
+                        {**_complete_marks(), **_server_offer(), "supportedVersions": [CURRENT_VERSION]}
+                    ),
+                )
+                return True
+            case {"method": "tools/list", "id": str() | int() as name, "params": {"_meta": meta}} if (
+                _is_current_meta(meta)
+            ):
+                self._say(name, _with_server_info(self.listed()))
+                return False
+            case {"method": "tools/list", "id": str() | int() as name} if self.silent:
+                self._say(name, {"tools": self.listed()["tools"]})
+                return False
+        self.heard.append(line)
+        return False
+
+    def _say(self, name: str | int, result: Json) -> None:
+        self.say(json.dumps({"jsonrpc": "2.0", "id": name, "result": result}).encode() + b"\n")
+
+
+def _initialize_result(version: str) -> Json:
+    agreed = version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+    return {"protocolVersion": agreed, "serverInfo": SERVER_INFO, **_server_offer()}
+
+
+def _server_offer() -> Json:
+    return {"capabilities": {part: {} for part in CAPABILITIES}, "instructions": INSTRUCTIONS}
+
+
+def _complete_marks() -> Json:
+    return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
+
+def _with_server_info(result: Json) -> Json:
+    return {**result, "_meta": {f"{META_PREFIX}serverInfo": SERVER_INFO}}
+
+
+def _is_current_request(message: Json) -> bool:
+    """Whether a request brings the envelope of the current protocol along."""
+    match message:
+        case {"params": {"_meta": meta}}:
+            return _is_current_meta(meta)
+    return False
+
+
+def _is_current_meta(meta: Any) -> bool:
+    """Whether the envelope is one that the SDK would take; any other is left to it."""
+    if not isinstance(meta, dict) or meta.get(f"{META_PREFIX}protocolVersion") != CURRENT_VERSION:
+        return False
+    return isinstance(meta.get(f"{META_PREFIX}clientCapabilities"), dict)

@@ -1,0 +1,533 @@
+"""The HTTP server: many clients and workspaces in one process. Tokens, access checks and limits, start and shutdown."""
+
+import gc
+import hashlib
+import hmac
+import json
+import logging
+import re
+import secrets
+import signal
+import tomllib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, cast, get_args
+from urllib.parse import urlsplit
+
+import anyio
+from anyio.abc import TaskGroup
+
+from handtools.core.errors import UsageError
+from handtools.host.files.user_folders import state_folder
+from handtools.mcp.asgi import (
+    AsgiApp,
+    AsgiMessage,
+    AsgiReceive,
+    AsgiScope,
+    AsgiSend,
+    HttpRefusal,
+    send_json,
+    send_response,
+)
+from handtools.mcp.idempotency import ReplicaLocks
+from handtools.mcp.presets import open_preset
+from handtools.mcp.server import MethodRegistry, server_for
+from handtools.mcp.streamable_http import SessionHttp
+from handtools.mcp.tool_calls import AnsweredBy, CallMetrics, ConnectionTools
+from handtools.toolbox import Toolbox
+
+LEAST_TOKEN_CHARS = 24
+"""Shorter tokens can be guessed, and are refused when the file is read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenGrant:
+    """One token: only its digest is kept, so that neither memory nor a log shows it."""
+
+    name: str
+    sha256: str
+    workspace: Path
+    preset: str = "coding"
+    policy: Path | None = None
+    """A policy file; without one, the user's own."""
+    unattended: str | None = None
+    asks: AnsweredBy = "client"
+    block: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+
+class TokenGrants:
+    """The tokens of one server."""
+
+    def __init__(self, grants: list[TokenGrant]) -> None:
+        if not grants:
+            raise UsageError("A server needs at least one token.")
+        for word in ("name", "sha256"):
+            if len({getattr(grant, word) for grant in grants}) != len(grants):
+                raise UsageError(f"Two tokens have the same {word}.")
+        self.all = tuple(grants)
+
+    def find(self, token: str) -> TokenGrant | None:
+        """Whose token it is. All are compared, in the same time, whichever it is."""
+        given = token_digest(token)
+        found = [grant for grant in self.all if hmac.compare_digest(grant.sha256, given)]
+        return found[0] if found else None
+
+
+def token_digest(token: str) -> str:
+    """The name under which a token is known."""
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def read_grants(path: Path) -> TokenGrants:
+    """The grants of a file: `[[token]]` tables with a name, a sha256 or token_file, and a workspace."""
+    try:
+        written = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+        raise UsageError(f"{path} can't be read: {problem}.") from problem
+    tables = written.get("token")
+    if not isinstance(tables, list):
+        raise UsageError(f"{path} has no [[token]] table.")
+    return TokenGrants([_grant_from_table(table, path.parent) for table in tables])
+
+
+def _grant_from_table(table: dict[str, Any], beside: Path) -> TokenGrant:
+    known = {field.name for field in fields(TokenGrant)} | {"token_file"}
+    name = str(table.get("name", ""))
+    where = f"The token {name!r}"
+    if unknown := sorted(set(table) - known):
+        told = f"Known: {', '.join(sorted(known))}."
+        raise UsageError(f"{where} says {', '.join(unknown)}, which means nothing. {told}")
+    if not name or "workspace" not in table:
+        raise UsageError("Every token needs a name and a workspace.")
+    values: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
+    }
+    if token_file := values.pop("token_file", None):
+        values["sha256"] = token_digest(read_token(beside / str(token_file)))
+    if len(str(values.get("sha256", ""))) != 64:
+        raise UsageError(f"{where} needs a sha256 of 64 hexadecimal digits, or a token_file.")
+    if values.get("asks", "client") not in get_args(AnsweredBy):
+        raise UsageError(f"{where}: asks is one of {', '.join(get_args(AnsweredBy))}.")
+    for named in ("workspace", "policy"):
+        if named in values:
+            values[named] = beside / str(values[named])
+    values["sha256"] = str(values["sha256"]).lower()
+    return TokenGrant(**values)
+
+
+def read_token(path: Path) -> str:
+    """A token from a file of its own."""
+    try:
+        token = path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UsageError(f"{path} can't be read: {problem}.") from problem
+    return require_strong_token(token, f"The token in {path}")
+
+
+def require_strong_token(token: str, where: str) -> str:
+    """The token, if it can't be guessed."""
+    if len(token) < LEAST_TOKEN_CHARS:
+        raise UsageError(f"{where} is too short: use {LEAST_TOKEN_CHARS} random characters or more.")
+    return token
+
+
+REQUEST_BODY_BYTES = 8 << 20
+REQUEST_BODY_SECONDS = 30.0
+WHOLE_REQUEST_SECONDS = 3600.0
+"""Also for a stream that stays open: clients open it again."""
+_CONTENT_LENGTH = re.compile(r"[0-9]{1,15}")
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+@dataclass(kw_only=True)
+class AccessControl:
+    """An ASGI application: checks, then hands on to the token's own server."""
+
+    grants: TokenGrants
+    servers: Mapping[str, AsgiApp]
+    """What answers, by the name of the grant."""
+    hosts: frozenset[str]
+    """Values of Host that are ours, with their port or for any port."""
+    origins: frozenset[str] = frozenset()
+    """Origins of web pages that may call, beyond our own."""
+    metrics: CallMetrics = field(default_factory=CallMetrics)
+    body_seconds: float = REQUEST_BODY_SECONDS
+    total_seconds: float = WHOLE_REQUEST_SECONDS
+    draining: bool = False
+    answering: int = 0
+    """Requests that are being answered; streams that only listen do not count."""
+
+    async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        try:
+            await self._answer(scope, receive, send)
+        except HttpRefusal as refusal:
+            self.metrics.refused[str(refusal.status)] += 1
+            await send_json(
+                send, refusal.status, json.dumps({"error": refusal.reason}).encode(), refusal.headers
+            )
+
+    def knows(self, scope: AsgiScope) -> bool:
+        """Whether a request comes with a right token."""
+        try:
+            return bool(self._grant(_single_headers(scope)))
+        except HttpRefusal:
+            return False
+
+    async def _answer(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
+        path, headers = scope["path"], _single_headers(scope)
+        if path == "/health" and scope["method"] == "GET":
+            status = "draining" if self.draining else "ok"
+            await send_json(send, 503 if self.draining else 200, json.dumps({"status": status}).encode())
+            return
+        self._check_place(headers)
+        grant = self._grant(headers)
+        if path == "/metrics" and scope["method"] == "GET":
+            await send_response(send, 200, "text/plain; version=0.0.4", self.metrics.text().encode())
+        elif path == "/mcp":
+            await self._forward(grant, scope, receive, send, headers)
+        else:
+            raise HttpRefusal(404, "There is /mcp, /health and /metrics.")
+
+    async def _forward(
+        self,
+        grant: TokenGrant,
+        scope: AsgiScope,
+        receive: AsgiReceive,
+        send: AsgiSend,
+        headers: Mapping[str, str],
+    ) -> None:
+        if self.draining:
+            raise HttpRefusal(503, "This server is shutting down.", **{"retry-after": "5"})
+        if scope["method"] not in {"POST", "GET", "DELETE"}:
+            raise HttpRefusal(405, "POST, GET or DELETE.", allow="POST, GET, DELETE")
+        body = await self._body(receive, headers)
+        counted = scope["method"] == "POST"
+        self.answering += counted
+        try:
+            with anyio.move_on_after(self.total_seconds):
+                await self.servers[grant.name](scope, _replay_body(body, receive), send)
+        finally:
+            self.answering -= counted
+
+    def _check_place(self, headers: Mapping[str, str]) -> None:
+        """Refuse what a web page sends: by another origin, or by a name of its own that leads to us."""
+        host = headers.get("host", "").lower()
+        if not ({host, _without_port(host)} & self.hosts):
+            raise HttpRefusal(421, "This Host is not served here.")
+        origin = headers.get("origin")
+        if origin is not None and origin not in self.origins and _host_of_origin(origin) != host:
+            raise HttpRefusal(403, "This Origin may not call.")
+
+    def _grant(self, headers: Mapping[str, str]) -> TokenGrant:
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        grant = self.grants.find(token.strip()) if kind.lower() == "bearer" else None
+        if grant is None:
+            raise HttpRefusal(401, "A bearer token is needed.", **{"www-authenticate": "Bearer"})
+        return grant
+
+    async def _body(self, receive: AsgiReceive, headers: Mapping[str, str]) -> bytes:
+        declared = headers.get("content-length", "0")
+        if not _CONTENT_LENGTH.fullmatch(declared) or int(declared) > REQUEST_BODY_BYTES:
+            raise HttpRefusal(413, f"At most {REQUEST_BODY_BYTES:,} bytes.", connection="close")
+        whole = bytearray()
+        with anyio.move_on_after(self.body_seconds) as scope:
+            more = True
+            while more:
+                message = await receive()
+                whole += message.get("body", b"")
+                if len(whole) > REQUEST_BODY_BYTES:
+                    raise HttpRefusal(413, f"At most {REQUEST_BODY_BYTES:,} bytes.", connection="close")
+                more = message["type"] == "http.request" and message.get("more_body", False)
+        if scope.cancelled_caught:
+            raise HttpRefusal(408, "The body took too long.", connection="close")
+        return bytes(whole)
+
+
+def _single_headers(scope: AsgiScope) -> dict[str, str]:
+    """Each header once: what comes twice where once is meant is refused, and never chosen from."""
+    found: dict[str, str] = {}
+    for raw, value in scope["headers"]:
+        name = raw.decode("latin-1").lower()
+        if name in found and name in {"host", "origin", "authorization", "content-length"}:
+            raise HttpRefusal(400, f"{name} is given twice.")
+        found[name] = value.decode("latin-1")
+    return found
+
+
+def _host_of_origin(origin: str) -> str | None:
+    """The host and port of an origin; None when it is none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
+
+
+def _without_port(host: str) -> str:
+    name, _, port = host.rpartition(":")
+    return name if name and port.isdigit() else host
+
+
+def _replay_body(body: bytes, receive: AsgiReceive) -> AsgiReceive:
+    """The body that was read already, then whatever comes after it."""
+    told = False
+
+    async def next_message() -> AsgiMessage:
+        nonlocal told
+        if told:
+            return await receive()
+        told = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return next_message
+
+
+def header_timeout_protocol(
+    seconds: float, *, strangers: int, knows: Callable[[AsgiScope], bool]
+) -> type[Any]:
+    """Uvicorn's HTTP protocol with a limit on the time until all headers of a request are there.
+
+    Of connections on which no request of somebody known has come yet, only so many are kept: a new one costs the
+    oldest its place, and never one of those that are known.
+    """
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    unknown: dict[Any, None] = {}
+
+    class HastyProtocol(H11Protocol):
+        """Closes connections that open and say nothing, or say it byte by byte."""
+
+        _late: Any = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._wait()
+            unknown[self] = None
+            if len(unknown) > strangers:
+                oldest = next(iter(unknown))
+                del unknown[oldest]
+                oldest.transport.abort()
+
+        def hear(self, data: bytes) -> None:
+            super().data_received(data)
+            if self in unknown and self.scope is not None and knows(dict(self.scope)):
+                del unknown[self]
+            waiting = self.conn.their_state is h11.IDLE
+            if waiting and self._late is None:
+                self._wait()
+            elif not waiting:
+                self._stop_waiting()
+
+        data_received = hear
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop_waiting()
+            unknown.pop(self, None)
+            super().connection_lost(exc)
+
+        def _wait(self) -> None:
+            self._late = self.loop.call_later(seconds, self.transport.close)
+
+        def _stop_waiting(self) -> None:
+            if self._late is not None:
+                self._late.cancel()
+                self._late = None
+
+    return HastyProtocol
+
+
+REQUEST_HEADER_BYTES = 16 << 10
+REQUEST_HEADER_SECONDS = 10.0
+KEEP_ALIVE_SECONDS = 30.0
+"""How long a connection may stay open between requests."""
+MOST_HTTP_CONNECTIONS = 512
+STRANGERS = 128
+"""How many of them may be open without a right token."""
+HTTP_SHUTDOWN_SECONDS = 2
+VERSION_HEADER_NAME = b"mcp-protocol-version"
+
+log = logging.getLogger("handtools.mcp")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpConfig:
+    """Where a server listens, and by which names it may be called."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    names: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    grace: float = 30.0
+    """Seconds that running calls get to end when the server is told to stop."""
+    stateless: bool = False
+    """Keep no sessions, so that any replica can answer any request."""
+    header_seconds: float = REQUEST_HEADER_SECONDS
+    body_seconds: float = 30.0
+    total_seconds: float = 3600.0
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The values of Host that are ours."""
+        if self.host in {"127.0.0.1", "localhost", "::1"}:
+            return LOOPBACK_HOSTS.union(self.names)
+        if not self.names:
+            raise UsageError(
+                f"On {self.host} the names by which this server is called must be said: --allow-host NAME."
+            )
+        return frozenset(name.lower() for name in self.names)
+
+
+@dataclass
+class HttpServer:
+    """The servers of all grants behind one door."""
+
+    grants: TokenGrants
+    place: HttpConfig
+    boxes: dict[str, Toolbox] = field(default_factory=dict)
+    """Toolboxes to serve instead of those that the grants name."""
+    metrics: CallMetrics = field(default_factory=CallMetrics)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[AccessControl]:
+        """Open every workspace; calls that run when the block ends are cancelled, and recorded so."""
+        servers: dict[str, AsgiApp] = {}
+        async with AsyncExitStack() as stack:
+            for grant in self.grants.all:
+                servers[grant.name] = await self._server(grant, stack)
+            yield AccessControl(
+                grants=self.grants,
+                servers=servers,
+                hosts=self.place.hosts,
+                origins=frozenset(self.place.origins),
+                metrics=self.metrics,
+                body_seconds=self.place.body_seconds,
+                total_seconds=self.place.total_seconds,
+            )
+
+    async def _server(self, grant: TokenGrant, stack: AsyncExitStack) -> AsgiApp:
+        desk = ConnectionTools(
+            self.boxes.get(grant.name) or _grant_toolbox(grant),
+            agent=grant.name,
+            session=f"mcp-{grant.name}",
+            asks=grant.asks,
+            claims=ReplicaLocks(state_folder(grant.workspace) / "claims") if self.place.stateless else None,
+            metrics=self.metrics,
+        )
+        await stack.enter_async_context(desk.open())
+        return await _protocol_router(server_for(desk), stack, stateless=self.place.stateless)
+
+
+async def _protocol_router(registry: MethodRegistry, stack: AsyncExitStack, *, stateless: bool) -> AsgiApp:
+    """What answers a token's requests: exchanges in the current protocol, sessions in the older ones."""
+    from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+    from handtools.mcp.streamable_http import StatelessHttp
+
+    current = await stack.enter_async_context(StatelessHttp(registry).run())
+    older = await stack.enter_async_context(
+        _sdk_without_sessions(registry) if stateless else SessionHttp(registry).run()
+    )
+    handshakes = {version.encode() for version in HANDSHAKE_PROTOCOL_VERSIONS}
+
+    async def answer(scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
+        version = next((value for name, value in scope["headers"] if name == VERSION_HEADER_NAME), None)
+        chosen = older if version is None or version in handshakes else current
+        await chosen(scope, receive, send)
+
+    return answer
+
+
+@asynccontextmanager
+async def _sdk_without_sessions(registry: MethodRegistry) -> AsyncIterator[AsgiApp]:
+    """The older protocols as the SDK serves them where no session is kept."""
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    single = StreamableHTTPSessionManager(
+        cast("Any", registry), stateless=True, max_request_body_size=REQUEST_BODY_BYTES
+    )
+    async with single.run():
+        yield cast("AsgiApp", single.handle_request)
+
+
+def serve_http(grants: TokenGrants, place: HttpConfig) -> None:
+    """Serve until told to stop: SIGTERM and SIGINT let running calls end first, a second one does not."""
+    anyio.run(run_http_server, HttpServer(grants, place))
+
+
+async def run_http_server(site: HttpServer) -> None:
+    """Listen, and answer until told to stop."""
+    import uvicorn
+
+    async with site.open() as door:
+        # All that is loaded by now stays: the collector need not walk it again with every hundredth request.
+        gc.collect()
+        gc.freeze()
+        place = site.place
+        config = uvicorn.Config(
+            cast("Any", door),
+            host=place.host,
+            port=place.port,
+            http=header_timeout_protocol(place.header_seconds, strangers=STRANGERS, knows=door.knows),
+            ws="none",
+            lifespan="off",
+            log_level="warning",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            h11_max_incomplete_event_size=REQUEST_HEADER_BYTES,
+            limit_concurrency=MOST_HTTP_CONNECTIONS,
+            timeout_keep_alive=int(KEEP_ALIVE_SECONDS),
+            timeout_graceful_shutdown=HTTP_SHUTDOWN_SECONDS,
+        )
+        web = uvicorn.Server(config)
+        web.capture_signals = _no_signals  # type: ignore[method-assign]
+        async with anyio.create_task_group() as group:
+            group.start_soon(_stop_when_told, web, door, site, group)
+            await web.serve()
+            group.cancel_scope.cancel()
+
+
+async def _stop_when_told(web: Any, door: AccessControl, site: HttpServer, group: TaskGroup) -> None:
+    """Take no more calls, let the running ones end, then close; what still runs is recorded as cancelled."""
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for _ in signals:
+            if door.draining:
+                web.should_exit = True
+                return
+            door.draining = True
+            log.warning("Stopping. Calls that still run: %s.", site.metrics.running)
+            group.start_soon(_wait_for_calls, web, door, site)
+
+
+async def _wait_for_calls(web: Any, door: AccessControl, site: HttpServer) -> None:
+    with anyio.move_on_after(site.place.grace):
+        while site.metrics.running or door.answering:  # noqa: ASYNC110 - two counts, once in a server's life
+            await anyio.sleep(0.05)
+    web.should_exit = True
+
+
+@contextmanager
+def _no_signals() -> Iterator[None]:
+    yield
+
+
+def new_token() -> str:
+    """A token that nobody guesses."""
+    return secrets.token_urlsafe(32)
+
+
+def _grant_toolbox(grant: TokenGrant) -> Toolbox:
+    return open_preset(
+        grant.workspace,
+        preset=grant.preset,
+        policy=grant.policy,
+        unattended=grant.unattended,
+        block=grant.block,
+        excluded=grant.excluded,
+    )

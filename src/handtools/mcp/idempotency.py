@@ -1,0 +1,98 @@
+"""Idempotency: which call a request is, so that the same request never runs twice, also when replicas are both asked."""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import anyio
+
+from handtools.core.call import new_id
+from handtools.host.files.file_locks import try_lock, unlock
+from handtools.mcp.protocol_json import CALL_ID_KEY
+
+SAFE_CALL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+"""Ids that are kept as they come: they become names of kept outputs, so nothing else may be in them."""
+TOOL_USE_ID_KEY = "claudecode/toolUseId"
+"""The key under which a well-known client sends the model's own id of the call."""
+
+
+class CallIdentity(NamedTuple):
+    """A call's id, and whether the client chose it: then it can ask for the same call again."""
+
+    call_id: str
+    chosen: bool
+
+
+def identify_call(
+    meta: Mapping[str, Any] | None,
+    request_id: object,
+    scope: str,
+    tool: str,
+    args: Mapping[str, Any],
+    *,
+    key: str = "",
+) -> CallIdentity:
+    """The id of a call: the client's own, or one made of what a repeated request has in common with the first.
+
+    `key` is what came as Idempotency-Key, HTTP's own way to name a request that may come twice. `scope` names the
+    connection or session within which request ids are unique; without one (HTTP of the current protocol keeps no
+    sessions) two requests can't be told to be the same, and each is a call of its own.
+    """
+    named = (meta or {}).get(CALL_ID_KEY) or key
+    if isinstance(named, str) and named:
+        return CallIdentity(
+            named if SAFE_CALL_ID.fullmatch(named) else digest_of_parts("named", named), chosen=True
+        )
+    used = (meta or {}).get(TOOL_USE_ID_KEY)
+    if isinstance(used, str) and used:
+        return CallIdentity(digest_of_parts("used", used, tool, args), chosen=False)
+    if scope and request_id is not None:
+        return CallIdentity(digest_of_parts("sent", scope, repr(request_id), tool, args), chosen=False)
+    return CallIdentity(new_id(), chosen=False)
+
+
+def digest_of_parts(*parts: object) -> str:
+    """One short name for all of the parts together."""
+    whole = json.dumps(parts, sort_keys=True, default=str).encode()
+    return hashlib.sha256(whole).hexdigest()[:32]
+
+
+LOCK_POLL_SECONDS = 0.05
+
+
+class ReplicaLocks:
+    """Locks on files of a folder that the replicas share, one per call id; a process that dies lets go."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @asynccontextmanager
+    async def hold(self, call_id: str) -> AsyncIterator[None]:
+        """Wait for as long as another replica has the call."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Ids are whatever the host of a call chose.
+        path = self._folder / hashlib.sha256(call_id.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        while (lock := _try_claim(path)) is None:  # noqa: ASYNC110 - no file tells when its lock is free
+            await anyio.sleep(LOCK_POLL_SECONDS)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+            unlock(lock)
+
+
+def _try_claim(path: Path) -> int | None:
+    lock = try_lock(path)
+    if lock is None:
+        return None
+    # Whoever had it before has removed the file: then this lock is on nothing that others can see.
+    with suppress(FileNotFoundError):
+        if os.path.samestat(os.fstat(lock), path.stat()):
+            return lock
+    unlock(lock)
+    return None

@@ -1,0 +1,199 @@
+"""MCP resources (files, kept outputs, the log, open questions) and prompts (requests that people make often)."""
+
+import base64
+import json
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+from pydantic import BaseModel, Field
+
+from handtools.core.call import Call
+from handtools.core.context import Context
+from handtools.core.errors import TooLarge
+from handtools.core.result import Document, Result
+from handtools.core.tool import tool
+from handtools.mcp.protocol_json import LIST_TTL_MS, Json, complete_result
+from handtools.mcp.tool_calls import ConnectionTools
+from handtools.text.encoding import is_binary, without_surrogates
+from handtools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from mcp_types import ReadResourceRequestParams
+
+URI_SCHEME = "handtools://"
+FILE_URI, OUTPUT_URI = f"{URI_SCHEME}file/", f"{URI_SCHEME}output/"
+JOURNAL_URI, PENDING_URI = f"{URI_SCHEME}journal", f"{URI_SCHEME}pending"
+RESOURCE_BYTES = 1 << 20
+LISTED_RESOURCES = 50
+RESOURCE_NOT_FOUND = -32002
+"""What the protocol answers for a resource that is not there."""
+
+
+class ResourceParams(BaseModel):
+    """What a resource is read by."""
+
+    path: str = Field(description="A path of the workspace, or the name of a kept output.")
+
+
+class ResourceDetails(BaseModel):
+    """What was read."""
+
+    bytes: int
+
+
+@tool(effects=("read",))
+async def resource(ctx: Context, params: ResourceParams) -> Result[ResourceDetails]:
+    """Hand over a file as it is."""
+    data = await ctx.files.read(params.path, size=RESOURCE_BYTES + 1)
+    if len(data) > RESOURCE_BYTES:
+        raise TooLarge(f"{params.path} is over {RESOURCE_BYTES:,} bytes.", hint="`read` gives it in parts.")
+    kind = "application/octet-stream" if is_binary(data) else "text/plain"
+    return Result(Document(data, kind, params.path), ResourceDetails(bytes=len(data)))
+
+
+class Resources:
+    """What a client can browse; a file is read as a call, so it is judged and recorded like any other."""
+
+    def __init__(self, desk: ConnectionTools) -> None:
+        self._desk = desk
+        workspace, policy = desk.toolbox.workspace, desk.toolbox.policy
+        self._outputs = workspace.outputs
+        self._calls = workspace.journal.calls
+        offered = replace(policy, allow=(resource.name,), block=(), unattended="deny")
+        self._reader = Toolbox([resource], workspace=workspace, policy=offered)
+
+    async def list(self, _ctx: object, _params: object) -> Json:
+        """Answer `resources/list`."""
+        kept = await to_thread.run_sync(self._outputs.names)
+        outputs = [
+            _resource_json(f"{OUTPUT_URI}{name}", name, "A whole output that was too long.")
+            for name in kept
+        ]
+        own = [
+            _resource_json(
+                JOURNAL_URI, "journal", "The newest calls, and how they ended.", "application/json"
+            ),
+            _resource_json(PENDING_URI, "pending", "Calls that wait for a person.", "application/json"),
+        ]
+        return complete_result({"resources": own + outputs[-LISTED_RESOURCES:]}, keep_ms=0)
+
+    async def templates(self, _ctx: object, _params: object) -> Json:
+        """Answer `resources/templates/list`."""
+        templates = [
+            {
+                "uriTemplate": f"{FILE_URI}{{+path}}",
+                "name": "file",
+                "description": "A file of the workspace.",
+            },
+            {"uriTemplate": f"{OUTPUT_URI}{{name}}", "name": "output", "description": "A kept output."},
+        ]
+        return complete_result({"resourceTemplates": templates}, keep_ms=LIST_TTL_MS)
+
+    async def read(self, _ctx: object, params: "ReadResourceRequestParams") -> Json:
+        """Answer `resources/read`."""
+        from urllib.parse import unquote
+
+        uri = str(params.uri)
+        if uri == JOURNAL_URI:
+            page = await to_thread.run_sync(lambda: self._calls.page(limit=LISTED_RESOURCES))
+            return _json_resource(uri, [asdict(call) for call in page])
+        if uri == PENDING_URI:
+            return _json_resource(
+                uri, [asdict(approval) for approval in await self._desk.attended.waiting()]
+            )
+        if uri.startswith(OUTPUT_URI):
+            return await self._read_as_call(uri, f"output:{unquote(uri.removeprefix(OUTPUT_URI))}")
+        if uri.startswith(FILE_URI):
+            return await self._read_as_call(uri, unquote(uri.removeprefix(FILE_URI)))
+        raise _resource_missing(f"{uri} is no resource of this server.")
+
+    async def _read_as_call(self, uri: str, path: str) -> Json:
+        call = Call(
+            tool=resource.name, args={"path": path}, session=self._desk.session, agent=self._desk.agent
+        )
+        result = await self._reader.call(call)
+        if not result.ok:
+            raise _resource_missing(result.text)
+        (document,) = result.content
+        assert isinstance(document, Document)
+        content: Json = {"uri": uri, "mimeType": document.media_type}
+        if document.media_type == "text/plain":
+            content["text"] = without_surrogates(document.data.decode("utf-8", "replace"))
+        else:
+            content["blob"] = base64.b64encode(document.data).decode()
+        return complete_result({"contents": [content]}, keep_ms=0)
+
+
+def _resource_json(uri: str, name: str, description: str, kind: str = "text/plain") -> Json:
+    return {"uri": uri, "name": name, "description": description, "mimeType": kind}
+
+
+def _json_resource(uri: str, value: Any) -> Json:
+    content = {"uri": uri, "mimeType": "application/json", "text": json.dumps(value, indent=1)}
+    return complete_result({"contents": [content]}, keep_ms=0)
+
+
+def _resource_missing(message: str) -> Exception:
+    from mcp.shared.exceptions import MCPError
+
+    return MCPError(code=RESOURCE_NOT_FOUND, message=without_surrogates(message))
+
+
+if TYPE_CHECKING:
+    from mcp_types import GetPromptRequestParams
+
+INVALID_PARAMS = -32602
+REVIEWED_CALLS = 40
+PROMPTS: dict[str, str] = {
+    "review": "Check what was changed in this workspace lately, and undo what should not stay.",
+    "pending": "Explain the calls that wait for a person's answer.",
+}
+
+
+class Prompts:
+    """Prompts over one workspace's record."""
+
+    def __init__(self, desk: ConnectionTools) -> None:
+        self._desk = desk
+
+    async def list(self, _ctx: object, _params: object) -> Json:
+        """Answer `prompts/list`."""
+        listed = [{"name": name, "description": told} for name, told in PROMPTS.items()]
+        return complete_result({"prompts": listed}, keep_ms=LIST_TTL_MS)
+
+    async def get(self, _ctx: object, params: "GetPromptRequestParams") -> Json:
+        """Answer `prompts/get`."""
+        if params.name == "review":
+            text = await to_thread.run_sync(self._review)
+        elif params.name == "pending":
+            text = await self._pending()
+        else:
+            from mcp.shared.exceptions import MCPError
+
+            raise MCPError(
+                code=INVALID_PARAMS, message=f"No prompt {params.name!r}. There are: {', '.join(PROMPTS)}."
+            )
+        message = {"role": "user", "content": {"type": "text", "text": without_surrogates(text)}}
+        return complete_result({"description": PROMPTS[params.name], "messages": [message]})
+
+    def _review(self) -> str:
+        page = self._desk.toolbox.workspace.journal.calls.page(limit=REVIEWED_CALLS)
+        changing = {name for name, tool in self._desk.toolbox.tools.items() if not tool.reads_only}
+        lines = [
+            f"- {call.id[:8]} {call.tool} {call.args.get('path', '')} ({call.status})"
+            for call in page
+            if call.tool in changing
+        ]
+        listed = "\n".join(lines) or "(nothing was changed)"
+        return (
+            f"These calls changed this workspace, newest first:\n{listed}\n\n"
+            "Read what they touched, say in a few sentences what changed and whether it is right, "
+            "and use `undo` for what should not stay, after asking me."
+        )
+
+    async def _pending(self) -> str:
+        waiting = await self._desk.attended.waiting()
+        parts = [f"## {a.title}\nAsked: {a.rule}\n\n{a.preview}" for a in waiting]
+        shown = "\n\n".join(parts) or "(nothing waits)"
+        return f"These calls wait for my answer. Explain each in a sentence, and its risk:\n\n{shown}"

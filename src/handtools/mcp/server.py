@@ -1,0 +1,192 @@
+"""The MCP server: its methods by name, as the SDK's runner reads them, with the SDK loaded in parts.
+
+The SDK's own `Server` would do, but importing it brings the web framework, OAuth and the whole client: half of the
+time until the first answer on stdio. So its packages load their parts when they are asked for.
+"""
+
+import copy
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec, module_from_spec
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import BaseModel
+
+from handtools import __version__
+from handtools.mcp.handshake import CAPABILITIES, INSTRUCTIONS, SERVER_INFO, SERVER_NAME
+from handtools.mcp.tool_calls import ConnectionTools
+
+LAZY_PACKAGES = ("mcp", "mcp.server", "mcp.client")
+"""Packages whose `__init__` imports far more than their modules need: clients, web servers, OAuth."""
+
+
+def import_sdk_lazily() -> None:
+    """Make `import mcp.server.runner` cost what that module needs; to be called before the first import of mcp.
+
+    A name of the package itself, as in `from mcp import Client`, still works: it runs the `__init__` then.
+    """
+    for name in LAZY_PACKAGES:
+        if name in sys.modules:
+            continue
+        spec = find_spec(name)
+        if spec is None:
+            return
+        module = module_from_spec(spec)
+        module.__class__ = _LazyPackage
+        sys.modules[name] = module
+        parent, _, child = name.rpartition(".")
+        if parent:
+            setattr(sys.modules[parent], child, module)
+
+
+class _LazyPackage(ModuleType):
+    """A package whose `__init__` has not run: a missing name runs it."""
+
+    def __getattr__(self, name: str) -> Any:
+        spec = self.__spec__
+        if name.startswith("__") or not isinstance(spec, ModuleSpec) or spec.loader is None:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        self.__class__ = ModuleType  # type: ignore[assignment]
+        spec.loader.exec_module(self)
+        return getattr(self, name)
+
+
+MethodResult = Mapping[str, Any] | BaseModel | None
+MethodHandler = Callable[[Any, Any], Awaitable[MethodResult]]
+"""Takes the SDK's request context and the validated parameters."""
+
+
+class ServerMethod(NamedTuple):
+    """What answers a method, and the model its parameters are validated against."""
+
+    params_type: type[BaseModel]
+    handler: MethodHandler
+
+
+class MethodRegistry:
+    """Methods by name. The runner asks it what to call; the session manager opens and closes it."""
+
+    def __init__(self) -> None:
+        import_sdk_lazily()
+        self.requests: dict[str, ServerMethod] = {}
+        self.notifications: dict[str, ServerMethod] = {}
+        self.cache_hints: dict[str, Any] = {}
+        self.extensions: dict[str, dict[str, Any]] = {}
+        self.middleware: list[Any] = _tracing_middleware()
+        self.get_tool_input_schema: Callable[[str], Mapping[str, Any] | None] = lambda _: None
+        self._add_own()
+
+    @asynccontextmanager
+    async def lifespan(self, _: object) -> AsyncIterator[dict[str, Any]]:
+        """Nothing of ours is tied to the SDK's lifespan."""
+        yield {}
+
+    def request(self, method: str) -> ServerMethod | None:
+        """What answers a request."""
+        return self.requests.get(method)
+
+    def notification(self, method: str) -> ServerMethod | None:
+        """What hears a notification."""
+        return self.notifications.get(method)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Who we are, as every answer of the current protocol says."""
+        return copy.copy(SERVER_INFO)
+
+    # The same, as the SDK calls them.
+    get_request_handler = request
+    get_notification_handler = notification
+    server_info_stamp = identity
+
+    def create_initialization_options(self) -> Any:
+        """What the handshake of older protocols answers."""
+        from mcp.server.models import InitializationOptions
+
+        return InitializationOptions(
+            server_name=SERVER_NAME,
+            server_version=__version__,
+            title=SERVER_NAME,
+            capabilities=self._capabilities(),
+            instructions=INSTRUCTIONS,
+        )
+
+    def _add_own(self) -> None:
+        from mcp_types import RequestParams
+
+        self.requests["ping"] = ServerMethod(RequestParams, _answer_ping)
+        self.requests["server/discover"] = ServerMethod(RequestParams, self._discover)
+
+    async def _discover(self, _ctx: Any, _params: Any) -> MethodResult:
+        from mcp_types import DiscoverResult
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        return DiscoverResult(
+            supported_versions=list(MODERN_PROTOCOL_VERSIONS),
+            capabilities=self._capabilities(),
+            instructions=INSTRUCTIONS,
+        )
+
+    def _capabilities(self) -> Any:
+        from mcp_types import ServerCapabilities
+
+        offered: dict[str, Any] = {}
+        for part in CAPABILITIES:
+            if f"{part}/list" in self.requests:
+                offered[part] = {}
+        return ServerCapabilities(**offered, extensions=self.extensions or None)
+
+
+async def _answer_ping(_ctx: Any, _params: Any) -> MethodResult:
+    return None
+
+
+def _tracing_middleware() -> list[Any]:
+    """The SDK's spans, where the process records spans at all."""
+    if "opentelemetry.sdk.trace" not in sys.modules:
+        return []
+    from mcp.server._otel import OpenTelemetryMiddleware
+
+    return [OpenTelemetryMiddleware()]
+
+
+if TYPE_CHECKING:
+    from handtools.mcp.roots import Roots
+
+
+def server_for(desk: ConnectionTools, roots: "Roots | None" = None) -> MethodRegistry:
+    """Everything that a client can ask of a desk."""
+    from mcp_types import (
+        CallToolRequestParams,
+        GetPromptRequestParams,
+        NotificationParams,
+        PaginatedRequestParams,
+        ReadResourceRequestParams,
+    )
+
+    from handtools.mcp.remote import RemoteMethods, RemoteParams
+    from handtools.mcp.resources_and_prompts import Prompts, Resources
+
+    registry = MethodRegistry()
+    resources, prompts = Resources(desk), Prompts(desk)
+    registry.requests |= {
+        "tools/list": ServerMethod(PaginatedRequestParams, desk.list_tools),
+        "tools/call": ServerMethod(CallToolRequestParams, desk.call_tool),
+        "resources/list": ServerMethod(PaginatedRequestParams, resources.list),
+        "resources/templates/list": ServerMethod(PaginatedRequestParams, resources.templates),
+        "resources/read": ServerMethod(ReadResourceRequestParams, resources.read),
+        "prompts/list": ServerMethod(PaginatedRequestParams, prompts.list),
+        "prompts/get": ServerMethod(GetPromptRequestParams, prompts.get),
+    }
+    registry.requests |= {
+        name: ServerMethod(RemoteParams, respond) for name, respond in RemoteMethods(desk).methods().items()
+    }
+    if roots is not None:
+        registry.requests["tools/call"] = ServerMethod(CallToolRequestParams, roots.call_tool)
+        registry.notifications["notifications/roots/list_changed"] = ServerMethod(
+            NotificationParams, roots.changed
+        )
+    return registry

@@ -1,0 +1,269 @@
+"""What follows when a tool is done: formatters, diagnostics, notes from AGENTS.md and skills, output limits."""
+
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from anyio import to_thread
+
+from handtools.core.call import Call
+from handtools.core.changes import Change, ChangeSet
+from handtools.core.effects import Read
+from handtools.core.errors import HostError, ToolError
+from handtools.core.events import Reviewed
+from handtools.core.files import Store
+from handtools.core.language import DiagnosticReview, review_text
+from handtools.core.result import Result, Spill, Text
+from handtools.core.skills import GUIDE_FILE, Skill
+from handtools.runtime.guards.commands import hidden_globs
+from handtools.runtime.guards.files import OUTPUT_SCHEME, AppliedChanges, GuardedFiles, retry_redirected
+from handtools.runtime.guards.language import visible_review
+from handtools.text.diffs.unified_diff import unified_diff
+from handtools.text.encoding import decode, without_surrogates
+from handtools.text.truncation import clip
+
+DIAGNOSE_SECONDS = 3.0
+"""How long servers may take to look at a change; what comes later is announced."""
+
+FORMAT_SECONDS = 10.0
+"""How long all the files of a call may take to be formatted."""
+SHOWN_DIFF_LINES, SHOWN_DIFF_BYTES = 120, 8_000
+
+AfterChangeStep = Callable[[GuardedFiles, float], Awaitable[str]]
+"""Takes the files of a call and when its time is up; gives back what the model is told."""
+
+
+async def after_change(result: Result[Any], files: GuardedFiles, deadline: float) -> Result[Any]:
+    """The result with what the steps had to say; a call that only looked gets servers ready for what it saw."""
+    if not files.changed:
+        _warm_servers(files)
+        return result
+    said = [await step(files, deadline) for step in AFTER_CHANGE_STEPS]
+    return result.settled(content=(*result.content, *(Text(each) for each in said if each)))
+
+
+def net_changes(landed: Sequence[AppliedChanges]) -> ChangeSet:
+    """What several changes come to, as far as they are regular files whose bytes are known."""
+    every: dict[str, Change] = {}
+    again: set[str] = set()
+    for change in (change for each in landed for change in each.changes):
+        first = every.get(change.path)
+        every[change.path] = change if first is None else Change(change.path, first.before, change.after)
+        again |= {change.path} if first else set()
+    # A single change is never nothing, and a large file takes long to compare.
+    nothing = {path for path in again if every[path].before == every[path].after}
+    return ChangeSet(
+        tuple(change for path, change in every.items() if _is_known_file(change) and path not in nothing)
+    )
+
+
+def _is_known_file(change: Change) -> bool:
+    nodes = [node for node in (change.before, change.after) if node is not None]
+    return all(node.kind == "file" and node.known for node in nodes)
+
+
+async def format_files(files: GuardedFiles, deadline: float) -> str:
+    """Have the project's formatter at what a tool wrote; what it does is a change of its own, and is shown.
+
+    Not at what a command wrote, nor at what an undo brought back: those are to stay as they are.
+    """
+    written = [each for each in files.changed if each.kind == "change" and each.coverage == "declared"]
+    said: list[str] = []
+    until = min(deadline, time.monotonic() + FORMAT_SECONDS)
+    for change in net_changes(written):
+        if change.after is None or not files.workspace.formatters.formats(change.path):
+            continue
+        if time.monotonic() > until:
+            said.append(f"{change.path}: not formatted: there was no time left.")
+        else:
+            said.append(await _format_file(files, change))
+    return "\n".join(filter(None, said))
+
+
+async def _format_file(files: GuardedFiles, change: Change) -> str:
+    assert change.after is not None
+    before, after = change.before.data if change.before else None, change.after.data
+    formatters, private = files.workspace.formatters, hidden_globs(files.gate.policy)
+    done = await formatters.format(change.path, before, after, private=private)
+    if done is None:
+        return ""
+    if done.data is None:
+        return f"{change.path}: not formatted: {done.why}"
+    formatting = ChangeSet.of(
+        Change.of(change.path, before=after, after=done.data), note=f"formatted by {done.formatter}"
+    )
+    if files.gate.policy.decide(formatting, files.call.tool).verdict != "allow":
+        return f"{change.path}: not formatted: that would need an approval of its own."
+    try:
+        await files.apply(formatting)
+    except ToolError as refusal:
+        return f"{change.path}: not formatted: {refusal.message}"
+    diff = without_surrogates(unified_diff(change.path, decode(after).body, decode(done.data).body))
+    shown = clip(diff, max_lines=SHOWN_DIFF_LINES, max_bytes=SHOWN_DIFF_BYTES, keep="head").text
+    return f"{done.formatter} then formatted {change.path}:\n{shown}"
+
+
+async def diagnose(files: GuardedFiles, deadline: float) -> str:
+    """Ask language servers about the files as they are now."""
+    language, policy = files.workspace.language, files.gate.policy
+    changes = net_changes(files.changed)
+    if not any(language.speaks(change.path) for change in changes):
+        return ""
+
+    def late(review: DiagnosticReview) -> None:
+        files.announce(Reviewed(files.call.id, visible_review(review, policy)))
+
+    seconds = min(DIAGNOSE_SECONDS, deadline - time.monotonic() - 0.1)
+    review = await language.review(
+        changes, private=hidden_globs(policy), timeout=max(seconds, 0.0), late=late
+    )
+    return review_text(visible_review(review, policy))
+
+
+def _warm_servers(files: GuardedFiles) -> None:
+    language = files.workspace.language
+    for path in files.sights:
+        if language.speaks(path):
+            language.warm(path, private=hidden_globs(files.gate.policy))
+
+
+async def note_hard_links(files: GuardedFiles, deadline: float) -> str:  # noqa: ARG001
+    """Say which files had other names: a hard link is broken on purpose, and not in silence."""
+    told = (
+        f"{path}: {count} other hard link{'s' if count > 1 else ''} to it still {'have' if count > 1 else 'has'} "
+        "the old content."
+        for path, count in files.linked.items()
+    )
+    return "\n".join(told)
+
+
+AFTER_CHANGE_STEPS: tuple[AfterChangeStep, ...] = (note_hard_links, format_files, diagnose)
+
+MAX_GUIDED_PATHS = 50
+"""Files of one call that are looked at."""
+GUIDE_BYTES = 6_000
+"""Of one guide; the rest can be read."""
+ALL_GUIDES_BYTES = 8_000
+"""Of all guides in one answer; those that no longer fit are named."""
+SKILL_MENTION_CHARS = 200
+
+GuidesAndSkills = tuple[list[str], list[tuple[Skill, str]]]
+"""Guides, and skills with the file that they are about."""
+
+
+async def with_guidance(result: Result[Any], files: GuardedFiles) -> Result[Any]:
+    """The result with what there is to know about the files it shows, unless it was told before."""
+    if not files.sights:
+        return result
+    quick = files.workspace.files.quick
+    guides, skills = (
+        _guides_and_skills(files) if quick else await to_thread.run_sync(_guides_and_skills, files)
+    )
+    if not guides and not skills:
+        return result
+    notes = await to_thread.run_sync(_guidance_notes, files, guides, skills)
+    return result.settled(content=(*result.content, *map(Text, notes))) if notes else result
+
+
+def _guides_and_skills(files: GuardedFiles) -> GuidesAndSkills:
+    known = files.workspace.skills
+    guides: dict[str, None] = {}
+    skills: dict[str, tuple[Skill, str]] = {}
+    for path in islice(files.sights, MAX_GUIDED_PATHS):
+        guides |= dict.fromkeys(known.guides(path))
+        if path.endswith(f"/{GUIDE_FILE}"):
+            guides[path] = None
+        for skill in known.mentioned(path):
+            if not skill.is_hidden(files.gate.policy.hides):
+                skills.setdefault(skill.file, (skill, path))
+    return list(guides), list(skills.values())
+
+
+def _guidance_notes(files: GuardedFiles, guides: list[str], skills: list[tuple[Skill, str]]) -> list[str]:
+    journal, call = files.workspace.journal, files.call
+
+    def is_new(path: str) -> bool:
+        return _may_be_read(files, path) and journal.once.in_session(call, f"told {path}")
+
+    try:
+        with journal.together():
+            # What the agent has just read itself is marked as told, and not told again.
+            new = [path for path in guides if is_new(path) and path not in files.sights]
+            about = [(s, path) for s, path in skills if is_new(s.file) and s.file not in files.sights]
+    except HostError:
+        # That the record can't be written is said where the call is recorded; the call itself has gone well.
+        return []
+    return [*_guide_texts(files, new), *(_skill_mention(skill, path) for skill, path in about)]
+
+
+def _may_be_read(files: GuardedFiles, path: str) -> bool:
+    return files.gate.policy.decide(Read((path,)), files.call.tool).verdict == "allow"
+
+
+def _guide_texts(files: GuardedFiles, paths: list[str]) -> Iterator[str]:
+    room = ALL_GUIDES_BYTES
+    for path in paths:
+        most = min(room, GUIDE_BYTES)
+        data = _read_guide(files, path, most)
+        if data is None:
+            continue
+        about = f"for agents who work in `{path.rpartition('/')[0]}/`, shown once"
+        if most < GUIDE_BYTES and len(data) > most:
+            yield f"(`{path}` holds notes {about}: read it.)"
+            continue
+        shown = clip(decode(data).body, max_lines=400, max_bytes=most, keep="head")
+        more = f"\n(Shortened: `read` the rest of `{path}`.)" if shown.clipped else ""
+        room -= len(shown.text.encode())
+        yield f"== {path} (notes {about}) ==\n{shown.text.rstrip()}{more}"
+
+
+def _read_guide(files: GuardedFiles, path: str, most: int) -> bytes | None:
+    """The beginning of a guide; None when a link leads to what is not to be read."""
+    host = files.workspace.files
+
+    def look() -> bytes | None:
+        located = host.locate(path)
+        return host.read(located, size=most + 1) if _may_be_read(files, located) else None
+
+    try:
+        return retry_redirected(look)
+    except ToolError:
+        return None
+
+
+def _skill_mention(skill: Skill, path: str) -> str:
+    words = skill.description
+    short = words if len(words) <= SKILL_MENTION_CHARS else f"{words[:SKILL_MENTION_CHARS].rstrip()}…"
+    return f"(The skill `{skill.name}` is about files like `{path}`: {short} Its instructions: `{skill.file}`.)"
+
+
+OUTPUT_BYTES = 60_000
+OUTPUT_LINES = 2_500
+
+
+def bound_output(result: Result[Any], call: Call, outputs: Store) -> Result[Any]:
+    """The result with its text cut to the limits, head and tail kept, and the whole put away."""
+    result = _with_portable_text(result)
+    text = result.text
+    most_bytes = len(text) if text.isascii() else len(text) * 4
+    if most_bytes <= OUTPUT_BYTES and text.count("\n") < OUTPUT_LINES:
+        return result
+    whole = text.encode()
+    clipped = clip(text, max_lines=OUTPUT_LINES, max_bytes=OUTPUT_BYTES, keep="both")
+    if not clipped.clipped:
+        return result
+    name = f"{call.id}.txt"
+    outputs.put(whole, name=name)
+    spill = Spill(f"{OUTPUT_SCHEME}{name}", len(whole), clipped.lines)
+    note = f"\n(Shortened from {clipped.lines:,} lines. The whole is `{spill.path}`: `read` it by range.)"
+    others = [block for block in result.content if not isinstance(block, Text)]
+    return result.settled(content=(Text(clipped.text + note), *others), spill=spill)
+
+
+def _with_portable_text(result: Result[Any]) -> Result[Any]:
+    """The result with text that every transport can carry."""
+    if result.text.isascii():
+        return result
+    shown = tuple(Text(without_surrogates(b.text)) if isinstance(b, Text) else b for b in result.content)
+    return result.settled(content=shown)

@@ -1,0 +1,157 @@
+"""The approval gate: judges each effect, asks a person where a rule says so, and remembers what was granted."""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from handtools.core.approval import Approval, Approver, Reply
+from handtools.core.call import Call
+from handtools.core.effects import CommandRun, Effect, effect_targets, fingerprint
+from handtools.core.errors import Denied, HandtoolsError
+from handtools.core.events import ApprovalAsked, Decided, Event
+from handtools.runtime.approval.preview import TITLE_NAME_CHARS, approval_title, effect_preview
+from handtools.runtime.journal import Journal
+from handtools.runtime.policy import Policy
+from handtools.runtime.policy.rules import Decision
+from handtools.text.shell import quote_words, read_script
+from handtools.text.shell.always_allow_prefix import always_allow_prefix
+from handtools.text.shell.session_state import uses_any
+from handtools.text.visible_text import visible, visible_line
+
+SHOWN_COMMAND_CHARS = 60
+
+
+def grant_lines(effect: Effect, decisions: Iterable[Decision]) -> list[str]:
+    """A line for everything that was asked about: all of them must have been granted before nobody is asked."""
+    asked = [decision for decision in decisions if decision.verdict == "ask"]
+    lines = (f"{effect.kind} {_grant_target(effect, each.target)} ({each.rule})" for each in asked)
+    return list(dict.fromkeys(lines))
+
+
+def _grant_target(effect: Effect, target: str) -> str:
+    if not isinstance(effect, CommandRun):
+        return _name_with_digest(target, target)
+    live = "live " if effect.command.live else ""
+    return f"{live}{_grant_command(effect, target)}"
+
+
+def _grant_command(run: CommandRun, target: str) -> str:
+    """The beginning of a plain command where that says enough; else exactly this one, by its digest."""
+    parts = read_script(target).parts
+    short = always_allow_prefix(parts[0]) if parts else None
+    as_named = not run.steering and not uses_any(run.script, run.defined)
+    if short is not None and as_named:
+        return f"{_name_with_digest(quote_words(short), quote_words(short))} …"
+    first = visible(target.strip().partition("\n")[0])[:SHOWN_COMMAND_CHARS]
+    return f"exactly `{first}` [{_digest(fingerprint(run) + target)}]"
+
+
+def _name_with_digest(name: str, target: str) -> str:
+    """A name that can be read; with a digest where two of them would look alike."""
+    flat = visible(name.replace("\n", "\\n"))
+    return flat if flat == target else f"{flat} [{_digest(target)}]"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+class ApprovalPending(HandtoolsError):
+    """The answer is out: the call ends as pending and is run again when it comes."""
+
+    def __init__(self, approval: Approval) -> None:
+        super().__init__(approval.title)
+        self.approval = approval
+
+
+@dataclass(slots=True)
+class ApprovalGate:
+    """One per call: nothing reaches the machine without passing here."""
+
+    call: Call
+    policy: Policy
+    approver: Approver | None
+    journal: Journal
+    announce: Callable[[Event], None]
+    granted: frozenset[str] = field(default_factory=frozenset)
+    """Fingerprints that a person has said yes to for this call."""
+    used: set[str] = field(default_factory=set)
+    """Those of them that were what the call came to: a yes to anything else is void."""
+
+    def judge(self, effect: Effect) -> Decision:
+        """Decide; raise when the answer is no. `ask` comes back as it is: only `admit` can wait for a person."""
+        decision = self.policy.decide(effect, self.call.tool)
+        if decision.verdict != "allow" or effect.kind != "read":
+            self.announce(Decided(self.call.id, decision.verdict, decision.rule, effect_targets(effect)))
+        if decision.verdict == "deny":
+            raise Denied(f"`{decision.target}` is off limits ({decision.rule}).", hint=decision.reason)
+        return decision
+
+    async def admit(self, effect: Effect, *, question: str = "") -> None:
+        """Return when the effect may happen; raise `Denied` or `ApprovalPending` when not.
+
+        With a `question` a person is asked even about what the rules allow.
+        """
+        decision = self.judge(effect)
+        if decision.verdict == "allow":
+            if not question:
+                return
+            decision = Decision("ask", "review", question, decision.target)
+        approval = self.question(effect, decision)
+        if approval.fingerprint in self.granted:
+            self.used.add(approval.fingerprint)
+            return
+        if not question and self.remembers(approval):
+            return
+        reply = await self._ask(approval)
+        self.announce(ApprovalAsked(approval, reply))
+        if reply is None:
+            raise ApprovalPending(approval)
+        settle_reply(self.journal, self.call, approval, reply)
+
+    def remembers(self, approval: Approval) -> bool:
+        """Whether a person has said yes to all of this before, and that it is to last."""
+        kept = _grant_lines(approval)
+        return bool(kept) and all(self.journal.calls.granted(self.call, each) for each in kept)
+
+    async def _ask(self, approval: Approval) -> Reply | None:
+        if self.approver is not None:
+            return await self.approver(approval)
+        if self.policy.unattended == "ask":
+            return None
+        message = "Nobody is there to ask; the policy answers for them."
+        return Reply(self.policy.unattended == "allow", message=message)
+
+    def question(self, effect: Effect, decision: Decision) -> Approval:
+        """What a person would be asked."""
+        shown, again = effect_preview(effect), not self.granted <= self.used
+        wanted = approval_title(effect, self.call.tool)
+        return Approval(
+            call_id=self.call.id,
+            title=f"Asked again, it has changed: {wanted}" if again else wanted,
+            preview=shown.text,
+            rule=visible(str(decision)),
+            fingerprint=fingerprint(effect),
+            remembered="\n".join(grant_lines(effect, self.policy.decisions(effect, self.call.tool))),
+            agent=visible_line(self.call.agent, TITLE_NAME_CHARS),
+            session=visible_line(self.call.session, TITLE_NAME_CHARS),
+            again=again,
+            preview_lines=shown.lines,
+            preview_bytes=shown.bytes,
+            metadata=self.call.metadata,
+        )
+
+
+def settle_reply(journal: Journal, call: Call, approval: Approval, reply: Reply) -> None:
+    """Act on an answer: remember a yes that is to last, raise on a no."""
+    if not reply.allow:
+        hint = reply.message or "Do something else, or ask what is wanted."
+        raise Denied("This was declined.", hint=hint)
+    if reply.remember != "once":
+        for kept in _grant_lines(approval):
+            journal.calls.grant(call, kept, lasts=reply.remember)
+
+
+def _grant_lines(approval: Approval) -> list[str]:
+    """By line feeds alone: a path may hold other characters that end a line for Python."""
+    return [line for line in approval.remembered.split("\n") if line]

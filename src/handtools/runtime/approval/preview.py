@@ -1,0 +1,170 @@
+"""What a person is shown before they approve: title, notes, diff or script; a cut says how much it hides."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from handtools.core.changes import Change, ChangeSet, Node, is_whole_folder, unpack_folder
+from handtools.core.effects import CommandRun, Delegation, Delivery, Effect, effect_targets
+from handtools.core.web import Visit
+from handtools.text.diffs.unified_diff import unified_diff, without_carriage_returns
+from handtools.text.encoding import decode, is_binary
+from handtools.text.lines import count
+from handtools.text.truncation import Clipped, clip
+from handtools.text.visible_text import visible, visible_line, without_long_blanks
+
+MAX_PREVIEW_LINES = 400
+MAX_PREVIEW_BYTES = 40_000
+TITLE_NAME_CHARS = 60
+"""Of a path or a command in a title: two lines of a phone."""
+MAX_TITLE_NAMES = 3
+MAX_LISTED_PATHS = 60
+"""Paths that are listed before the diffs."""
+NOTE_LINES = 40
+"""Of one fact, such as the functions that a session has defined."""
+DIFF_LINES = 24
+"""That every file of a change gets at least, however many there are."""
+
+
+def approval_title(effect: Effect, tool: str) -> str:
+    """What is wanted, in one line."""
+    names = effect_targets(effect)
+    words = ["wants to", effect.kind]
+    if isinstance(effect, CommandRun) and effect.command.live:
+        words.append("live")
+    shown = ", ".join(visible_line(name, TITLE_NAME_CHARS) for name in names[:MAX_TITLE_NAMES])
+    more = f" and {len(names) - MAX_TITLE_NAMES} more" if len(names) > MAX_TITLE_NAMES else ""
+    folder = effect.facts[0][1] if isinstance(effect, CommandRun) else "."
+    where = f" in {visible_line(folder, TITLE_NAME_CHARS)}" if folder != "." else ""
+    note = (
+        f": {visible_line(effect.note, TITLE_NAME_CHARS)}"
+        if isinstance(effect, ChangeSet) and effect.note
+        else ""
+    )
+    return f"{visible_line(tool, TITLE_NAME_CHARS)} {' '.join(words)} {shown}{more}{where}{note}"
+
+
+def effect_preview(effect: Effect) -> Clipped:
+    """What a person has to know: the diff of a change, the address of a visit, the words of an errand; bounded."""
+    shown = _PreviewText()
+    text = shown.text_of(effect)
+    lines, size = (
+        count(text) + shown.hidden_lines,
+        len(text.encode("utf-8", "replace")) + shown.hidden_bytes,
+    )
+    clipped = clip(
+        text, max_lines=MAX_PREVIEW_LINES, max_bytes=MAX_PREVIEW_BYTES, keep="both", whole=(lines, size)
+    )
+    return replace(clipped, lines=lines, bytes=size)
+
+
+@dataclass(slots=True)
+class _PreviewText:
+    """A preview in the making, and how much was cut out of its pieces."""
+
+    hidden_lines: int = 0
+    hidden_bytes: int = 0
+
+    def text_of(self, effect: Effect) -> str:
+        if isinstance(effect, CommandRun):
+            return self._command(effect)
+        if isinstance(effect, ChangeSet):
+            return self._changes(effect)
+        if isinstance(effect, Visit):
+            text = "\n".join(filter(None, (effect.url or effect.place, effect.purpose)))
+        elif isinstance(effect, Delivery):
+            text = f"{effect.path} ({effect.media_type}, {effect.bytes:,} bytes)\n{effect.title}".rstrip()
+        elif isinstance(effect, Delegation):
+            text = f"{effect.title}\n\n{effect.prompt}"
+        else:
+            text = "\n".join(effect.paths)
+        return without_long_blanks(visible(text))
+
+    def _command(self, run: CommandRun) -> str:
+        """What the script is run with, what in it deserves a look, and the script; nothing named is no promise."""
+        *facts, (_, script) = run.facts
+        notes = [fact for fact in facts if fact != ("folder", ".")]
+        notes += [("not plain", run.script.opaque)] if run.script.opaque else []
+        notes += [("look", danger) for danger in run.script.dangers]
+        rows = [row for name, text in notes for row in self._note(name, text)]
+        return "\n".join([*rows, without_long_blanks(visible(script))])
+
+    def _note(self, name: str, text: str) -> Iterator[str]:
+        """A fact, as a comment: what is longer than a line stands below its name."""
+        rows = self._cut(text, NOTE_LINES)
+        if "\n" not in rows:
+            yield f"# {name}: {rows}"
+            return
+        yield f"# {name}:"
+        yield from (f"#   {row}" for row in rows.split("\n"))
+
+    def _changes(self, changes: ChangeSet) -> str:
+        """Every path with what becomes of it, then the diffs, each with room of its own."""
+        every = list(changes)
+        if len(every) == 1:
+            return without_long_blanks(visible(_read_by_a_person(every[0])))
+        rows = [
+            f"# {visible_line(_change_in_words(change), 2 * TITLE_NAME_CHARS)}"
+            for change in every[:MAX_LISTED_PATHS]
+        ]
+        if len(every) > MAX_LISTED_PATHS:
+            rows.append(f"# [… {len(every) - MAX_LISTED_PATHS} more paths …]")
+        room = max(DIFF_LINES, MAX_PREVIEW_LINES // len(every))
+        # What is one line was said above.
+        diffs = [piece for change in every if "\n" in (piece := _read_by_a_person(change)).rstrip("\n")]
+        return "\n".join([*rows, "", *(self._cut(piece, room) for piece in diffs)])
+
+    def _cut(self, text: str, max_lines: int) -> str:
+        cut = clip(
+            without_long_blanks(visible(text)),
+            max_lines=max_lines,
+            max_bytes=MAX_PREVIEW_BYTES // 4,
+            keep="both",
+        )
+        self.hidden_lines += cut.lines - cut.shown_lines
+        self.hidden_bytes += cut.bytes - cut.shown_bytes
+        return cut.text
+
+
+def _change_in_words(change: Change) -> str:
+    before, after = change.before, change.after
+    word = "new" if before is None else "gone" if after is None else "changed"
+    return f"{word}: {change.path} ({_node_in_words(before if after is None else after)})"
+
+
+def changes_diff(changes: ChangeSet) -> str:
+    """All changes as one unified diff; what is no text is named."""
+    return "".join(_change_diff(change) for change in changes)
+
+
+def _read_by_a_person(change: Change) -> str:
+    """The diff without the carriage returns of a file that has them in every line: new ones show."""
+    is_edit = change.before is not None and change.after is not None
+    return without_carriage_returns(_change_diff(change)) if is_edit else _change_diff(change)
+
+
+def _change_diff(change: Change) -> str:
+    before, after = change.before, change.after
+    nodes = [node for node in (before, after) if node is not None]
+    if any(node.kind != "file" or not node.known or is_binary(node.data) for node in nodes):
+        return f"{change.path}: {_node_in_words(before)} -> {_node_in_words(after)}\n"
+    if len(nodes) == 2 and nodes[0].data == nodes[1].data and nodes[0].mode != nodes[1].mode:
+        return f"{change.path}: mode {_mode_in_words(before)} -> {_mode_in_words(after)}\n"
+    was = None if before is None else decode(before.data).body
+    return unified_diff(change.path, was, None if after is None else decode(after.data).body)
+
+
+def _node_in_words(node: Node | None) -> str:
+    if node is None:
+        return "nothing"
+    if node.kind == "link":
+        return f"a link to {node.data.decode(errors='replace')}"
+    if is_whole_folder(node):
+        return f"a folder with {len(unpack_folder(node.data)):,} things in it, {node.bytes:,} bytes"
+    if node.kind == "folder":
+        return "a folder"
+    shown = node.known and not is_binary(node.data)
+    return f"{node.bytes:,} bytes" if shown else f"{node.bytes:,} bytes, not shown"
+
+
+def _mode_in_words(node: Node | None) -> str:
+    return "as it is" if node is None or node.mode is None else f"{node.mode:04o}"

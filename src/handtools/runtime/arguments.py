@@ -1,0 +1,180 @@
+"""Arguments of a call: names known from other tools are resolved, then validated against the tool's model."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from handtools.core.errors import InvalidInput
+from handtools.core.tool import AnyTool
+from handtools.text.paths import similar_names
+
+_FILE = (
+    "file_path", "filepath", "file", "filename", "file_name", "target_file", "absolute_path", "relative_path",
+)  # fmt: skip
+_FOLDER = (
+    "directory", "dir", "dir_path", "directory_path", "folder", "target_directory", "search_path",
+    "relative_workspace_path",
+)  # fmt: skip
+_EDIT = {
+    "path": _FILE,
+    "old_string": ("old_str", "old_text", "old", "search"),
+    "new_string": ("new_str", "new_text", "new", "replace", "replacement"),
+    "replace_all": ("all", "replace_every"),
+    "description": ("instruction", "explanation"),
+}
+
+ALIASES: dict[str, dict[str, tuple[str, ...]]] = {
+    "attach": {"paths": ("files", "file_paths", "attachments")},
+    "bash": {
+        "command": ("cmd", "script", "command_line"),
+        "cwd": ("workdir", "work_dir", "working_directory", "working_dir", *_FOLDER),
+        "background": ("run_in_background", "is_background"),
+        "description": ("explanation",),
+    },
+    "edit": _EDIT,
+    "edit_agent": {"path": _FILE, "instructions": ("instruction", "prompt")},
+    "fetch": {"url": ("uri", "link", "address")},
+    "find": {
+        "pattern": ("glob", "glob_pattern", "query", "name", "file_pattern"),
+        "path": _FOLDER,
+        "limit": ("max_results", "head_limit"),
+    },
+    "grep": {
+        "pattern": ("regex", "query", "search", "search_pattern"),
+        "path": (*_FILE, *_FOLDER),
+        "include": ("glob", "glob_pattern", "file_pattern", "include_pattern"),
+        "context": ("context_lines",),
+        "limit": ("max_results", "head_limit"),
+    },
+    "jobs": {
+        "job": ("id", "job_id", "bash_id", "shell_id", "task_id", "session_id"),
+        "text": ("input", "stdin", "chars"),
+    },
+    "list": {"path": _FOLDER, "depth": ("max_depth",)},
+    "lsp": {"path": _FILE, "operation": ("action", "method"), "symbol": ("name", "symbol_name")},
+    "multi_edit": {**_EDIT, "edits": ("changes", "replacements")},
+    "patch": {"patch": ("input", "patch_text", "diff")},
+    "read": {
+        "path": (*_FILE, "notebook_path"),
+        "start_line": ("offset", "line_start", "start"),
+        "end_line": ("line_end", "end"),
+        "limit": ("line_count", "num_lines", "length"),
+    },
+    "skill": {"name": ("skill", "skill_name")},
+    "task": {"prompt": ("instructions", "task"), "title": ("description",)},
+    "think": {"thought": ("thoughts", "text")},
+    "undo": {"name": (*_FILE, "path", "call_id", "id")},
+    "web_search": {"query": ("q", "search_query", "search_term")},
+    "write": {"path": _FILE, "content": ("contents", "file_text", "text", "file_content")},
+}  # fmt: skip
+"""For each tool, its parameters with the names that other tools have for the same thing."""
+
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def resolve_aliases(tool: str, model: type[BaseModel], args: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments under the names of the tool's parameters.
+
+    What the tool takes itself is never renamed, and nothing is renamed onto an argument that is given as well,
+    unless both say the same.
+    """
+    own = parameters_of(model)
+    renamed = {name: value for name, value in args.items() if name in own}
+    for name, value in args.items():
+        meant = _parameter_meant(tool, model, name)
+        taken = meant in renamed and renamed[meant] != value
+        renamed[name if taken else meant] = value
+    return {name: _resolve_in_list(tool, own.get(name), value) for name, value in renamed.items()}
+
+
+@lru_cache(maxsize=256)
+def parameters_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The names that a model takes, in its order, each with its annotation."""
+    return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+
+
+@lru_cache(maxsize=4096)
+def _parameter_meant(tool: str, model: type[BaseModel], name: str) -> str:
+    own, plain = parameters_of(model), _snake(name)
+    if name in own or plain in own:
+        return name if name in own else plain
+    aliases = ALIASES.get(tool, {})
+    return next((parameter for parameter in own if plain in aliases.get(parameter, ())), name)
+
+
+def _resolve_in_list(tool: str, annotation: Any, value: Any) -> Any:
+    """The same inside a list of objects."""
+    item = next(iter(get_args(annotation)), None) if get_origin(annotation) is list else None
+    if not (isinstance(value, list) and isinstance(item, type) and issubclass(item, BaseModel)):
+        return value
+    return [resolve_aliases(tool, item, one) if isinstance(one, dict) else one for one in value]
+
+
+def _snake(name: str) -> str:
+    return _HUMP.sub("_", name).replace("-", "_").lower()
+
+
+def validate(tool: AnyTool, args: Mapping[str, Any]) -> BaseModel:
+    """The arguments as the tool's parameters; raises `InvalidInput` naming every problem at once."""
+    model: type[BaseModel] = tool.params
+    known = parameters_of(model)
+    args = resolve_aliases(tool.name, model, args)
+    problems = [_unknown(name, known) for name in args if name not in known]
+    params: BaseModel | None = None
+    try:
+        params = tool.params.model_validate(args)
+    except ValidationError as failure:
+        params = _parse_json_text(tool, args, failure)
+        if params is None:
+            problems += [
+                _problem(error) for error in failure.errors(include_url=False, include_context=False)
+            ]
+    if params is not None:
+        problems += _empty_path(params)
+    if params is None or problems:
+        hint = f"`{tool.name}` takes: {', '.join(known) or 'nothing'}."
+        raise InvalidInput(" ".join(problems), hint=hint)
+    return params
+
+
+def _empty_path(params: BaseModel) -> list[str]:
+    """A path that a call must name and that names nothing; where it may be left out, empty is the root."""
+    path = type(params).model_fields.get("path")
+    empty = path is not None and path.is_required() and getattr(params, "path", None) == ""
+    return ["`path` is empty."] if empty else []
+
+
+def _parse_json_text(tool: AnyTool, args: Mapping[str, Any], failure: ValidationError) -> BaseModel | None:
+    """The parameters, where lists and objects came as JSON text: a common slip that can mean nothing else."""
+    wanted = {"list_type", "dict_type", "model_type", "model_attributes_type"}
+    mended = dict(args)
+    for error in failure.errors(include_url=False, include_context=False):
+        if error["type"] not in wanted or len(error["loc"]) != 1 or not isinstance(error["input"], str):
+            return None
+        try:
+            mended[str(error["loc"][0])] = json.loads(error["input"])
+        except ValueError:
+            return None
+    try:
+        params: BaseModel = tool.params.model_validate(resolve_aliases(tool.name, tool.params, mended))
+        return params
+    except ValidationError:
+        return None
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    close = similar_names(name, list(known), most=1)
+    return f"`{name}` is not a parameter" + (f"; did you mean `{close[0]}`?" if close else ".")
+
+
+def _problem(error: Any) -> str:
+    where = ".".join(str(part) for part in error["loc"]) or "arguments"
+    if error["type"] == "missing":
+        return f"`{where}` is missing."
+    given = repr(error["input"])
+    shown = given if len(given) <= 60 else f"{given[:57]}..."
+    return f"`{where}`: {error['msg']} (given {shown})."

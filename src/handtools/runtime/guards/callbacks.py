@@ -1,0 +1,155 @@
+"""Guarded callbacks: judged, called once per call, their failures and stray cancellations told as tool errors."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import partial
+
+from anyio import to_thread
+
+from handtools.core.callbacks import Attachment, Callbacks, Delegate, Deliver, Errand, Model, closing_stream
+from handtools.core.changes import digest
+from handtools.core.effects import Delegation, Delivery
+from handtools.core.errors import CallbackFailed, HandtoolsError, InvalidInput
+from handtools.runtime.guards.files import GuardedFiles
+from handtools.text.encoding import without_surrogates
+
+
+class StrayCancellation(Exception):
+    """Code that we called raised a cancellation, and nobody had cancelled the call."""
+
+
+@contextmanager
+def only_own_cancellation() -> Iterator[None]:
+    """Let a cancellation out only if this task was cancelled meanwhile.
+
+    Whoever waits for a task that was cancelled is sent the same exception as whoever was cancelled; what tells the
+    two apart is the number of cancellations the task itself has had.
+    """
+    before = _cancellations()
+    try:
+        yield
+    except asyncio.CancelledError as cancelled:
+        if _cancellations() > before:
+            raise
+        raise StrayCancellation("it was cancelled, but not by the caller") from cancelled
+
+
+def _cancellations() -> int:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        # Another event loop than asyncio's: it raises its cancellations itself, and no one else can.
+        return 0
+    return task.cancelling() if task else 0
+
+
+MAX_ERRAND_DEPTH = 3
+"""Errands within errands."""
+RECEIPT_CHARS = 1_000
+log = logging.getLogger("handtools")
+_depth: ContextVar[int] = ContextVar("errands around this call", default=0)
+
+
+def guarded_callbacks(callbacks: Callbacks, files: GuardedFiles) -> Callbacks:
+    """The same callbacks for one call: judged first, done once, their failures told."""
+    if callbacks == Callbacks():
+        return callbacks
+    return replace(
+        callbacks,
+        deliver=callbacks.deliver and partial(_deliver, callbacks.deliver, files),
+        delegate=callbacks.delegate and partial(_delegate, callbacks.delegate, files),
+        model=callbacks.model and partial(_model, callbacks.model),
+    )
+
+
+async def _deliver(deliver: Deliver, files: GuardedFiles, attachment: Attachment) -> str:
+    call = files.call
+    attachment = replace(attachment, call_id=call.id, session=call.session, metadata=call.metadata)
+    effect = Delivery(
+        path=attachment.path,
+        digest=digest(attachment.data),
+        bytes=len(attachment.data),
+        media_type=attachment.media_type,
+        title="" if attachment.title == attachment.name else attachment.title,
+    )
+    await files.gate.admit(effect)
+    said = f"`{attachment.path}` could not be delivered, or nobody can tell whether it was"
+    receipt = await _once(
+        files, f"deliver {effect.path} {effect.digest}", lambda: deliver(attachment), said
+    )
+    return receipt[:RECEIPT_CHARS]
+
+
+async def _delegate(delegate: Delegate, files: GuardedFiles, errand: Errand) -> str:
+    depth = 1 + max(_depth.get(), await to_thread.run_sync(_depth_of, files))
+    if depth > MAX_ERRAND_DEPTH:
+        hint = "Do this one yourself."
+        raise InvalidInput(
+            f"This would be errand {depth} inside of others; {MAX_ERRAND_DEPTH} are the most.", hint=hint
+        )
+    await files.gate.admit(Delegation(title=errand.title, prompt=errand.prompt))
+    await to_thread.run_sync(files.workspace.journal.once.end, files.call.id, "depth", str(depth))
+    around = _depth.set(depth)
+    try:
+        sent = replace(errand, depth=depth, metadata=files.call.metadata)
+        said = f"The other agent did not come to an end with {errand.title!r}"
+        return await _once(files, "delegate", lambda: delegate(sent), said)
+    finally:
+        _depth.reset(around)
+
+
+async def _model(model: Model, prompt: str) -> AsyncIterator[str]:
+    """What the model writes. Its own failures are told without their words: a client's may hold its key."""
+    with _callback_failure_told("The model that carries out edits failed", quoted=False):
+        answer = model(prompt)
+        async with closing_stream(answer):
+            async for text in answer:
+                if not isinstance(text, str):
+                    raise TypeError(f"the model wrote a {type(text).__name__}, not text")
+                yield text
+
+
+def _depth_of(files: GuardedFiles) -> int:
+    """How deep the errand is in which a call is made: known by the call that gave it, also in another process."""
+    parent = files.call.parent
+    return int((parent and files.workspace.journal.once.value(parent, "depth")) or 0)
+
+
+async def _once(files: GuardedFiles, name: str, act: Callable[[], Awaitable[str]], said: str) -> str:
+    """Do it, unless this call has done it before: a call that was asked about, or cut off, runs again."""
+    once, scope = files.workspace.journal.once, files.call.id
+    if not await to_thread.run_sync(once.begin, scope, name):
+        known = await to_thread.run_sync(once.value, scope, name)
+        if not known:
+            hint = "Ask the person before you call again."
+            raise CallbackFailed(
+                f"This call has begun before, and how it ended is not known. {said}.", hint=hint
+            )
+        return known
+    with _callback_failure_told(said):
+        answer = await act()
+        if not isinstance(answer, str):
+            raise TypeError(f"the callback answered with a {type(answer).__name__}, not with text")
+    told = without_surrogates(answer)
+    await to_thread.run_sync(once.end, scope, name, told or "(Done.)")
+    return told
+
+
+@contextmanager
+def _callback_failure_told(said: str, *, quoted: bool = True) -> Iterator[None]:
+    """A failure of the program around us, as the model is told of it; the program finds it in its log."""
+    try:
+        with only_own_cancellation():
+            yield
+    except BaseException as failure:
+        if isinstance(failure, HandtoolsError) or not isinstance(failure, Exception):
+            raise
+        log.warning("%s", said, exc_info=failure)
+        words = f": {failure}" if quoted else ""
+        reason = " ".join(f"{type(failure).__name__}{words}".split())[:300]
+        hint = "Tell the person, and go on without it."
+        raise CallbackFailed(f"{said}: {reason}.", hint=hint) from failure

@@ -1,0 +1,267 @@
+"""Guarded commands: judged before they run; what they changed is applied like any other change."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import anyio
+from anyio import CancelScope, to_thread
+
+from handtools.core.call import Call
+from handtools.core.changes import Change, ChangeSet
+from handtools.core.commands import (
+    Command,
+    CommandExit,
+    CommandOutput,
+    FinishedCommand,
+    Job,
+    OutputPage,
+    OutputProgress,
+)
+from handtools.core.effects import CommandRun
+from handtools.core.errors import Denied, HostError, ToolError, WrongKind
+from handtools.core.events import Event, Progressed, Visited
+from handtools.core.files import FileFacts
+from handtools.core.web import Visit
+from handtools.runtime.approval.gate import ApprovalPending
+from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_redirected
+from handtools.runtime.policy import Policy
+from handtools.runtime.policy.command_rules import RuledChanges, rule_changes
+from handtools.runtime.policy.rules import Rule
+from handtools.runtime.workspace import Workspace
+
+UNDO_NOTE = "What it changed was not captured and can't be undone."
+CHANGE_NOTE = "by a command"
+REVIEW_QUESTION = "Its changes are held until a person has seen them."
+
+
+@dataclass(slots=True)
+class GuardedCommands:
+    """One per call: every command is judged before it runs, and what it changed lands like any change."""
+
+    call: Call
+    workspace: Workspace
+    files: GuardedFiles
+    announce: Callable[[Event], None]
+
+    async def run(self, command: Command) -> CommandExit:
+        """Ask, run, land what it changed; after a question about that, without running it again."""
+        ran = await to_thread.run_sync(held_command, self.workspace, self.call)
+        if ran is None:
+            command = await self._admitted(command)
+            ran = await self.workspace.commands.run(
+                command,
+                call=self._as_kept,
+                show=self._show,
+                private=hidden_globs(self.files.gate.policy),
+                read_only=read_only_globs(self.files.gate.policy),
+            )
+        try:
+            end = await self.landed(ran, review=command.review)
+        except ApprovalPending:
+            await to_thread.run_sync(self.workspace.journal.holds.keep, self.call.id, ran)
+            raise
+        except BaseException:
+            with CancelScope(shield=True):
+                await to_thread.run_sync(ran.discard)
+            raise
+        await to_thread.run_sync(ran.discard)
+        return end
+
+    async def start(self, command: Command, description: str) -> Job:
+        """Ask, and run in the background."""
+        command = await self._admitted(command)
+        policy = self.files.gate.policy
+        job = await self.workspace.commands.start(
+            command,
+            call=self._as_kept,
+            description=description,
+            private=hidden_globs(policy),
+            read_only=read_only_globs(policy),
+            show=self._show,
+            settle=partial(self._settled, review=command.review),
+        )
+        return _job_with_output_path(job)
+
+    async def jobs(self) -> list[Job]:
+        """The session's jobs, newest first."""
+        return [
+            _job_with_output_path(job) for job in await self.workspace.commands.jobs(self.call.session_key)
+        ]
+
+    async def job(self, job_id: str, *, timeout: float = 0.0) -> Job:  # noqa: ASYNC109
+        """One job, after waiting at most so long for its end; if its changes wait for a word, now is the time."""
+        found = await self.workspace.commands.job(job_id, self.call.session_key, timeout=timeout)
+        if found.waiting is not None:
+            found = replace(found, exit=await self._asked(found, found.waiting), waiting=None)
+        return _job_with_output_path(found)
+
+    async def page(self, job_id: str, start: int, size: int) -> OutputPage:
+        """A part of what a job printed."""
+        return await self.workspace.commands.page(job_id, self.call.session_key, start, size)
+
+    async def send(self, job_id: str, data: bytes) -> None:
+        """Write to a job. It was allowed to run, so it is allowed to be told things; its boundary is the same."""
+        await self.workspace.commands.send(job_id, self.call.session_key, data)
+
+    async def kill(self, job_id: str) -> Job:
+        """End a job and everything it started."""
+        return _job_with_output_path(await self.workspace.commands.kill(job_id, self.call.session_key))
+
+    @property
+    def _as_kept(self) -> Call:
+        """The call for the machine, which knows sessions by their names alone."""
+        return replace(self.call, session=self.call.session_key)
+
+    def _settled(self, ran: FinishedCommand, *, review: bool) -> CommandExit | None:
+        """Land what a job changed, in the job's own thread, where nobody can be asked: then it waits."""
+        gate = self.files.gate
+        attended = gate.approver is not None or gate.policy.unattended == "ask"
+        try:
+            if attended and ran.coverage == "overlay" and self._asks(ran.delta or (), review=review):
+                return None
+            end = anyio.run(partial(self._as_job(self.call).landed, ran, review=review))
+        except Denied as denied:
+            end = _exit_without_changes(ran, denied)
+        except (ToolError, HostError):
+            return None  # who looks at the job is told
+        ran.discard()
+        return end
+
+    async def _asked(self, job: Job, ran: FinishedCommand) -> CommandExit:
+        """Land what waited; a no is an answer too."""
+        landing = self._as_job(replace(self.call, id=job.call_id))
+        try:
+            end = await landing.landed(ran, review=job.review)
+        except Denied as denied:
+            end = _exit_without_changes(ran, denied)
+        await to_thread.run_sync(ran.discard)
+        self.workspace.commands.settled(job.id, self.call.session_key, end)
+        return end
+
+    def _as_job(self, call: Call) -> "GuardedCommands":
+        """What a job changed is recorded for the call that started it, whoever is asked about it."""
+        files = replace(self.files, call=call, held=frozenset(), landed=[], sights={})
+        return replace(self, call=call, files=files)
+
+    def _asks(self, delta: tuple[Change, ...], *, review: bool) -> bool:
+        """Whether a person has to say something about changes before they land."""
+        ruled = self._ruled(delta)
+        if not ruled.changes:
+            return False
+        changes = ChangeSet(ruled.changes, note=CHANGE_NOTE)
+        verdict = self.files.gate.policy.decide(changes, self.call.tool).verdict
+        return review or bool(ruled.question) or verdict == "ask"
+
+    async def _admitted(self, command: Command) -> Command:
+        # What the session is like now is what is judged, shown and run, whatever becomes of the session meanwhile.
+        inherited = await to_thread.run_sync(self.workspace.commands.inherited, self.call.session_key)
+        folder = command.cwd and await to_thread.run_sync(self._folder, command.cwd)
+        env = {**command.env, **self.call.env}
+        # The caller's word goes before what a script of the session exported.
+        exports = {name: value for name, value in inherited.exports.items() if name not in env}
+        inherited = replace(inherited, exports=exports)
+        command = replace(command, cwd=folder or inherited.cwd, inherited=inherited, env=env)
+        listed = self.files.gate.policy.hosts
+        if listed and command.network != "on":
+            hosts = tuple(dict.fromkeys((*listed, *command.hosts)))
+            command = replace(command, network="listed", hosts=hosts)
+        kept_in = command.network != "on" and not command.live
+        confined = self.workspace.commands.confined and kept_in
+        await self.files.gate.admit(CommandRun(command, confined=confined))
+        return command
+
+    def _folder(self, path: str) -> str:
+        def look() -> tuple[str, FileFacts | None]:
+            located = self.workspace.files.locate(path)
+            return located, self.workspace.files.facts(located)
+
+        located, facts = retry_redirected(look)
+        if facts is None or facts.kind != "folder":
+            raise WrongKind(f"`{path}` is not a folder.", hint="Give a folder of the workspace as `cwd`.")
+        return located or "."
+
+    async def landed(self, ran: FinishedCommand, *, review: bool) -> CommandExit:
+        """Judge and land what a command changed; gives back its end with that."""
+        end = replace(ran.exit, output=_output_with_path(ran.exit.output))
+        if ran.delta is None:
+            return replace(end, notes=(*end.notes, UNDO_NOTE))
+        if not ran.delta:
+            return end
+        if ran.coverage == "scan":
+            done = ChangeSet(ran.delta, note=CHANGE_NOTE)
+            changes = await self.files.note(done, coverage="scan", omitted=ran.omitted)
+            return replace(end, changes=changes)
+        ruled = await to_thread.run_sync(self._ruled, ran.delta)
+        end = replace(end, notes=(*end.notes, *ruled.notes))
+        if not ruled.changes:
+            return end
+        question = ruled.question or (REVIEW_QUESTION if review else "")
+        changes = await self.files.land(
+            ChangeSet(ruled.changes, note=CHANGE_NOTE),
+            coverage=ran.coverage,
+            omitted=ran.omitted,
+            question=question,
+        )
+        return replace(end, changes=changes)
+
+    def _ruled(self, delta: tuple[Change, ...]) -> RuledChanges:
+        policy = self.files.gate.policy
+        return rule_changes(
+            delta,
+            forbidden=lambda path, link: policy.forbids(path, self.call.tool, link=link),
+            there=self.files.is_there,
+            within=self.files.is_within,
+        )
+
+    def _show(self, shown: OutputProgress | Visit) -> None:
+        if isinstance(shown, Visit):
+            self.announce(Visited(self.call.id, shown))
+        else:
+            path = f"{OUTPUT_SCHEME}{shown.kept}" if shown.kept else ""
+            self.announce(Progressed(self.call.id, shown.tail, shown.bytes, shown.clipped, path))
+
+
+def _exit_without_changes(ran: FinishedCommand, denied: Denied) -> CommandExit:
+    return replace(ran.exit, notes=(*ran.exit.notes, f"Nothing of what it changed was kept: {denied}"))
+
+
+def held_command(workspace: Workspace, call: Call) -> FinishedCommand | None:
+    """What the call ran before it was asked about the changes; they are let go once that is settled."""
+    ran = workspace.journal.holds.find(call.id)
+    return ran and replace(ran, discard=lambda: drop_held_command(workspace, call.id))
+
+
+def drop_held_command(workspace: Workspace, call_id: str) -> None:
+    """Forget what a call holds; what has landed stays."""
+    for item in workspace.journal.holds.drop(call_id):
+        if workspace.files.vault is not None:
+            workspace.files.vault.clear(item)
+
+
+def hidden_globs(policy: Policy) -> tuple[str, ...]:
+    """Globs of what no tool may read."""
+    return _globs([rule for rule in policy.all_rules if rule.hides])
+
+
+def read_only_globs(policy: Policy) -> tuple[str, ...]:
+    """Globs of what may not be changed without a question."""
+    asked = [rule for rule in policy.rules if rule.verdict != "allow" and "change" in rule.effects]
+    return _globs(asked)
+
+
+def _globs(rules: list[Rule]) -> tuple[str, ...]:
+    """The paths of rules, each followed by its own exceptions; those without any come last, to keep them apart."""
+    ordered = sorted(rules, key=lambda rule: not rule.but)
+    return tuple(
+        glob for rule in ordered if rule.paths for glob in (*rule.globs, *(f"!{each}" for each in rule.but))
+    )
+
+
+def _job_with_output_path(job: Job) -> Job:
+    end = replace(job.exit, output=_output_with_path(job.exit.output)) if job.exit else None
+    return replace(job, output=_output_with_path(job.output), exit=end)
+
+
+def _output_with_path(output: CommandOutput) -> CommandOutput:
+    return replace(output, kept=f"{OUTPUT_SCHEME}{output.kept}") if output.kept else output

@@ -1,0 +1,374 @@
+"""Guarded files and skills: paths resolved, effects judged, changes locked, recorded and announced."""
+
+import contextlib
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from anyio import to_thread
+
+from handtools.core.call import Call
+from handtools.core.changes import Change, ChangeSet, Coverage, Node, RecordedChanges
+from handtools.core.effects import Read
+from handtools.core.errors import NotFound, Redirected, StorageFault, ToolError, WrongKind
+from handtools.core.events import Changed, Event
+from handtools.core.files import FileFacts
+from handtools.core.skills import SKILL_SCHEME, Skill, SkillFiles
+from handtools.runtime.approval.gate import ApprovalGate
+from handtools.runtime.journal.change_entries import ChangeEntryKind
+from handtools.runtime.policy.command_rules import reason_to_ask
+from handtools.runtime.transaction import commit_changes, lock_keys, recover
+from handtools.runtime.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedSkills:
+    """One per call: what the rules hide is not there."""
+
+    workspace: Workspace
+    gate: ApprovalGate
+
+    async def found(self, near: str) -> list[Skill]:
+        """The skills for a file or folder, nearest first."""
+        return await to_thread.run_sync(self._found, near)
+
+    def _found(self, near: str) -> list[Skill]:
+        skills = self.workspace.skills.found(self.workspace.files.locate(near or "."))
+        return [skill for skill in skills if not skill.is_hidden(self.gate.policy.hides)]
+
+    async def bundle(self, skill: Skill) -> SkillFiles:
+        """The files of a skill, hidden ones included."""
+        return await to_thread.run_sync(self._bundle, skill)
+
+    def _bundle(self, skill: Skill) -> SkillFiles:
+        found = self.workspace.skills.bundle(skill)
+        return replace(
+            found, files=tuple(f for f in found.files if self._shows(f"{skill.folder}/{f.path}"))
+        )
+
+    def _shows(self, path: str) -> bool:
+        """Whether rules let a file be named: by its name, and by what it leads to."""
+        hides = self.gate.policy.hides
+        try:
+            return not hides(path) and (
+                path.startswith(SKILL_SCHEME) or not hides(self.workspace.files.locate(path))
+            )
+        except ToolError:
+            return False
+
+
+def split_skill_path(path: str) -> tuple[str, str]:
+    """The name and the inner path of `skill:NAME/path`."""
+    name, _, inner = path.removeprefix(SKILL_SCHEME).partition("/")
+    if not name:
+        raise NotFound(f"`{path}` names no skill.", hint="Write `skill:NAME/path`.")
+    return name, inner or "."
+
+
+OUTPUT_SCHEME = "output:"
+"""Paths with this prefix name kept outputs: readable, never written."""
+READ_ONLY_SCHEMES = (OUTPUT_SCHEME, SKILL_SCHEME)
+"""What can be read and is not in the workspace."""
+LOCK_SECONDS = 30.0
+REDIRECT_TRIES = 16
+"""A link that is swapped all the time is lost to now and then; so often in a row, to nobody but an attacker."""
+T = TypeVar("T")
+QUICK_BYTES = 256 << 10
+"""Files up to this size are read without a thread where the machine is quick."""
+
+
+class AppliedChanges(NamedTuple):
+    """Changes that have landed, and how they came to be."""
+
+    changes: ChangeSet
+    kind: ChangeEntryKind
+    coverage: Coverage
+
+
+@dataclass(slots=True)
+class GuardedFiles:
+    """One per call: every path is located, every effect judged, every change locked and recorded."""
+
+    call: Call
+    workspace: Workspace
+    gate: ApprovalGate
+    announce: Callable[[Event], None]
+    held: frozenset[str] = frozenset()
+    """Located paths whose locks the call holds from its start."""
+    landed: list[RecordedChanges] = field(default_factory=list)
+    changed: list[AppliedChanges] = field(default_factory=list)
+    """What `landed` names, with the bytes: for the steps after a change."""
+    linked: dict[str, int] = field(default_factory=dict)
+    """How many other names a file had that was replaced: they keep the old one."""
+    sights: dict[str, Node] = field(default_factory=dict)
+    """What the agent has seen in this call, by located path; recorded when the call settles."""
+
+    async def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
+        """The bytes of a regular file, or a part of them."""
+        if path.startswith(OUTPUT_SCHEME):
+            return await to_thread.run_sync(self._kept, path, start, size)
+        if path.startswith(SKILL_SCHEME):
+            await self.gate.admit(Read((path,)))
+            return await to_thread.run_sync(self._of_skill, path, start, size)
+        found: bytes | str | None = None
+        if self.workspace.files.quick and start == 0 and (size is None or size > QUICK_BYTES):
+            found = self._read_if_allowed(path, 0, QUICK_BYTES + 1)
+        if found is None or len(found) > QUICK_BYTES:
+            found = await to_thread.run_sync(self._read_if_allowed, path, start, size)
+        if isinstance(found, bytes):
+            return found
+        await self.gate.admit(Read((found,)))
+        return await to_thread.run_sync(self._read, found, start, size)
+
+    async def facts(self, path: str) -> FileFacts | None:
+        """What is there, or None."""
+        if path.startswith(OUTPUT_SCHEME):
+            size = await to_thread.run_sync(self._kept_bytes, path)
+            return FileFacts(path, "file", size, 0o600, 0.0)
+        if path.startswith(SKILL_SCHEME):
+            await self.gate.admit(Read((path,)))
+            return await to_thread.run_sync(self.workspace.skills.facts, *split_skill_path(path))
+        return await self._looked(path, self.workspace.files.facts)
+
+    async def names(self, path: str) -> list[FileFacts]:
+        """What a folder holds, by name; what the policy hides is left out."""
+        if path.startswith(READ_ONLY_SCHEMES):
+            return []
+        found = await self._looked(path, self.workspace.files.names)
+        return [facts for facts in found if not self.gate.policy.hides(facts.path)]
+
+    async def _looked(self, path: str, look: Callable[[str], T]) -> T:
+        """Locate, judge and look: again from the start when a link has come in between."""
+        tries = REDIRECT_TRIES
+        while True:
+            located = await to_thread.run_sync(self.workspace.files.locate, path)
+            await self.gate.admit(Read((located,)))
+            try:
+                return await to_thread.run_sync(look, located)
+            except Redirected:
+                tries -= 1
+                if not tries:
+                    raise
+
+    def named(self, path: str) -> str:
+        """The path as answers and diffs show it: relative to the workspace, links resolved."""
+        # What is held was located when the call began, and is its own name.
+        return (
+            path
+            if path in self.held or path.startswith(READ_ONLY_SCHEMES)
+            else self.workspace.files.locate(path)
+        )
+
+    async def moved(self, path: str) -> str | None:
+        """Where a file that is gone went, if the repository's history tells and it is there."""
+        return None if path.startswith(READ_ONLY_SCHEMES) else await to_thread.run_sync(self._moved, path)
+
+    def _moved(self, path: str) -> str | None:
+        files = self.workspace.files
+        now = files.moved(files.locate(path))
+        if now is None or self.gate.policy.hides(now) or files.facts(now) is None:
+            return None
+        return now
+
+    async def seen(self, path: str) -> bytes | None:
+        """What this agent last saw of a file, where it was kept."""
+        return None if path.startswith(READ_ONLY_SCHEMES) else await to_thread.run_sync(self._seen, path)
+
+    async def apply(self, changes: ChangeSet) -> RecordedChanges:
+        """Ask, compare with what was read, write, record, announce."""
+        done = await to_thread.run_sync(self._apply_if_plain, changes)
+        if isinstance(done, ChangeSet):
+            return await self.land(done, question=await to_thread.run_sync(self.question, done))
+        return self._announced(done)
+
+    async def land(
+        self,
+        changes: ChangeSet,
+        *,
+        kind: ChangeEntryKind = "change",
+        reverts: tuple[int, ...] = (),
+        coverage: Coverage = "declared",
+        omitted: tuple[str, ...] = (),
+        question: str = "",
+    ) -> RecordedChanges:
+        """Land changes whose paths are located already; with a `reason_to_ask`, only when a person says yes."""
+        await self.gate.admit(changes, question=question)
+        async with AsyncExitStack() as stack:
+            missing = [key for key in lock_keys(changes.paths) if key not in self.held]
+            if missing:
+                await stack.enter_async_context(self.workspace.locks.hold(missing, timeout=LOCK_SECONDS))
+            if not self.workspace.journal.entries.is_settled:
+                await recover(self.workspace, held={*self.held, *changes.paths}, only_held=True)
+            # A thread that has begun is never abandoned: a cancelled call still ends with the entry closed.
+            landing = partial(self._land, changes, kind, reverts, coverage, omitted)
+            done = await to_thread.run_sync(landing)
+        return self._announced(done)
+
+    async def note(
+        self, changes: ChangeSet, *, coverage: Coverage, omitted: tuple[str, ...]
+    ) -> RecordedChanges:
+        """Record changes that have happened already."""
+        noting = partial(self._land, changes, "change", (), coverage, omitted, happened=True)
+        return self._announced(await to_thread.run_sync(noting))
+
+    def _announced(self, done: RecordedChanges) -> RecordedChanges:
+        self.announce(Changed(self.call.id, done))
+        return done
+
+    def _apply_if_plain(self, changes: ChangeSet) -> RecordedChanges | ChangeSet:
+        """Land at once what is allowed and locked; hand back, completed, what needs a question or a wait."""
+        full = self._complete(changes)
+        plain = (
+            self.held.issuperset(full.paths)
+            and self.gate.policy.decide(full, self.call.tool).verdict == "allow"
+            and self.workspace.journal.entries.is_settled
+            and not self.question(full)
+        )
+        return self._land(full, "change", ()) if plain else full
+
+    def question(self, changes: ChangeSet) -> str:
+        """Why a person must see changes that no rule speaks about; empty when nobody has to."""
+        asked = reason_to_ask(changes.changes, there=self.is_there, within=self.is_within)
+        return f"It would make {asked}." if asked else ""
+
+    def is_there(self, path: str) -> bool:
+        """Whether something is at a located path, be it a link."""
+        try:
+            return self.workspace.files.facts(path) is not None
+        except ToolError:
+            return True  # a link, or nothing that we may look at
+
+    def is_within(self, target: str) -> bool:
+        """Whether a path leads to a place inside of the workspace."""
+        try:
+            self.workspace.files.locate(target)
+        except ToolError:
+            return False
+        return True
+
+    def _land(
+        self,
+        changes: ChangeSet,
+        kind: ChangeEntryKind,
+        reverts: tuple[int, ...],
+        coverage: Coverage = "declared",
+        omitted: tuple[str, ...] = (),
+        *,
+        happened: bool = False,
+    ) -> RecordedChanges:
+        done = commit_changes(
+            self.workspace,
+            self.call,
+            changes,
+            ordinal=len(self.landed),
+            kind=kind,
+            reverts=reverts,
+            coverage=coverage,
+            omitted=omitted,
+            happened=happened,
+        )
+        self.landed.append(done)
+        self.changed.append(AppliedChanges(changes, kind, coverage))
+        for change in changes:
+            # What a command wrote was not seen by the agent.
+            if change.after is not None and change.after.kind == "file" and not change.after.held:
+                self.sights[change.path] = change.after
+                self.workspace.recent.keep(change.path, change.after)
+        return done
+
+    def _read_if_allowed(self, path: str, start: int, size: int | None) -> bytes | str:
+        """The bytes; or, when a person must be asked first, the located path."""
+
+        def look() -> bytes | str:
+            located = self.workspace.files.locate(path)
+            if self.gate.judge(Read((located,))).verdict != "allow":
+                return located
+            return self._read(located, start, size)
+
+        return retry_redirected(look)
+
+    def _read(self, located: str, start: int, size: int | None) -> bytes:
+        data = self.workspace.files.read(located, start=start, size=size)
+        if start or (size is not None and len(data) >= size):
+            return data
+        seen = self.sights[located] = self.workspace.recent.node(located, data)
+        return seen.data
+
+    def remember(self) -> None:
+        """Record what was seen."""
+        self.workspace.journal.entries.saw_all(self.call, self.sights)
+
+    def _seen(self, path: str) -> bytes | None:
+        entries = self.workspace.journal.entries
+        return entries.seen_bytes(self.call, self.workspace.files.locate(path))
+
+    def _of_skill(self, path: str, start: int, size: int | None) -> bytes:
+        name, inner = split_skill_path(path)
+        return self.workspace.skills.read(name, inner, start=start, size=size)
+
+    def _kept(self, path: str, start: int, size: int | None) -> bytes:
+        try:
+            return self.workspace.outputs.part(path.removeprefix(OUTPUT_SCHEME), start, size)
+        except KeyError:
+            raise output_not_found(path) from None
+
+    def _kept_bytes(self, path: str) -> int:
+        try:
+            return self.workspace.outputs.size(path.removeprefix(OUTPUT_SCHEME))
+        except KeyError:
+            raise output_not_found(path) from None
+
+    def _complete(self, changes: ChangeSet) -> ChangeSet:
+        """Locate the paths and add the folders that must be made, so that they are judged and recorded too."""
+        full: dict[str, Change] = {}
+        for change in changes:
+            if change.path.startswith(READ_ONLY_SCHEMES):
+                words = "Kept outputs, and skills outside of the workspace, can't be changed."
+                raise WrongKind(words, hint="Write to a file of the workspace.")
+            located = self.workspace.files.locate(change.path)
+            if change.before is not None and not self.workspace.files.writable(located):
+                hint = "Ask a person to make it writable, or write another file."
+                raise StorageFault(f"`{change.path}` is read-only for this user.", hint=hint)
+            if change.before is not None and change.after is not None:
+                facts = self.workspace.files.facts(located)
+                if facts is not None and facts.kind == "file" and facts.links > 1:
+                    self.linked[located] = facts.links - 1
+            if change.after is not None:
+                for folder in self._missing_folders(located):
+                    full.setdefault(folder, Change(folder, None, Node("folder")))
+            full[located] = Change(located, self._with_mode(located, change), change.after)
+        return ChangeSet(tuple(full.values()), changes.note)
+
+    def _missing_folders(self, located: str) -> list[str]:
+        missing = []
+        parent = located.rpartition("/")[0]
+        while parent and self.workspace.files.facts(parent) is None:
+            missing.append(parent)
+            parent = parent.rpartition("/")[0]
+        return missing[::-1]
+
+    def _with_mode(self, located: str, change: Change) -> Node | None:
+        """What takes the mode away records it, so that undo can bring it back; an edit leaves it to its owner."""
+        before, after = change.before, change.after
+        if before is None or (after is not None and after.mode is None):
+            seen = self.sights.get(located)
+            # The very bytes that were read in this call: their node may know its digest already.
+            return seen if seen and before and seen.data is before.data and seen == before else before
+        facts = self.workspace.files.facts(located)
+        return Node(before.kind, before.data, facts.mode if facts else None)
+
+
+def retry_redirected(look: Callable[[], T]) -> T:
+    """What a look finds that locates, judges and opens: when a link has come in between, it is all done again."""
+    for _ in range(REDIRECT_TRIES - 1):
+        with contextlib.suppress(Redirected):
+            return look()
+    return look()
+
+
+def output_not_found(path: str) -> NotFound:
+    """Outputs go by age and size."""
+    hint = "Run the command again, or read another output."
+    return NotFound(f"The output `{path}` is no longer kept.", hint=hint)

@@ -1,0 +1,66 @@
+"""Guarded language servers: questions count as reads, and answers leave out what rules hide."""
+
+from dataclasses import dataclass, replace
+
+from anyio import to_thread
+
+from handtools.core.effects import Read
+from handtools.core.errors import Denied
+from handtools.core.language import DiagnosticReport, DiagnosticReview, LanguageAnswer, LanguageQuestion
+from handtools.runtime.approval.gate import ApprovalGate
+from handtools.runtime.guards.commands import hidden_globs
+from handtools.runtime.policy import Policy
+from handtools.runtime.workspace import Workspace
+
+
+@dataclass(slots=True)
+class GuardedLanguage:
+    """One per call: a question is a look at its file, and an answer leaves out what rules hide."""
+
+    workspace: Workspace
+    gate: ApprovalGate
+
+    def missing(self, path: str) -> str:
+        """Why nobody can answer about a file; empty when somebody can."""
+        return self.workspace.language.missing(self.workspace.files.locate(path) if path else path)
+
+    async def ask(self, question: LanguageQuestion) -> LanguageAnswer:
+        """Ask the server of a file."""
+        policy = self.gate.policy
+        if question.path:
+            located = await to_thread.run_sync(self.workspace.files.locate, question.path)
+            await self.gate.admit(Read((located,)))
+            question = replace(question, path=located)
+        answer = await self.workspace.language.ask(question, private=hidden_globs(policy))
+        closed = [file.path for file in answer.files if policy.hides(file.path)]
+        if closed:
+            raise Denied(f"It would change {len(closed)} files that rules hide.", hint="Ask a person.")
+        return replace(
+            answer,
+            places=tuple(place for place in answer.places if not policy.hides(place.path)),
+            verdicts=tuple(
+                _visible_report(verdict, policy)
+                for verdict in answer.verdicts
+                if _is_shown(verdict, policy)
+            ),
+        )
+
+
+def visible_review(review: DiagnosticReview, policy: Policy) -> DiagnosticReview:
+    """A review without files that rules hide."""
+    return DiagnosticReview(
+        deltas=tuple(each for each in review.deltas if not policy.hides(each.path)),
+        elsewhere=tuple(each for each in review.elsewhere if not policy.hides(each.path)),
+        verdicts=tuple(
+            _visible_report(each, policy) for each in review.verdicts if _is_shown(each, policy)
+        ),
+    )
+
+
+def _is_shown(verdict: DiagnosticReport, policy: Policy) -> bool:
+    return not (verdict.path and policy.hides(verdict.path))
+
+
+def _visible_report(verdict: DiagnosticReport, policy: Policy) -> DiagnosticReport:
+    kept = tuple(each for each in verdict.diagnostics if not policy.hides(each.path))
+    return replace(verdict, diagnostics=kept)

@@ -1,0 +1,221 @@
+"""Guarded search: roots are judged, and what rules hide is in no answer."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from anyio import to_thread
+
+from handtools.core.effects import Read
+from handtools.core.errors import InvalidInput, NotFound, ToolError, WrongKind
+from handtools.core.files import FileFacts
+from handtools.core.search import (
+    FolderTree,
+    FoundPaths,
+    Hits,
+    MatchCounts,
+    SearchGaps,
+    SearchPatterns,
+    SearchScope,
+    WantedKind,
+)
+from handtools.runtime.approval.gate import ApprovalGate
+from handtools.runtime.guards.files import OUTPUT_SCHEME, output_not_found, retry_redirected
+from handtools.runtime.policy import Policy
+from handtools.runtime.workspace import Workspace
+from handtools.text.search.glob import BadGlob, GlobPrefilter, GlobSet
+
+READ_BYTES = 4 << 20
+"""Larger files are not read for what is around a hit."""
+QUICK_READ_BYTES, QUICK_READ_FILES = 64 << 10, 20
+"""So much is read without a thread, where the machine is quick."""
+READ_TOGETHER_BYTES = 64 << 20
+"""Nor are more files than this at a time."""
+_NAME = re.compile(r"[\w.-]+")
+"""A glob that names one file: an exception of its rule can't be a part of it."""
+_SIMPLE = re.compile(r"[\w.*?/ -]+")
+"""Globs that mean the same to every program; the others are left to our own eyes."""
+
+
+@dataclass
+class GuardedSearch:
+    """One per call: every root is located and judged, and what rules hide is in no answer."""
+
+    workspace: Workspace
+    gate: ApprovalGate
+
+    async def hits(self, patterns: SearchPatterns, scope: SearchScope, *, most: int) -> Hits:
+        """The first hits in the order of their paths."""
+        if scope.root.startswith(OUTPUT_SCHEME):
+            kept = await self.workspace.kept.hits(
+                patterns, self._kept(scope), most=most, admit=_admit_everything
+            )
+            return replace(
+                kept, hits=tuple(hit._replace(path=f"{OUTPUT_SCHEME}{hit.path}") for hit in kept.hits)
+            )
+        inside, sieve = await self._enter(scope)
+        found = await self.workspace.search.hits(patterns, inside, most=most, admit=sieve.admit)
+        gaps = sieve.gaps(found.gaps)
+        return found if gaps is found.gaps else replace(found, gaps=gaps)
+
+    async def tallies(self, patterns: SearchPatterns, scope: SearchScope, *, most: int) -> MatchCounts:
+        """The first files that hold it, and how often."""
+        if scope.root.startswith(OUTPUT_SCHEME):
+            kept = await self.workspace.kept.tallies(
+                patterns, self._kept(scope), most=most, admit=_admit_everything
+            )
+            named = (replace(tally, path=f"{OUTPUT_SCHEME}{tally.path}") for tally in kept.tallies)
+            return replace(kept, tallies=tuple(named))
+        inside, sieve = await self._enter(scope)
+        found = await self.workspace.search.tallies(patterns, inside, most=most, admit=sieve.admit)
+        gaps = sieve.gaps(found.gaps)
+        return found if gaps is found.gaps else replace(found, gaps=gaps)
+
+    async def paths(self, scope: SearchScope, *, wanted: WantedKind, most: int) -> FoundPaths:
+        """The newest paths below a folder, and how many there are."""
+        inside, sieve = await self._enter(scope, folder=True)
+        found = await self.workspace.search.paths(inside, wanted=wanted, most=most, admit=sieve.admit)
+        gaps = sieve.gaps(found.gaps)
+        return found if gaps is found.gaps else replace(found, gaps=gaps)
+
+    async def tree(self, scope: SearchScope, *, depth: int, most: int) -> FolderTree:
+        """What a folder holds, and the folders in it."""
+        inside, sieve = await self._enter(scope, folder=True)
+        found = await self.workspace.search.tree(inside, depth=depth, most=most, admit=sieve.admit)
+        gaps = sieve.gaps(found.gaps)
+        return found if gaps is found.gaps else replace(found, gaps=gaps)
+
+    async def read(self, paths: Sequence[str]) -> dict[str, bytes]:
+        """The bytes behind hits; a file that is gone, changed its nature or is very large is not among them."""
+        if self.workspace.files.quick and len(paths) <= QUICK_READ_FILES:
+            found = self._read(paths, QUICK_READ_BYTES)
+            if found is not None:
+                return found
+        return await to_thread.run_sync(self._read, paths, READ_BYTES) or {}
+
+    def _kept(self, scope: SearchScope) -> SearchScope:
+        """A search of one kept output."""
+        name = scope.root.removeprefix(OUTPUT_SCHEME)
+        if name not in self.workspace.outputs.names():
+            raise output_not_found(scope.root)
+        return replace(scope, root=name, include=(), exclude=(), hidden=True, ignored=True)
+
+    async def _enter(
+        self, scope: SearchScope, *, folder: bool = False
+    ) -> tuple[SearchScope, "PolicyFilter"]:
+        """The scope with its root located and allowed."""
+        _check_globs(scope.include)
+        if scope.root in {"", "."}:
+            await self.gate.admit(Read((".",)))
+            return self._inside(scope, ".")
+        if self.workspace.files.quick:
+            located, facts = self._facts(scope.root)
+        else:
+            located, facts = await to_thread.run_sync(self._facts, scope.root)
+        await self.gate.admit(Read((located,)))
+        if facts is None:
+            hint = "List the folder above it, or search from `.`."
+            raise NotFound(f"There is nothing at `{scope.root}`.", hint=hint)
+        if folder and facts.kind != "folder":
+            raise WrongKind(f"`{scope.root}` is not a folder.", hint="Give the folder it is in.")
+        if facts.kind == "other":
+            hint = "Search a file or a folder."
+            raise WrongKind(f"`{scope.root}` is a pipe, a socket or a device.", hint=hint)
+        return self._inside(scope, located)
+
+    def _inside(self, scope: SearchScope, located: str) -> tuple[SearchScope, "PolicyFilter"]:
+        sieve = PolicyFilter(self.gate.policy, self.gate.call.tool)
+        return replace(scope, root=located, exclude=(*scope.exclude, *sieve.hiding.globs)), sieve
+
+    def _facts(self, path: str) -> tuple[str, FileFacts | None]:
+        def look() -> tuple[str, FileFacts | None]:
+            located = self.workspace.files.locate(path or ".")
+            return located, self.workspace.files.facts(located)
+
+        return retry_redirected(look)
+
+    def _read(self, paths: Sequence[str], most: int) -> dict[str, bytes] | None:
+        """Files up to a size; None when there is a larger one that may be wanted."""
+        allowed = PolicyFilter(self.gate.policy, self.gate.call.tool).admit(paths)
+        found = {}
+        room = READ_TOGETHER_BYTES
+        for path in allowed:
+            try:
+                if path.startswith(OUTPUT_SCHEME):
+                    data = self.workspace.outputs.part(path.removeprefix(OUTPUT_SCHEME), 0, most + 1)
+                else:
+                    data = self.workspace.files.read(path, size=most + 1)
+            except (ToolError, KeyError):
+                continue
+            room -= len(data)
+            if room < 0:
+                break
+            if len(data) <= most:
+                found[path] = data
+            elif most < READ_BYTES:
+                return None
+        return found
+
+
+class HiddenPaths:
+    """What a policy keeps from a tool's eyes; the same for every call, so it is read once."""
+
+    def __init__(self, policy: Policy, tool: str) -> None:
+        spoken = [rule for rule in policy.rules if rule.speaks("read", tool) and not rule.commands]
+        rules = [rule for rule in spoken if rule.verdict != "allow"]
+        denied = [rule for rule in rules if rule.verdict == "deny"]
+        hidden = [path for rule in denied for path in rule.paths if not rule.but or _NAME.fullmatch(path)]
+        self.globs = tuple(glob for glob in (*hidden, *policy.excluded) if _SIMPLE.fullmatch(glob))
+        """Globs that cover nothing but what is hidden: the search need not even look there."""
+        everything = policy.defaults["read"] != "allow" or any(not rule.paths for rule in rules)
+        about = [""] if everything else [glob for rule in rules for glob in rule.paths]
+        self.screen = GlobPrefilter([*about, *policy.excluded])
+
+    @classmethod
+    def of(cls, policy: Policy, tool: str) -> "HiddenPaths":
+        """What a policy hides, as it was read when it was first asked for."""
+        known: HiddenPaths | None = policy.read_once.get(tool)
+        if known is None:
+            known = policy.read_once[tool] = cls(policy, tool)
+        return known
+
+
+class PolicyFilter:
+    """Which paths a policy lets a tool see; what would need a person's yes counts as withheld."""
+
+    def __init__(self, policy: Policy, tool: str) -> None:
+        self._policy = policy
+        self._tool = tool
+        self.hiding = HiddenPaths.of(policy, tool)
+        self._withheld = 0
+
+    def admit(self, paths: Sequence[str]) -> Sequence[str]:
+        """The paths that may be shown, in the same order."""
+        suspects = self.hiding.screen.suspects(paths)
+        if not suspects:
+            return paths
+        return [path for path in paths if path not in suspects or self._allows(path)]
+
+    def gaps(self, gaps: SearchGaps) -> SearchGaps:
+        """What was left out, and what was withheld here."""
+        return replace(gaps, withheld=self._withheld) if self._withheld else gaps
+
+    def _allows(self, path: str) -> bool:
+        verdict = self._policy.decide(Read((path,)), self._tool).verdict
+        self._withheld += verdict == "ask"
+        return verdict == "allow"
+
+
+def _admit_everything(paths: Sequence[str]) -> Sequence[str]:
+    """Outputs of our own tools: no rule speaks about them."""
+    return paths
+
+
+def _check_globs(globs: Sequence[str]) -> None:
+    if not globs:
+        return
+    try:
+        GlobSet([glob.removeprefix("!") for glob in globs])
+    except BadGlob as problem:
+        hint = "Use `*`, `**`, `?`, `[abc]` and `{a,b}`."
+        raise InvalidInput(f"The glob can't be read: {problem}.", hint=hint) from None

@@ -1,0 +1,168 @@
+"""Guarded web: every host is judged before it is looked up, those of redirects too; robots.txt is heeded."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from handtools.core.call import Call
+from handtools.core.errors import Denied, InvalidInput, NotFound, Throttled, ToolError, Unreachable
+from handtools.core.events import Event, Visited
+from handtools.core.web import (
+    NO_ENGINE_HINT,
+    HostWeb,
+    PageForm,
+    Visit,
+    WebPage,
+    WebQuery,
+    WebRequest,
+    WebResponse,
+    WebSearchHits,
+)
+from handtools.runtime.approval.gate import ApprovalGate
+from handtools.text.web.host_access import WEB_PORTS, address_refusal, ip_literal
+from handtools.text.web.robots_txt import robots_allow
+from handtools.text.web.url import BadUrl, Url, parse_url
+
+MAX_REDIRECTS = 10
+ROBOTS_TXT_NAME = "handtools"
+"""The name by which robots.txt may speak about us."""
+_TOLD_CHARS = 300
+_OTHER_SOURCE_HINT = "Try another page, or another source."
+
+
+@dataclass(slots=True)
+class GuardedWeb:
+    """One per call: every host is judged before it is looked up, also those that a server sends us on to."""
+
+    call: Call
+    web: HostWeb
+    gate: ApprovalGate
+    announce: Callable[[Event], None]
+
+    async def fetch(self, url: str, form: PageForm, *, kept: bool = False) -> WebPage:
+        """Ask, visit, follow; what comes back is the page at the end."""
+        place, hops = _url_or_error(url), list[str]()
+        while True:
+            if self._unattended:
+                await self._heed_robots(place)
+            answer = await self._visit(WebRequest(url=place, form=form, kept=kept))
+            if not answer.location:
+                break
+            hops.append(str(place))
+            place = _redirect_target(place, answer.location, hops)
+        _refuse_failed_response(answer)
+        return WebPage(
+            url=str(place),
+            media_type=answer.media_type,
+            rendered=await self.web.render(answer, form),
+            data=answer.data,
+            hops=tuple(hops),
+            kept=answer.kept,
+        )
+
+    async def search(self, query: WebQuery) -> WebSearchHits:
+        """Ask for the engine's host like for any other, and show what would be sent there."""
+        engine = self.web.engine
+        if engine is None:
+            raise NotFound("No search engine is set up here.", hint=NO_ENGINE_HINT)
+        visit = Visit(
+            host=engine.url.host,
+            port=engine.url.port,
+            url=str(engine.url),
+            purpose=f"to search with {engine.name} for: {query.text}",
+        )
+        await self._admit(visit)
+        try:
+            found = await self.web.search(query, opens=self._opens)
+        except ToolError as failure:
+            self.announce(Visited(self.call.id, replace(visit, refused=failure.message)))
+            raise
+        self.announce(Visited(self.call.id, visit))
+        return found
+
+    async def _visit(self, request: WebRequest) -> WebResponse:
+        url = request.url
+        visit = Visit(host=url.host, port=url.port, url=str(url))
+        await self._admit(visit)
+        try:
+            answer = await self.web.visit(request, opens=self._opens)
+        except ToolError as failure:
+            self.announce(Visited(self.call.id, replace(visit, refused=failure.message)))
+            raise
+        gone = replace(visit, addresses=answer.addresses, received_bytes=answer.received_bytes)
+        self.announce(Visited(self.call.id, gone))
+        return answer
+
+    async def _admit(self, visit: Visit) -> None:
+        """By what the address says: nothing is looked up for a host that nobody has said yes to."""
+        try:
+            self._check_place(visit)
+        except Denied as no:
+            self.announce(Visited(self.call.id, replace(visit, refused=no.message)))
+            raise
+        await self.gate.admit(visit)
+
+    def _check_place(self, visit: Visit) -> None:
+        if self._opens(visit.host, visit.port):
+            return
+        address = ip_literal(visit.host)
+        reason = address_refusal(address) if address is not None else ""
+        if visit.port not in WEB_PORTS:
+            reason = reason or f"Port {visit.port} of {visit.host} is not one of the web."
+        if reason:
+            raise Denied(reason, hint=f"A person can list `{visit.place}` in the policy's hosts.")
+
+    def _opens(self, host: str, port: int) -> bool:
+        return self.gate.policy.opens(host, port, self.call.tool)
+
+    @property
+    def _unattended(self) -> bool:
+        """Whether nobody asked for this and nobody is asked about it: then sites may say how they want it."""
+        return self.gate.approver is None and self.gate.policy.unattended == "allow"
+
+    async def _heed_robots(self, place: Url) -> None:
+        if place.rest == "/robots.txt":
+            return
+        answer = await self._visit(WebRequest(url=place.at("/robots.txt"), form="text"))
+        rules = answer.data.decode("utf-8", "replace") if answer.status == 200 else ""
+        if answer.status >= 500 or not robots_allow(rules, ROBOTS_TXT_NAME, place.rest):
+            hint = "A person may fetch it, or allow it by being asked."
+            raise Denied(f"{place.host} does not want programs at this address (robots.txt).", hint=hint)
+
+
+def _url_or_error(text: str) -> Url:
+    try:
+        return parse_url(text)
+    except BadUrl as problem:
+        hint = "Give an address like https://host/path."
+        raise InvalidInput(f"This URL can't be visited. {problem}", hint=hint) from None
+
+
+def _redirect_target(place: Url, location: str, hops: list[str]) -> Url:
+    """Where a server sends us on to; read as strictly as what a model sends."""
+    try:
+        target = place.joined(location)
+    except BadUrl as problem:
+        message = f"{place.host} sends us on to what can't be visited. {problem}"
+        raise Denied(message, hint=_OTHER_SOURCE_HINT) from None
+    if str(target) in hops:
+        message = f"{place.host} sends us round in a circle: {str(target)[:_TOLD_CHARS]} again."
+        raise Unreachable(message, hint=_OTHER_SOURCE_HINT)
+    if len(hops) > MAX_REDIRECTS:
+        message = f"It sends us on and on: {MAX_REDIRECTS} addresses, and none is the last."
+        raise Unreachable(message, hint=_OTHER_SOURCE_HINT)
+    return target
+
+
+def _refuse_failed_response(answer: WebResponse) -> None:
+    """A page, or why there is none."""
+    url = str(answer.url)[:_TOLD_CHARS]
+    if answer.status == 429 or (answer.status == 503 and answer.retry_after is not None):
+        when = "later" if answer.retry_after is None else f"in {answer.retry_after:.0f} s"
+        raise Throttled(
+            f"{answer.url.host} answers {answer.status}: it wants us to wait.", hint=f"Try {when}."
+        )
+    if answer.status in {404, 410}:
+        hint = "Check the address, or try another source."
+        raise NotFound(f"{url} answers {answer.status}: there is no such page.", hint=hint)
+    if answer.status >= 300 or answer.status < 200:
+        raise Unreachable(f"{url} answers {answer.status}.", hint=_OTHER_SOURCE_HINT)

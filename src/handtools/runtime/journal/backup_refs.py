@@ -1,0 +1,154 @@
+"""References to backups that the journal needs, and digests of large files, computed after the call."""
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from handtools.core.changes import BackupRef, digest
+from handtools.core.errors import HostError
+from handtools.core.files import Backups, PlannedWrite
+from handtools.runtime.journal.blobs import kept_in_record
+from handtools.runtime.journal.database import Database, path_from_column, path_to_column
+
+
+class BackupRefs:
+    """Each touch that names a thing is one use of it."""
+
+    def __init__(self, database: Database, vault: Backups | None) -> None:
+        self._database = database
+        self._vault = vault
+
+    def put(self, connection: sqlite3.Connection, things: Iterable[BackupRef]) -> None:
+        """Count a use of each."""
+        connection.executemany(
+            "INSERT INTO refs (ref, uses, bytes, present) VALUES (?, 1, ?, 0) "
+            "ON CONFLICT (ref) DO UPDATE SET uses = uses + 1",
+            [(path_to_column(held.ref), held.bytes) for held in things],
+        )
+
+    def landed(self, connection: sqlite3.Connection, entry: int) -> None:
+        """What an entry displaced is in the vault now, and what it brought is not."""
+        for column, present in (("after_ref", 0), ("before_ref", 1)):
+            connection.execute(
+                f"UPDATE refs SET present = {present} WHERE ref IN "
+                f"(SELECT {column} FROM touches WHERE entry = ? AND {column} IS NOT NULL)",
+                (entry,),
+            )
+
+    def release(self, connection: sqlite3.Connection, refs: Iterable[str | None]) -> int:
+        """Take back one use of each; things without a use are let go. Gives back the bytes that were freed."""
+        freed = 0
+        for ref in (path_to_column(ref) for ref in refs if ref):
+            connection.execute("UPDATE refs SET uses = uses - 1 WHERE ref = ?", (ref,))
+            row = connection.execute(
+                "DELETE FROM refs WHERE ref = ?1 AND uses <= 0 AND NOT EXISTS "
+                "(SELECT 1 FROM refs AS inner WHERE inner.ref > ?1 || '/' AND inner.ref < ?1 || '0') "
+                "RETURNING bytes * present",
+                (ref,),
+            ).fetchone()
+            if row:
+                freed += row[0]
+                self.drop(path_from_column(ref))
+        return freed
+
+    def drop(self, ref: str, *, erase: bool = False) -> None:
+        """Let go of a thing, whoever uses it."""
+        if self._vault is not None:
+            self._vault.drop(ref, erase=erase)
+
+    def clear(self, items: Iterable[str]) -> None:
+        """Remove what is left of items whose changes never land."""
+        for item in items:
+            if self._vault is not None:
+                self._vault.clear(item)
+
+    def items(self) -> set[str]:
+        """The items of the vault that are needed."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT before_ref, after_ref FROM touches WHERE coalesce(before_ref, after_ref) IS NOT NULL"
+            )
+            return {path_from_column(ref).partition("/")[0] for row in rows for ref in row if ref}
+
+
+DIGEST_DELAY_SECONDS = 0.2
+"""How long the bytes may wait to be hashed: what a crash can lose is that a file was only saved again."""
+MAX_UNDIGESTED_BYTES = 64 << 20
+"""How much may wait; beyond that it is hashed at once."""
+
+
+@dataclass(slots=True)
+class _UndigestedBytes:
+    """Bytes, and the thread that is to hash them."""
+
+    data: Mapping[str, bytes]
+    wanted: threading.Event = field(default_factory=threading.Event)
+    thread: threading.Thread | None = None
+
+    def done(self) -> None:
+        """Wait until they are hashed, which is then done at once."""
+        self.wanted.set()
+        if self.thread is not None:
+            self.thread.join()
+
+
+class DeferredDigests:
+    """What the vault is to have, by the digest of its bytes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: dict[str, _UndigestedBytes] = {}
+        self._lock = threading.Lock()
+
+    def work_out(self, steps: Iterable[PlannedWrite]) -> None:
+        """Have digests noted of the files whose bytes are at hand, and not on record; most changes have none."""
+        nodes = [node for step in steps for node in (step.change.before, step.change.after)]
+        data = {
+            node.held.ref: node.data
+            for node in nodes
+            if node and node.held and node.kind == "file" and node.data and not kept_in_record(node)
+        }
+        with self._lock:
+            waiting = _UndigestedBytes(
+                {ref: each for ref, each in data.items() if ref not in self._waiting}
+            )
+            if not waiting.data:
+                return
+            self._waiting |= dict.fromkeys(waiting.data, waiting)
+            if sum(len(each.data[ref]) for ref, each in self._waiting.items()) > MAX_UNDIGESTED_BYTES:
+                waiting.wanted.set()
+            waiting.thread = threading.Thread(target=self._note, args=(waiting,), name="handtools-contents")
+            waiting.thread.start()
+
+    def of(self, ref: str) -> str:
+        """The digest of a thing; empty when nobody knows. Not to be asked within a transaction."""
+        with self._lock:
+            waiting = self._waiting.get(ref)
+        if waiting is not None:
+            waiting.done()
+        return self._noted(ref)
+
+    def settle(self) -> None:
+        """Wait until all is noted."""
+        with self._lock:
+            every = list(self._waiting.values())
+        for waiting in every:
+            waiting.done()
+
+    def _noted(self, ref: str) -> str:
+        row = self._database.peek("SELECT content FROM refs WHERE ref = ?", (path_to_column(ref),))
+        return "" if row is None else str(row[0])
+
+    def _note(self, waiting: _UndigestedBytes) -> None:
+        waiting.wanted.wait(DIGEST_DELAY_SECONDS)
+        # Where it can't be noted, a file that is saved again counts as changed: no reason to stop anyone.
+        with suppress(HostError):
+            unknown = {ref: data for ref, data in waiting.data.items() if not self._noted(ref)}
+            rows = [(digest(data), path_to_column(ref)) for ref, data in unknown.items()]
+            with self._database.writing() as connection:
+                connection.executemany("UPDATE refs SET content = ? WHERE ref = ?", rows)
+        with self._lock:
+            for ref in waiting.data:
+                del self._waiting[ref]

@@ -1,0 +1,358 @@
+"""Change entries: what was changed by which call, with the bytes before and after, and what undo took back."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from handtools.core.call import Call
+from handtools.core.changes import BackupRef, Change, Coverage, Node, NodeKind
+from handtools.core.files import PlannedWrite
+from handtools.core.history import FileVersion, UndoScope
+from handtools.runtime.journal.backup_refs import BackupRefs, DeferredDigests
+from handtools.runtime.journal.blobs import Blobs, kept_in_record
+from handtools.runtime.journal.database import Database, path_from_column, path_to_column, rows_of_owner
+
+ChangeEntryKind = Literal["change", "undo", "redo"]
+TOUCH_COLUMNS = (
+    "t.id, t.entry, t.path, t.temporary, "
+    "t.before_kind, t.before_digest, t.before_mode, t.before_ref, t.before_bytes, "
+    "t.after_kind, t.after_digest, t.after_mode, t.after_ref, t.after_bytes, t.reverted_by, e.kind"
+)
+
+_CONSEQUENCES = (
+    "SELECT EXISTS (SELECT 1 FROM touches WHERE entry = ?1 AND coalesce(before_ref, after_ref) IS NOT NULL), "
+    "EXISTS (SELECT 1 FROM reversals WHERE entry = ?1)"
+)
+_BACKUP_ONLY_MARK = "~"
+"""Before the digest of bytes that only the vault has: it uses nothing of the record's."""
+MAX_SEEN_BYTES = 1 << 20
+"""Files up to this size are kept as the agent saw them, so that a stale edit can be merged."""
+SEEN_KEY = "session = ? AND agent = ? AND path = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedNode:
+    """What was at a path, by the name of its bytes."""
+
+    kind: str
+    digest: str
+    mode: int | None
+    ref: str | None = None
+    """Where the vault has it, if it is held."""
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTouch:
+    """One path of one entry."""
+
+    id: int
+    entry: int
+    path: str
+    temporary: str
+    before: RecordedNode | None
+    after: RecordedNode | None
+    reverted_by: int | None
+    kind: str
+    """Of its entry: `change`, `undo` or `redo`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeEntry:
+    """One transaction."""
+
+    id: int
+    call_id: str
+    kind: str
+    state: str
+    fingerprint: str
+
+
+class ChangeEntries:
+    """The record of changes: intent, done, and who took what back."""
+
+    def __init__(
+        self, database: Database, blobs: Blobs, refs: BackupRefs, contents: DeferredDigests, owner: str = ""
+    ) -> None:
+        self._database = database
+        self._blobs = blobs
+        self._refs = refs
+        self._contents = contents
+        self._owned = rows_of_owner("entries", owner)
+
+    def owned_by(self, owner: str) -> "ChangeEntries":
+        """The same record, of which only the owner's changes can be named; what a crash left is everyone's."""
+        return ChangeEntries(self._database, self._blobs, self._refs, self._contents, owner)
+
+    def intend(
+        self,
+        call: Call,
+        steps: Sequence[PlannedWrite],
+        *,
+        ordinal: int = 0,
+        kind: ChangeEntryKind = "change",
+        coverage: Coverage = "declared",
+        fingerprint: str = "",
+        note: str = "",
+        reverts: Iterable[int] = (),
+    ) -> int | None:
+        """Write down what is about to happen, with all bytes needed to finish it or to take it back.
+
+        None when the call has more landings on record than `ordinal`: it is being repeated.
+        """
+        with self._database.writing() as connection:
+            counted = connection.execute("SELECT count(*) FROM entries WHERE call_id = ?", (call.id,))
+            if counted.fetchone()[0] > ordinal:
+                return None
+            nodes = [node for step in steps for node in (step.change.before, step.change.after) if node]
+            for step in steps:
+                self._blobs.put_change(connection, step.change)
+            if held := [node.held for node in nodes if node.held]:
+                self._refs.put(connection, held)
+            facts = (call.id, ordinal, call.session, call.turn, kind)
+            row = (*facts, "intent", coverage, fingerprint, note)
+            entry = connection.execute(
+                "INSERT INTO entries "
+                "(call_id, ordinal, session, turn, kind, state, coverage, fingerprint, note, at, owner) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*row, time.time(), call.owner),
+            ).lastrowid
+            assert entry is not None
+            connection.executemany(
+                "INSERT INTO touches (entry, path, temporary, "
+                "before_kind, before_digest, before_mode, before_ref, before_bytes, "
+                "after_kind, after_digest, after_mode, after_ref, after_bytes) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [_touch_row(entry, step) for step in steps],
+            )
+            if taken := [(entry, touch) for touch in reverts]:
+                connection.executemany("INSERT INTO reversals VALUES (?, ?)", taken)
+        return entry
+
+    def finish(self, entry: int) -> None:
+        """Mark an entry done. What it took back is reverted; what those had taken back stands again."""
+        with self._database.writing() as connection:
+            connection.execute("UPDATE entries SET state = 'done' WHERE id = ?", (entry,))
+            moved, reverts = connection.execute(_CONSEQUENCES, (entry,)).fetchone()
+            if moved:
+                self._refs.landed(connection, entry)
+            if not reverts:
+                return
+            taken = "SELECT touch FROM reversals WHERE entry = ?1"
+            connection.execute(f"UPDATE touches SET reverted_by = ?1 WHERE id IN ({taken})", (entry,))
+            connection.execute(
+                "UPDATE touches SET reverted_by = NULL WHERE id IN (SELECT r.touch FROM reversals r "
+                "JOIN touches t ON t.entry = r.entry JOIN touches q ON q.id = r.touch AND q.path = t.path "
+                f"WHERE t.id IN ({taken}))",
+                (entry,),
+            )
+
+    def void(self, entry: int) -> None:
+        """Mark an entry as never having happened."""
+        with self._database.writing() as connection:
+            connection.execute("UPDATE entries SET state = 'void' WHERE id = ?", (entry,))
+
+    def of_call(self, call_id: str) -> list[ChangeEntry]:
+        """Everything a call changed, in order."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT id, call_id, kind, state, fingerprint FROM entries WHERE call_id = ? ORDER BY id",
+                (call_id,),
+            ).fetchall()
+        return [ChangeEntry(*row) for row in rows]
+
+    def open(self) -> list[ChangeEntry]:
+        """Intents without a done: a crash, or a call that is running now."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT id, call_id, kind, state, fingerprint FROM entries WHERE state = 'intent' ORDER BY id"
+            ).fetchall()
+        return [ChangeEntry(*row) for row in rows]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no intent is open."""
+        return self._database.peek("SELECT 1 FROM entries WHERE state = 'intent' LIMIT 1", ()) is None
+
+    def kind(self, entry: int) -> str | None:
+        """Whether an entry changed something, took that back, or took back an undo; None where it is gone."""
+        with self._database.reading() as connection:
+            row = connection.execute("SELECT kind FROM entries WHERE id = ?", (entry,)).fetchone()
+        return None if row is None else row[0]
+
+    def touches(self, entry: int) -> list[RecordedTouch]:
+        """The paths of an entry, whoever made it, in the order they were written."""
+        return self._touches("t.entry = ? ORDER BY t.id", entry, chosen="entries")
+
+    def selected(self, scope: UndoScope, name: str) -> list[RecordedTouch]:
+        """Landed touches that the words name, newest first, taken back or not."""
+        match scope:
+            case "call":
+                return self._touches("e.call_id = ? AND e.state = 'done' ORDER BY t.id DESC", name)
+            case "turn":
+                session, _, turn = name.rpartition("/")
+                where = "e.session = ? AND e.turn = ? AND e.state = 'done' ORDER BY t.id DESC"
+                return self._touches(where, session, turn)
+            case "session":
+                return self._touches("e.session = ? AND e.state = 'done' ORDER BY t.id DESC", name)
+            case "path":
+                return self._touches("t.path = ? AND e.state = 'done' ORDER BY t.id DESC LIMIT 100", name)
+
+    def node(self, trace: RecordedNode | None) -> Node | None:
+        """What was at the path, bytes and all; `KeyError` when the bytes were let go."""
+        if trace is None:
+            return None
+        kind: NodeKind = "folder" if trace.kind == "folder" else "link" if trace.kind == "link" else "file"
+        if kind == "folder" and trace.ref is None:
+            return Node("folder", b"", trace.mode)
+        with self._database.reading() as connection:
+            data = self._blobs.get(connection, trace.digest)
+        if trace.ref is None:
+            if data is None:
+                raise KeyError(trace.digest)
+            return Node(kind, data, trace.mode)
+        if data is None and kind == "folder":
+            raise KeyError(trace.digest)
+        content = self._contents.of(trace.ref) if data is None else ""
+        held = BackupRef(trace.ref, trace.digest, trace.bytes or 0, content=content)
+        return Node(kind, data or b"", trace.mode, held)
+
+    def step(self, touch: RecordedTouch) -> PlannedWrite:
+        """The step as it was planned, for recovery."""
+        change = Change(touch.path, self.node(touch.before), self.node(touch.after))
+        return PlannedWrite(change, touch.temporary)
+
+    def versions(self, path: str, limit: int = 50) -> list[FileVersion]:
+        """Recorded versions of a path, newest first; a version is what a call left there."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT t.id, e.call_id, coalesce(c.tool, ''), e.at, t.before_kind, t.after_kind, "
+                "coalesce(t.after_bytes, b.bytes) "
+                f"FROM touches t JOIN {self._owned} e ON e.id = t.entry LEFT JOIN calls c ON c.id = e.call_id "
+                "LEFT JOIN blobs b ON b.digest = t.after_digest "
+                "WHERE t.path = ? AND e.state = 'done' ORDER BY t.id DESC LIMIT ?",
+                (path, limit),
+            ).fetchall()
+        return [FileVersion(r[0], r[1], r[2], r[3], action_of(r[4], r[5]), r[6]) for r in rows]
+
+    def call_of(self, entry: int) -> str:
+        """The id of the call that made an entry."""
+        with self._database.reading() as connection:
+            row = connection.execute("SELECT call_id FROM entries WHERE id = ?", (entry,)).fetchone()
+        return str(row[0]) if row else ""
+
+    def touch(self, number: int) -> RecordedTouch | None:
+        """One touch by its number."""
+        return next(iter(self._touches("t.id = ? AND e.state = 'done'", number)), None)
+
+    def first(self, path: str) -> RecordedTouch | None:
+        """The oldest landed touch of a path."""
+        return next(
+            iter(self._touches("t.path = ? AND e.state = 'done' ORDER BY t.id LIMIT 1", path)), None
+        )
+
+    def ref_left(self, path: str, mark: str) -> str | None:
+        """Where the vault is to have what a change left at a path, if it is known by this mark."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT t.after_ref FROM touches t JOIN entries e ON e.id = t.entry WHERE t.path = ? "
+                "AND t.after_digest = ? AND t.after_ref IS NOT NULL AND e.state = 'done' "
+                "ORDER BY t.id DESC LIMIT 1",
+                (path_to_column(path), _BACKUP_ONLY_MARK + mark),
+            ).fetchone()
+        return None if row is None else path_from_column(row[0])
+
+    def saw_all(self, call: Call, sights: Mapping[str, Node]) -> None:
+        """Remember what an agent saw in a call, by path."""
+        for path, node in sights.items():
+            if len(node.data) <= MAX_SEEN_BYTES:
+                self.saw(call, path, node)
+            else:
+                self.saw_more(call, path)
+
+    def saw(self, call: Call, path: str, node: Node) -> None:
+        """Remember what an agent last saw of a path."""
+        key = (call.session_key, call.agent, path)
+        with self._database.writing() as connection:
+            row = connection.execute(f"SELECT digest FROM seen WHERE {SEEN_KEY}", key).fetchone()
+            if row and row[0] == node.digest:
+                return
+            self._blobs.put(connection, node)
+            if row:
+                self._blobs.release(connection, row)
+            connection.execute(
+                "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)",
+                (*key, node.digest, time.time()),
+            )
+
+    def saw_more(self, call: Call, path: str) -> None:
+        """What an agent last saw of a path is more than is remembered; what it saw before is no longer that."""
+        key = (call.session_key, call.agent, path)
+        if self._database.peek(f"SELECT 1 FROM seen WHERE {SEEN_KEY}", key) is not None:
+            with self._database.writing() as connection:
+                gone = connection.execute(f"DELETE FROM seen WHERE {SEEN_KEY} RETURNING digest", key)
+                self._blobs.release(connection, [digest for (digest,) in gone.fetchall()])
+
+    def seen_bytes(self, call: Call, path: str) -> bytes | None:
+        """The bytes this agent last saw of a path, where they were kept."""
+        waiting = self._database.behind.sight(call, path)
+        if waiting is not None:
+            return waiting.data if len(waiting.data) <= MAX_SEEN_BYTES else None
+        key = (call.session_key, call.agent, path)
+        row = self._database.peek(f"SELECT digest FROM seen WHERE {SEEN_KEY}", key)
+        if row is None:
+            return None
+        with self._database.peeking() as connection:
+            return self._blobs.get(connection, str(row[0]))
+
+    def _touches(self, where: str, *values: Any, chosen: str = "") -> list[RecordedTouch]:
+        query = f"SELECT {TOUCH_COLUMNS} FROM touches t JOIN {chosen or self._owned} e ON e.id = t.entry WHERE {where}"
+        with self._database.reading() as connection:
+            rows = connection.execute(query, values).fetchall()
+        return [
+            RecordedTouch(
+                r[0],
+                r[1],
+                path_from_column(r[2]),
+                r[3],
+                _recorded_node(*r[4:9]),
+                _recorded_node(*r[9:14]),
+                r[14],
+                r[15],
+            )
+            for r in rows
+        ]
+
+
+def action_of(before: object, after: object) -> Literal["created", "changed", "deleted"]:
+    """What a change of a path is called."""
+    if before is None:
+        return "created"
+    return "deleted" if after is None else "changed"
+
+
+def _recorded_node(
+    kind: str | None, digest: str, mode: int | None, ref: str | None, size: int | None
+) -> RecordedNode | None:
+    if kind is None:
+        return None
+    return RecordedNode(
+        kind,
+        digest.removeprefix(_BACKUP_ONLY_MARK),
+        mode,
+        None if ref is None else path_from_column(ref),
+        size,
+    )
+
+
+def _touch_row(entry: int, step: PlannedWrite) -> tuple[Any, ...]:
+    facts: list[Any] = []
+    for node in (step.change.before, step.change.after):
+        if node is None:
+            facts += [None] * 5
+        else:
+            held = (path_to_column(node.held.ref), node.held.bytes) if node.held else (None, None)
+            name = node.digest if kept_in_record(node) or not node.held else _BACKUP_ONLY_MARK + node.digest
+            facts += [node.kind, name, node.mode, *held]
+    return (entry, path_to_column(step.change.path), step.temporary, *facts)

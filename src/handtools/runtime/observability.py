@@ -1,0 +1,122 @@
+"""Events to listeners, in order and without holding up the call; OpenTelemetry spans where the program uses it."""
+
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from typing import Any
+
+from handtools.core.call import Call
+from handtools.core.errors import caught_exception
+from handtools.core.events import Event, Listener, Progressed, call_id_of
+from handtools.core.result import Result
+
+MAX_QUEUED_PROGRESS = 256
+"""Progress beyond this many untold events replaces the newest instead of queueing; other events always queue."""
+
+
+class EventAnnouncer:
+    """Tells listeners from a thread of its own that lives only while there is something to tell."""
+
+    def __init__(self, listeners: tuple[Listener, ...] = ()) -> None:
+        self._listeners = list(listeners)
+        self._followers: dict[str, Listener] = {}
+        self._events: deque[tuple[Event, tuple[Listener, ...]]] = deque()
+        self._lock = threading.Lock()
+        self._idle = threading.Event()
+        self._idle.set()
+
+    def listen(self, listener: Listener) -> None:
+        """Add a listener for everything from now on."""
+        self._listeners.append(listener)
+
+    @contextmanager
+    def following(self, call_id: str, listener: Listener | None) -> Iterator[None]:
+        """Add a listener for what is announced of one call within the block."""
+        if listener is not None:
+            self._followers[call_id] = listener
+        try:
+            yield
+        finally:
+            self._followers.pop(call_id, None)
+
+    def announce(self, event: Event) -> None:
+        """Queue an event; returns at once."""
+        follower = self._followers.get(call_id_of(event)) if self._followers else None
+        listeners = (*self._listeners, follower) if follower else tuple(self._listeners)
+        if not listeners:
+            return
+        with self._lock:
+            crowded = len(self._events) >= MAX_QUEUED_PROGRESS and isinstance(event, Progressed)
+            if crowded and isinstance(self._events[-1][0], Progressed):
+                self._events[-1] = event, listeners
+            else:
+                self._events.append((event, listeners))
+            if not self._idle.is_set():
+                return
+            self._idle.clear()
+        threading.Thread(target=self._tell, name="handtools-events", daemon=True).start()
+
+    def drain(self, timeout: float) -> bool:
+        """Wait until everything was told; False when the listeners did not keep up."""
+        return self._idle.wait(timeout)
+
+    def _tell(self) -> None:
+        while True:
+            with self._lock:
+                if not self._events:
+                    self._idle.set()
+                    return
+                event, listeners = self._events.popleft()
+            for listener in listeners:
+                caught_exception(partial(listener, event))
+
+
+SPAN_NAME = "execute_tool"
+
+
+class CallSpan:
+    """Takes the result's facts, wherever they go."""
+
+    def __init__(self, span: Any = None) -> None:
+        self._span = span
+
+    def settle(self, result: Result[Any]) -> None:
+        """Put the outcome on the span."""
+        if self._span is None:
+            return
+        facts: dict[str, Any] = {
+            "handtools.status": result.status,
+            "handtools.tokens": result.usage.tokens,
+            "handtools.changed_files": len(result.changes.touched) if result.changes else 0,
+        }
+        if result.fault:
+            facts["error.type"] = result.fault.code
+        self._span.set_attributes(facts)
+
+
+def traced_call(call: Call) -> AbstractContextManager[CallSpan]:
+    """The span of a call. A program that never imported OpenTelemetry has nobody listening, so none is made."""
+    api = sys.modules.get("opentelemetry.trace")
+    return nullcontext(CallSpan()) if api is None else _call_span(api, call)
+
+
+@contextmanager
+def _call_span(api: Any, call: Call) -> Iterator[CallSpan]:
+    facts = {
+        "gen_ai.operation.name": SPAN_NAME,
+        "gen_ai.tool.name": call.tool,
+        "gen_ai.tool.call.id": call.id,
+        "gen_ai.tool.type": "function",
+    }
+    current = api.get_current_span()
+    if current.is_recording() and getattr(current, "name", "").startswith(SPAN_NAME):
+        current.set_attributes(facts)
+        yield CallSpan(current)
+        return
+    with api.get_tracer("handtools").start_as_current_span(
+        f"{SPAN_NAME} {call.tool}", attributes=facts
+    ) as span:
+        yield CallSpan(span)

@@ -1,0 +1,232 @@
+"""Policy: rules over effects. Deny beats ask beats allow, and every decision names its rule.
+
+Start here. `rules` has the rule itself, `command_rules` what is special about commands, `protected_paths`
+a table. A policy may be written as TOML: `policy_from_toml`.
+"""
+
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+from handtools.core.changes import ChangeSet, links_created
+from handtools.core.commands import Command
+from handtools.core.effects import CommandRun, Effect, EffectKind, effect_targets
+from handtools.core.errors import UsageError
+from handtools.core.tool import AnyTool
+from handtools.core.web import Visit
+from handtools.runtime.policy.command_rules import command_decisions
+from handtools.runtime.policy.rules import (
+    PRIVATE_RULE,
+    PROTECTED_RULE,
+    VERDICT_STRENGTH,
+    Decision,
+    Rule,
+    Verdict,
+    without_trailing_slashes,
+)
+from handtools.text.web.host_access import BadHost, HostList, parse_host_list
+
+ToolSet = Literal["all", "coding", "read_only", "none"]
+
+DEFAULTS: dict[EffectKind, Verdict] = {
+    "read": "allow", "change": "allow", "run": "ask", "visit": "ask", "deliver": "allow", "delegate": "allow",
+}  # fmt: skip
+"""The last two are done by what the program around us supplied, to be used."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What is offered, and what may be done. Values only: several can judge the same tools, one per agent."""
+
+    rules: tuple[Rule, ...] = (PRIVATE_RULE, PROTECTED_RULE)
+    tools: ToolSet = "all"
+    allow: tuple[str, ...] | None = None
+    """Only these tools, when given."""
+    block: tuple[str, ...] = ()
+    """Never these tools: applied last."""
+    excluded: tuple[str, ...] = ()
+    """Globs of paths that no tool sees, beyond the private ones."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that every command may reach, and that the web tools may visit without a question:
+    `name`, `*.name`, `name:port`, an address or a network."""
+    unattended: Verdict = "ask"
+    """What an `ask` becomes when there is nobody to ask; `ask` leaves the call pending."""
+    defaults: dict[EffectKind, Verdict] = field(default_factory=lambda: dict(DEFAULTS))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "excluded", without_trailing_slashes(self.excluded))
+        for rule in self.rules:
+            rule.check()
+        try:
+            parse_host_list(self.hosts)
+        except BadHost as error:
+            raise UsageError(str(error)) from error
+
+    def offers(self, tool: AnyTool) -> bool:
+        """Whether the tool may be listed and called at all."""
+        sets = {
+            "all": True,
+            "coding": "visit" not in tool.effects,
+            "read_only": tool.reads_only,
+            "none": False,
+        }
+        named = tool.name in self.allow if self.allow is not None else sets[self.tools]
+        return named and tool.name not in self.block
+
+    def decide(self, effect: Effect, tool: str) -> Decision:
+        """Judge an effect: the strongest verdict over all its targets."""
+        decisions = self.decisions(effect, tool)
+        if len(decisions) == 1:
+            return decisions[0]
+        return max(decisions, key=lambda d: VERDICT_STRENGTH[d.verdict], default=self._default(effect.kind))
+
+    def decisions(self, effect: Effect, tool: str) -> list[Decision]:
+        """The verdict on each target."""
+        if isinstance(effect, CommandRun):
+            parts = command_decisions(effect, self.all_rules, tool, self._default("run"))
+            return [*self._reached(effect.command), *parts]
+        if isinstance(effect, Visit):
+            return [self._visited(effect, tool)]
+        links = links_created(effect) if isinstance(effect, ChangeSet) else {}
+        return [self._judge(effect.kind, each, tool, link=each in links) for each in effect_targets(effect)]
+
+    def _reached(self, command: Command) -> Iterator[Decision]:
+        """Hosts that are not listed, judged as visits: being allowed to run is not being allowed to go there."""
+        wanted = ("every host",) if command.network == "on" else command.hosts
+        reason = "It wants to reach what is not on the list of hosts."
+        for host in wanted if command.network != "off" else ():
+            if host not in self.hosts:
+                yield Decision(self.defaults["visit"], "hosts", reason, host)
+
+    def _visited(self, visit: Visit, tool: str) -> Decision:
+        hits = [rule for rule in self.rules if rule.meets(visit, tool)]
+        found = [Decision(rule.verdict, rule.name, rule.reason, visit.place) for rule in hits]
+        if self._listed.lists(visit.host, visit.port):
+            found.append(Decision("allow", "hosts", "It is on the list of hosts.", visit.place))
+        return max(
+            found, key=lambda d: VERDICT_STRENGTH[d.verdict], default=self._default("visit", visit.place)
+        )
+
+    def opens(self, host: str, port: int, tool: str) -> bool:
+        """Whether a host or an address is listed by itself: then it may be local, and its port unusual."""
+        rules = (rule for rule in self.rules if rule.verdict == "allow" and rule.hosts)
+        listed = (rule.listed for rule in rules if rule.speaks("visit", tool))
+        return any(hosts.lists(host, port) for hosts in (self._listed, *listed))
+
+    def forbids(self, path: str, tool: str, *, link: bool = False) -> bool:
+        """Whether a path may not be changed at all, or not be made a link."""
+        return self._judge("change", path, tool, link=link).verdict == "deny"
+
+    def hides(self, path: str) -> bool:
+        """Whether listings and searches must leave the path out."""
+        return self._judge("read", path, "").verdict == "deny"
+
+    def _judge(self, kind: EffectKind, target: str, tool: str, *, link: bool = False) -> Decision:
+        said = ((rule.judge(kind, target, tool, link=link), rule) for rule in self.all_rules)
+        found = [Decision(verdict, rule.name, rule.reason, target) for verdict, rule in said if verdict]
+        return (
+            max(found, key=lambda d: VERDICT_STRENGTH[d.verdict]) if found else self._default(kind, target)
+        )
+
+    def _default(self, kind: EffectKind, target: str = "") -> Decision:
+        return Decision(
+            self.defaults.get(kind, DEFAULTS[kind]),
+            f"default for {kind}",
+            "No other rule speaks about it.",
+            target,
+        )
+
+    @cached_property
+    def _listed(self) -> HostList:
+        return parse_host_list(self.hosts)
+
+    @cached_property
+    def all_rules(self) -> Sequence[Rule]:
+        """The rules, and one for what is excluded."""
+        if not self.excluded:
+            return self.rules
+        reason = "It is excluded from this workspace."
+        return (*self.rules, Rule("excluded", "deny", reason, paths=self.excluded))
+
+    @cached_property
+    def read_once(self) -> dict[str, Any]:
+        """What others have worked out from these values, by the name of a tool: the values never change."""
+        return {}
+
+    def with_rules(self, rules: Iterable[Rule]) -> "Policy":
+        """This policy and more rules."""
+        return replace(self, rules=(*self.rules, *rules))
+
+
+LIST_KEYS = ("allow", "block", "excluded", "hosts")
+CHOICE_KEYS = {"tools": get_args(ToolSet), "unattended": get_args(Verdict)}
+RULE_LIST_KEYS = {field.name for field in fields(Rule)} - {"name", "verdict", "reason"}
+
+
+def policy_from_toml(text: str, where: str) -> Policy:
+    """The policy of a file's text. Its rules come beside the built-in ones; unknown words are refused."""
+    try:
+        written = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise UsageError(f"{where} is no TOML: {problem}.") from problem
+    try:
+        return _policy(written)
+    except UsageError as problem:
+        raise UsageError(f"{where}: {problem}") from problem
+
+
+def _policy(written: dict[str, Any]) -> Policy:
+    _refuse_unknown_keys(written, {*LIST_KEYS, *CHOICE_KEYS, "defaults", "rule"}, "The policy")
+    values: dict[str, Any] = {name: _words(written[name], name) for name in LIST_KEYS if name in written}
+    for name, choices in CHOICE_KEYS.items():
+        if name in written:
+            values[name] = _one_of(written[name], choices, name)
+    defaults: Any = _table(written.get("defaults", {}), "defaults")
+    _refuse_unknown_keys(defaults, set(get_args(EffectKind)), "[defaults]")
+    for kind, verdict in defaults.items():
+        _one_of(verdict, get_args(Verdict), f"the default for {kind}")
+    rules = written.get("rule", [])
+    if not isinstance(rules, list):
+        raise UsageError("rules are written as [[rule]] tables.")
+    policy = Policy(**values, defaults=DEFAULTS | defaults)
+    return policy.with_rules([_rule(_table(one, "a rule")) for one in rules])
+
+
+def _rule(table: dict[str, Any]) -> Rule:
+    name = str(table.get("name", ""))
+    if not name or "verdict" not in table:
+        raise UsageError("every rule needs a name and a verdict.")
+    _refuse_unknown_keys(table, {"name", "verdict", "reason", *RULE_LIST_KEYS}, f"Rule {name!r}")
+    lists: dict[str, Any] = {key: _words(table[key], key) for key in RULE_LIST_KEYS if key in table}
+    if "effects" in lists:
+        for effect in lists["effects"]:
+            _one_of(effect, get_args(EffectKind), f"an effect of rule {name!r}")
+        lists["effects"] = frozenset(lists["effects"])
+    reason = str(table.get("reason", "The policy file says so."))
+    return Rule(name, table["verdict"], reason, **lists)
+
+
+def _refuse_unknown_keys(table: dict[str, Any], known: set[str], where: str) -> None:
+    if unknown := sorted(set(table) - known):
+        said = ", ".join(unknown)
+        raise UsageError(f"{where} says {said}, which means nothing. Known: {', '.join(sorted(known))}.")
+
+
+def _table(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise UsageError(f"{where} is a table.")
+    return value
+
+
+def _words(value: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise UsageError(f"{where} is a list of words.")
+    return tuple(value)
+
+
+def _one_of(value: Any, choices: tuple[str, ...], where: str) -> str:
+    if value not in choices:
+        raise UsageError(f"{where} is one of {', '.join(choices)}, and not {value!r}.")
+    return str(value)

@@ -1,0 +1,263 @@
+"""Rules about paths, commands and hosts, the decisions they lead to, and the two that are built in."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+from handtools.core.changes import parent_folders
+from handtools.core.effects import EFFECT_KINDS, EffectKind
+from handtools.core.errors import UsageError
+from handtools.core.web import Visit
+from handtools.runtime.policy import private_paths, protected_paths
+from handtools.text.search.glob import GlobSet, Itself
+from handtools.text.shell import CommandWords, read_script
+from handtools.text.shell.hazards import find_hazards
+from handtools.text.shell.wrapper_programs import as_rule_command
+from handtools.text.web.host_access import BadHost, HostList, parse_host_list, split_host_port
+
+Verdict = Literal["deny", "ask", "allow"]
+
+VERDICT_STRENGTH: dict[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A verdict, and the rule that gave it."""
+
+    verdict: Verdict
+    rule: str
+    reason: str
+    target: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.verdict} by rule `{self.rule}`: {self.reason}"
+
+
+@dataclass(frozen=True)
+class CommandPrefixes:
+    """Beginnings of commands, as rules write them: words with `|` between alternatives, `*` for any word."""
+
+    written: tuple[str, ...]
+    narrow: bool
+    """An allowance: exactly this program, and no word after the beginning that changes what the command is."""
+
+    def match(self, words: CommandWords) -> bool:
+        """Whether a command begins like one of them."""
+        return any(self._begins(words, each) for each in self._read)
+
+    def excess(self, words: CommandWords) -> str:
+        """Why a command that begins so is still not meant, or nothing."""
+        lengths = [len(each) for each in self._read if self._begins(words, each)]
+        spoken_for = words[: max(lengths, default=0)]
+        left = [hazard for hazard in find_hazards(words) if hazard.word not in spoken_for]
+        return str(left[0]) if left else ""
+
+    def cover(self, text: str) -> bool:
+        """Whether a whole script is what the rule is about."""
+        script = read_script(text)
+        if not self.narrow:
+            return any(self.match(words) for words in script.found)
+        return bool(script.parts) and all(
+            self.match(words) and not self.excess(words) for words in script.parts
+        )
+
+    def _begins(self, words: CommandWords, beginning: Sequence[frozenset[str]]) -> bool:
+        if not self.narrow:
+            return _begins_after_options(as_rule_command(words), beginning)
+        return len(words) >= len(beginning) and all(map(_word_matches, words, beginning))
+
+    @cached_property
+    def _read(self) -> tuple[tuple[frozenset[str], ...], ...]:
+        read = tuple(tuple(frozenset(word.split("|")) for word in each.split()) for each in self.written)
+        if not all(read):
+            raise UsageError("A rule names an empty command.")
+        return read
+
+
+def _word_matches(word: str, some: frozenset[str]) -> bool:
+    return "*" in some or word in some
+
+
+def _begins_after_options(words: CommandWords, beginning: Sequence[frozenset[str]]) -> bool:
+    """Whether a command begins so without the options before its task, with a value of their own or not."""
+    if not beginning:
+        return True
+    if not words:
+        return False
+    if _word_matches(words[0], beginning[0]) and _begins_after_options(words[1:], beginning[1:]):
+        return True
+    if not words[0].startswith(("-", "+")):
+        return False
+    return any(_begins_after_options(words[taken:], beginning) for taken in (1, 2))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One sentence: these effects on these paths are denied, asked about or allowed, because."""
+
+    name: str
+    verdict: Verdict
+    reason: str
+    effects: frozenset[EffectKind] = EFFECT_KINDS
+    paths: tuple[str, ...] = ()
+    """Globs, matched without regard to case; none means every path. Each stands for the thing itself, be it a
+    folder, a file or a link, and for everything below it: a slash at its end adds nothing. Where reading is
+    denied, it stands for copies that editors and people leave, too: `x~`, `#x#`, `.x.swp`, `x.bak`, `x.old`."""
+    commands: tuple[str, ...] = ()
+    """Beginnings of commands, with alternatives: `git log|diff`, `npm run *`. Then it is about commands only."""
+    hosts: tuple[str, ...] = ()
+    """Hosts, written as in `Policy.hosts`. Then it is about visits only."""
+    but: tuple[str, ...] = ()
+    """Globs that the rule leaves alone."""
+    tools: tuple[str, ...] = ()
+    """Names of tools; none means every tool."""
+    match: tuple[str, ...] = ()
+    """Paths, scripts or hosts that the rule must hit: checked when the policy is made."""
+    not_match: tuple[str, ...] = ()
+    """Paths, scripts or hosts that the rule must leave alone: checked when the policy is made."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "paths", without_trailing_slashes(self.paths))
+
+    def judge(self, kind: EffectKind, target: str, tool: str, *, link: bool = False) -> Verdict | None:
+        """What the rule says about this, if anything; about a link also if it is about what would be below."""
+        if self.commands or not self.speaks(kind, tool):
+            return None
+        if self.covers(target):
+            return self.verdict
+        if not link or self.verdict == "allow" or not self._above.matches(target):
+            return None
+        # What a link leads to is judged again where it is: to hide nothing, it is enough that a person sees it.
+        return "ask" if self.hides else self.verdict
+
+    @property
+    def hides(self) -> bool:
+        """Whether it is about what no tool may read."""
+        return self.verdict == "deny" and "read" in self.effects and bool(self.paths)
+
+    def speaks(self, kind: EffectKind, tool: str) -> bool:
+        """Whether the rule is about this kind of effect and this tool at all."""
+        if (self.hosts and kind != "visit") or (self.paths and kind == "delegate"):
+            return False
+        return kind in self.effects and (not self.tools or tool in self.tools)
+
+    def meets(self, visit: Visit, tool: str) -> bool:
+        """Whether the rule speaks about this visit; one about paths or commands does not."""
+        if self.commands or self.paths or not self.speaks("visit", tool):
+            return False
+        return not self.hosts or self.listed.lists(visit.host, visit.port)
+
+    def covers(self, target: str) -> bool:
+        """Whether the rule speaks about this path.
+
+        An exception by name is for what has that name. Below such a folder the rule counts anew: `site.pub/.env`.
+        """
+        if self.paths and not self._paths.matches(target):
+            return False
+        if not self._but.matches(target):
+            return True
+        if self._but_below.matches(target):
+            return False
+        above = [*parent_folders(target)][::-1]
+        excepted = next((folder for folder in above if self._but.matches(folder)), target)
+        rest = target.removeprefix(excepted).removeprefix("/")
+        return bool(self.paths and rest) and self.covers(rest)
+
+    @cached_property
+    def beginnings(self) -> CommandPrefixes:
+        """The commands that the rule is about; an allowance is read narrowly, everything else widely."""
+        return CommandPrefixes(self.commands, narrow=self.verdict == "allow")
+
+    @cached_property
+    def listed(self) -> HostList:
+        """The hosts that the rule is about."""
+        return parse_host_list(self.hosts)
+
+    @cached_property
+    def globs(self) -> tuple[str, ...]:
+        """The paths, with copies of what is hidden."""
+        return private_paths.with_copies(self.paths) if self.hides else self.paths
+
+    @cached_property
+    def _paths(self) -> GlobSet:
+        return GlobSet(self.globs, case_sensitive=False)
+
+    @cached_property
+    def _above(self) -> Itself:
+        """The folders that lead to what the rule is about: as a link, one brings all of it along."""
+        split = [path.split("/") for path in self.paths]
+        heads = [
+            parts[:depth] for parts in split for depth in range(1, len(parts)) if parts[depth - 1] != "**"
+        ]
+        return Itself(["/" + "/".join(head) for head in heads], case_sensitive=False)
+
+    @cached_property
+    def _but_below(self) -> GlobSet:
+        """The exceptions by path: they are for everything below them, too."""
+        return GlobSet([path for path in self.but if "/" in path], case_sensitive=False)
+
+    @cached_property
+    def _but(self) -> GlobSet:
+        return GlobSet(self.but, case_sensitive=False)
+
+    def check(self) -> None:
+        """Try the rule on its own examples."""
+        if self.verdict not in get_args(Verdict):
+            verdicts = ", ".join(get_args(Verdict))
+            raise UsageError(
+                f"Rule `{self.name}`: {self.verdict!r} is no verdict; it is one of {verdicts}."
+            )
+        if sum(map(bool, (self.commands, self.hosts, self.paths or self.but))) > 1:
+            raise UsageError(
+                f"Rule `{self.name}` is about paths and commands, or about hosts too: make it two rules."
+            )
+        try:
+            covers = (
+                self._covered if self.hosts else self.beginnings.cover if self.commands else self.covers
+            )
+            wrong = [example for example in self.match if not covers(example)]
+            wrong += [example for example in self.not_match if covers(example)]
+            parse_host_list(self.hosts)
+        except BadHost as error:
+            raise UsageError(f"Rule `{self.name}`: {error}") from error
+        if wrong:
+            raise UsageError(f"Rule `{self.name}` does not do what its examples say: {', '.join(wrong)}.")
+
+    def _covered(self, written: str) -> bool:
+        return self.listed.lists(*split_host_port(written))
+
+
+def without_trailing_slashes(globs: Iterable[str]) -> tuple[str, ...]:
+    """Globs without a slash at the end, which would leave out a file or a link of that name."""
+    return tuple(each.rstrip("/") or each for each in globs)
+
+
+PRIVATE_RULE = Rule(
+    name="private",
+    verdict="deny",
+    reason="It may hold secrets. A person can open it up with a rule in the policy.",
+    paths=tuple(private_paths.ROWS),
+    but=private_paths.EXAMPLES,
+    match=(
+        ".env", "deep/.env.local", "id_rsa", ".ssh/config", ".ENV", ".kube/config", "a.pub/.env", ".env~",
+        ".netrc.bak", ".deploy.pem.swp", "home/.docker/config.json", ".config/gcloud/x.db", "a.tfstate.backup",
+    ),
+    not_match=(
+        ".env.example", "id_rsa.pub", "src/environment.py", "docs/kube.md", "a.pub/.env.example",
+        ".docker/Dockerfile", ".cargo/config.toml", "docs/config.json", ".config/settings.toml", "config.old",
+    ),
+)  # fmt: skip
+
+PROTECTED_RULE = Rule(
+    name="protected",
+    verdict="ask",
+    reason="Programs run or trust what is in it.",
+    effects=frozenset({"change"}),
+    paths=tuple(protected_paths.PROTECTED_PATHS),
+    match=(
+        ".git", ".git/config", "sub/.git/hooks/pre-commit", ".envrc", ".github/workflows/ci.yml", ".vscode",
+        ".devcontainer/devcontainer.json", ".gitlab-ci.yml", ".circleci/config.yml", "mise.toml", ".bash_profile",
+    ),
+    not_match=(".gitignore", "src/git/config", ".github/CODEOWNERS", "docs/mise.md"),
+)  # fmt: skip

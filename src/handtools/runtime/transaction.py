@@ -1,0 +1,192 @@
+"""Changes as transactions: record the intent, write, mark it done; and recover what a crash left open."""
+
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from anyio import to_thread
+
+from handtools.core.call import Call
+from handtools.core.changes import (
+    BackupRef,
+    Change,
+    ChangeSet,
+    Coverage,
+    Node,
+    RecordedChanges,
+    TouchedPath,
+)
+from handtools.core.effects import fingerprint
+from handtools.core.errors import Busy, HandtoolsError, HostError, Redirected, Stale
+from handtools.core.files import PlannedWrite
+from handtools.runtime.journal import ChangeEntry
+from handtools.runtime.journal.change_entries import ChangeEntries, ChangeEntryKind, action_of
+from handtools.runtime.workspace import Workspace
+
+MAX_LOCKED_PATHS = 256
+MAX_NAMED_PATHS = 5
+"""Paths that are named."""
+
+
+def commit_changes(
+    workspace: Workspace,
+    call: Call,
+    changes: ChangeSet,
+    *,
+    ordinal: int = 0,
+    kind: ChangeEntryKind = "change",
+    reverts: Iterable[int] = (),
+    coverage: Coverage = "declared",
+    omitted: tuple[str, ...] = (),
+    happened: bool = False,
+) -> RecordedChanges:
+    """Do it, recorded; blocking. The caller holds the locks of every path. What has `happened` is only recorded.
+
+    `ordinal` counts the landings of this run of the call: one that is recorded already, by another process
+    or before a restart, must not happen again.
+    """
+    entries = workspace.journal.entries
+    steps = [_with_known_ref(entries, step) for step in workspace.files.plan(changes)]
+    mark = fingerprint(ChangeSet(tuple(step.change for step in steps)))
+    with _failure_says("It had happened already." if happened else "Nothing was changed."):
+        entry = entries.intend(
+            call,
+            steps,
+            ordinal=ordinal,
+            kind=kind,
+            coverage=coverage,
+            fingerprint=mark,
+            note=changes.note,
+            reverts=reverts,
+        )
+    if entry is None:
+        raise Stale(
+            "This call id has already changed files, in another process or before a restart.",
+            hint="Look at the files, then make a new call with a new id.",
+        )
+    try:
+        if not happened:
+            workspace.files.perform(steps)
+    except BaseException:
+        # A record that can't be written now is settled by the next start; what went wrong is what is told.
+        with contextlib.suppress(HostError):
+            entries.void(entry)
+        raise
+    with _failure_says(f"{_few(changes.paths)} did change: the record is completed at the next start."):
+        entries.finish(entry)
+    workspace.journal.contents.work_out(steps)
+    touched = tuple(TouchedPath(c.path, action_of(c.before, c.after)) for c in changes)
+    return RecordedChanges(entry, touched, coverage, omitted)
+
+
+@contextmanager
+def _failure_says(what_is_so: str) -> Iterator[None]:
+    """A record that can't be written says nothing about files: who knows how they are says it here."""
+    try:
+        yield
+    except HostError as failure:
+        raise type(failure)(f"{failure} {what_is_so}") from failure
+
+
+def _few(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - MAX_NAMED_PATHS:,} more" if len(paths) > MAX_NAMED_PATHS else ""
+    return ", ".join(f"`{path}`" for path in paths[:MAX_NAMED_PATHS]) + more
+
+
+def _with_known_ref(entries: ChangeEntries, step: PlannedWrite) -> PlannedWrite:
+    """A large file that an earlier change left keeps its place in the vault: one thing, one ref."""
+    before = step.change.before
+    if before is None or before.held is None or not before.data:
+        return step
+    ref = entries.ref_left(step.change.path, before.held.mark)
+    if ref is None:
+        return step
+    held = BackupRef(ref, before.held.mark, before.held.bytes)
+    known = Node(before.kind, before.data, before.mode, held)
+    return PlannedWrite(Change(step.change.path, known, step.change.after), step.temporary)
+
+
+def lock_keys(paths: Iterable[str]) -> list[str]:
+    """The keys to hold for a change of these paths: of very many, only some, and always the same.
+
+    The rest is compared before it is replaced, as everything is; the locks only save a second try.
+    """
+    return sorted(paths)[:MAX_LOCKED_PATHS]
+
+
+async def recover(
+    workspace: Workspace, *, held: Collection[str] = (), only_held: bool = False
+) -> list[str]:
+    """Finish or take back what a crash left half-done; gives back a sentence for each.
+
+    An intent whose paths can be locked belongs to nobody that is alive: a running call holds them.
+    """
+    told = []
+    if not only_held and workspace.files.vault is not None:
+        # What crashed before it was written down is nobody's.
+        wanted = workspace.journal.refs.items() | workspace.journal.holds.items()
+        told += await to_thread.run_sync(workspace.files.vault.tidy, wanted)
+    for entry in workspace.journal.entries.open():
+        paths = {touch.path for touch in workspace.journal.entries.touches(entry.id)}
+        if only_held and paths.isdisjoint(held):
+            continue
+        try:
+            keys = [key for key in lock_keys(paths) if key not in held]
+            async with workspace.locks.hold(keys, timeout=0):
+                told.append(_recover_entry(workspace, entry))
+        except Busy:
+            continue
+    return [sentence for sentence in told if sentence]
+
+
+def _recover_entry(workspace: Workspace, entry: ChangeEntry) -> str:
+    entries = workspace.journal.entries
+    if not any(still.id == entry.id for still in entries.open()):
+        return ""
+    try:
+        steps = [entries.step(touch) for touch in entries.touches(entry.id)]
+    except KeyError:
+        entries.void(entry.id)
+        return (
+            f"Call {entry.call_id} was interrupted and its bytes are gone; its files are left as they are."
+        )
+    try:
+        return _finish_or_take_back(workspace, entry, steps)
+    except (HandtoolsError, OSError, ValueError, LookupError, RecursionError) as problem:
+        # Tried again it would fail again, and with it every call: what is known of it is said once.
+        entries.void(entry.id)
+        paths = _few([step.change.path for step in steps])
+        left = f"and could neither be finished nor taken back: {problem} Look at {paths}."
+        return _recovery_sentence(entry, left, [])
+
+
+def _finish_or_take_back(workspace: Workspace, entry: ChangeEntry, steps: list[PlannedWrite]) -> str:
+    entries, files = workspace.journal.entries, workspace.files
+    notes = [note for step in steps if (note := files.sweep(step))]
+    landed = [step for step in steps if _is_done(workspace, step)]
+    if len(landed) == len(steps):
+        entries.finish(entry.id)
+        return _recovery_sentence(entry, "after its last write; it is recorded as done.", notes)
+    if landed:
+        back = [PlannedWrite(step.change.inverse, step.temporary) for step in reversed(landed)]
+        files.perform(back)
+    entries.void(entry.id)
+    return _recovery_sentence(entry, "and taken back: its files are as they were before it.", notes)
+
+
+def _recovery_sentence(entry: ChangeEntry, outcome: str, notes: list[str]) -> str:
+    return " ".join([f"Call {entry.call_id} was interrupted {outcome}", *notes])
+
+
+def _is_done(workspace: Workspace, step: PlannedWrite) -> bool:
+    after = step.change.after
+    now = node_at(workspace, step.change.path, like=after)
+    return now is None if after is None else after.same(now)
+
+
+def node_at(workspace: Workspace, path: str, *, like: Node | None) -> Node | None:
+    """What is at a recorded path. Recorded paths go through no links: what is behind one is something else."""
+    try:
+        return workspace.files.node(path, like=like)
+    except Redirected:
+        return None

@@ -1,0 +1,403 @@
+"""Undo, redo and restore: a path goes back only if it is still as the call left it; otherwise it is a conflict."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from anyio import to_thread
+
+from handtools.core.changes import (
+    Change,
+    ChangeSet,
+    Node,
+    apply_order,
+    is_whole_folder,
+    parent_folders,
+    paths_inside,
+    without_whole_folders,
+)
+from handtools.core.errors import NotFound, NothingToUndo
+from handtools.core.history import FileVersion, ReplacingCall, UndoConflict, UndoOutcome, UndoScope
+from handtools.runtime.guards.files import GuardedFiles
+from handtools.runtime.journal import RecordedTouch
+from handtools.runtime.journal.change_entries import ChangeEntryKind
+from handtools.runtime.transaction import node_at
+from handtools.runtime.workspace import Workspace
+from handtools.text.diffs.three_way_merge import three_way_merge as merge_texts
+from handtools.text.encoding import decode, is_binary
+from handtools.text.lines import convert_line_ends
+
+RESTORED_BYTES = 64 << 20
+"""The largest held file that an old version is copied from."""
+
+
+REMEMBERED_CHANGES = 20
+"""How many changes of a path are looked at to find out where a text went."""
+
+
+@dataclass(slots=True)
+class Reversal:
+    """What taking touches back comes to."""
+
+    changes: list[Change] = field(default_factory=list)
+    reverts: dict[str, list[int]] = field(default_factory=dict)
+    """The touches that are taken back, by path."""
+    conflicts: list[UndoConflict] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class GuardedHistory:
+    """One per call, over the call's own files: an undo is judged, asked about and recorded like any change."""
+
+    workspace: Workspace
+    files: GuardedFiles
+
+    async def undo(self, scope: UndoScope, name: str, *, merge: bool = False) -> UndoOutcome:
+        """Take back a call, a turn, a session, or the last change of a path."""
+        touches = await to_thread.run_sync(self._standing, scope, name)
+        note = f"undo {scope} {name}"
+        if scope != "path":
+            return await self._revert(touches, note, merge=merge)
+        at = await to_thread.run_sync(self._made_at, touches[0])
+        located = await to_thread.run_sync(self.workspace.files.locate, name)
+        if located != touches[0].path:
+            return replace(await self._revert_within(touches[0], located, note, merge=merge), changed_at=at)
+        return replace(await self._revert(touches, note, merge=merge), changed_at=at)
+
+    async def redo(self, scope: UndoScope, name: str, *, merge: bool = False) -> UndoOutcome:
+        """Take back the newest undo that reached the named changes."""
+        touches = await to_thread.run_sync(self._undone, scope, name)
+        return await self._revert(touches, f"redo {scope} {name}", kind="redo", merge=merge)
+
+    async def versions(self, path: str) -> list[FileVersion]:
+        """Recorded versions of a path, newest first."""
+        located = await to_thread.run_sync(self.workspace.files.locate, path)
+        return await to_thread.run_sync(self.workspace.journal.entries.versions, located)
+
+    async def restore(self, path: str, number: int) -> UndoOutcome:
+        """Bring a path back to a recorded version; 0 is how it was before the first recorded change."""
+        changes = await to_thread.run_sync(self._to_version, path, number)
+        if not changes:
+            return UndoOutcome(None, (), ())
+        restored = ChangeSet(tuple(sorted(changes, key=apply_order)), f"restore version {number}")
+        done = await self.files.apply(restored)
+        return UndoOutcome(done.entry, restored.paths, ())
+
+    async def replacer(self, path: str, text: str) -> ReplacingCall | None:
+        """The recorded call that took a text out of a file, where there is one."""
+        return await to_thread.run_sync(self._replacer, path, text)
+
+    def _replacer(self, path: str, text: str) -> ReplacingCall | None:
+        journal = self.workspace.journal
+        located = self.workspace.files.locate(path)
+        for touch in journal.entries.selected("path", located)[:REMEMBERED_CHANGES]:
+            before, after = (_recorded_text(self.workspace, touch, before=side) for side in (True, False))
+            if before is not None and text in before and (after is None or text not in after):
+                call_id = journal.entries.call_of(touch.entry)
+                logged = journal.calls.find(call_id)
+                if logged is not None:
+                    return ReplacingCall(call_id, logged.tool, journal.calls.count_since(logged))
+        return None
+
+    async def _revert(
+        self, named: Sequence[RecordedTouch], note: str, *, merge: bool, kind: ChangeEntryKind = "undo"
+    ) -> UndoOutcome:
+        plan = await to_thread.run_sync(lambda: reversal(self.workspace, named, merge=merge))
+        conflicts = tuple(plan.conflicts)
+        if not plan.reverts:
+            return UndoOutcome(None, (), conflicts)
+        changes = ChangeSet(tuple(plan.changes), note)
+        reverts = tuple(dict.fromkeys(touch for touches in plan.reverts.values() for touch in touches))
+        question = await to_thread.run_sync(self.files.question, changes)
+        done = await self.files.land(changes, kind=kind, reverts=reverts, question=question)
+        return UndoOutcome(done.entry, changes.paths, conflicts)
+
+    async def _revert_within(
+        self, touch: RecordedTouch, path: str, note: str, *, merge: bool
+    ) -> UndoOutcome:
+        """Take back a part of a folder that was moved as one; for the rest of it the change still stands."""
+        plan = await to_thread.run_sync(lambda: reversal(self.workspace, [touch], merge=merge, within=path))
+        if not plan.changes and not plan.conflicts:
+            raise _nothing_to_undo("path", path, undone=True)
+        if not plan.changes:
+            return UndoOutcome(None, (), tuple(plan.conflicts))
+        changes = ChangeSet(tuple(plan.changes), note)
+        question = await to_thread.run_sync(self.files.question, changes)
+        done = await self.files.land(changes, kind="undo", reverts=(), question=question)
+        return UndoOutcome(done.entry, changes.paths, tuple(plan.conflicts))
+
+    def _standing(self, scope: UndoScope, name: str) -> list[RecordedTouch]:
+        """The touches to take back. A call may itself be an undo; wider words mean only changes."""
+        entries = self.workspace.journal.entries
+        if scope == "path":
+            name = self.workspace.files.locate(name)
+        named = entries.selected(scope, self._kept_name(scope, name))
+        if scope == "path":
+            named = sorted([*named, *self._moved_along(name)], key=lambda touch: -touch.id)
+        standing = [t for t in named if t.reverted_by is None and (scope == "call" or t.kind == "change")]
+        if not standing:
+            raise _nothing_to_undo(scope, name, undone=bool(named))
+        return [standing[0], *self._emptied(standing[0])] if scope == "path" else standing
+
+    def _made_at(self, touch: RecordedTouch) -> float | None:
+        recorded = self.workspace.journal.entries.versions(touch.path)
+        return next((version.at for version in recorded if version.number == touch.id), None)
+
+    def _emptied(self, touch: RecordedTouch) -> list[RecordedTouch]:
+        """The folders that were made for what a touch created, and that hold nothing else; the deepest first."""
+        if touch.before is not None:
+            return []
+        made = {each.path: each for each in self.workspace.journal.entries.touches(touch.entry)}
+        going, folders = touch.path, list[RecordedTouch]()
+        for above in parent_folders(touch.path):
+            folder = made.get(above)
+            if folder is None or folder.before is not None or folder.reverted_by is not None:
+                break
+            there = node_at(self.workspace, above, like=None)
+            if there is None or there.kind != "folder":
+                break
+            if any(facts.path != going for facts in self.workspace.files.names(above)):
+                break
+            folders.append(folder)
+            going = above
+        return folders
+
+    def _kept_name(self, scope: UndoScope, name: str) -> str:
+        return self.workspace.journal.own_id(name) if scope == "call" else name
+
+    def _moved_along(self, path: str) -> Iterator[RecordedTouch]:
+        """The touches of folders that were moved as one, with this path in them."""
+        for above in parent_folders(path):
+            for touch in self.workspace.journal.entries.selected("path", above):
+                with suppress(NotFound):
+                    before, after = (
+                        _recorded_node(self.workspace, touch, before=side) for side in (True, False)
+                    )
+                    if path in paths_inside(Change(above, before, after)):
+                        yield touch
+
+    def _undone(self, scope: UndoScope, name: str) -> list[RecordedTouch]:
+        """The touches of the newest undo that reached what the words name."""
+        entries = self.workspace.journal.entries
+        if scope == "path":
+            name = self.workspace.files.locate(name)
+        named = entries.selected(scope, self._kept_name(scope, name))
+        if scope == "path" and named and self._restored(named[0]):
+            return entries.touches(named[0].entry)[::-1]
+        # What a redo took back is no change that was undone: a second redo goes on, it does not undo the first.
+        takers = {t.reverted_by for t in named if t.reverted_by is not None}
+        undos = [entry for entry in takers if entries.kind(entry) == "undo"]
+        if not undos and scope == "path":
+            # Taken out of a folder that was moved as one: that change still stands.
+            undos = [t.entry for t in named if t.kind == "undo" and t.reverted_by is None]
+        if not undos:
+            raise NothingToUndo(f"Nothing of {scope} `{name}` was undone.", hint="`log` lists the calls.")
+        return entries.touches(max(undos))[::-1]
+
+    def _restored(self, touch: RecordedTouch) -> bool:
+        """Whether a touch brought a version back: the change of a call that undoes, and no undo of a change."""
+        entries, calls = self.workspace.journal.entries, self.workspace.journal.calls
+        if touch.kind != "change" or touch.reverted_by is not None:
+            return False
+        logged = calls.find(entries.call_of(touch.entry))
+        return logged is not None and logged.tool == "undo"
+
+    def _to_version(self, path: str, number: int) -> list[Change]:
+        entries = self.workspace.journal.entries
+        located = self.workspace.files.locate(path)
+        touch = entries.touch(number) if number else entries.first(located)
+        if touch is None or touch.path != located:
+            known = ", ".join(str(v.number) for v in entries.versions(located)[:10])
+            hint = f"Recorded: {known}. Name one of these." if known else "`handtools log` lists the calls."
+            raise NotFound(f"`{path}` has no recorded version {number}.", hint=hint)
+        wanted = self._readable(path, _recorded_node(self.workspace, touch, before=not number))
+        now = self.workspace.files.node(located)
+        if _same(now, wanted):
+            return []
+        folders = self._emptied(touch) if wanted is None else []
+        nodes = ((folder.path, node_at(self.workspace, folder.path, like=None)) for folder in folders)
+        return [Change(located, now, wanted), *(Change(above, node, None) for above, node in nodes if node)]
+
+    def _readable(self, path: str, node: Node | None) -> Node | None:
+        """A version as bytes: what is held is moved by an undo, and only copied here."""
+        if node is None or node.held is None:
+            return node
+        data = _node_bytes(self.workspace, path, node)
+        if node.kind == "folder" or data is None:
+            raise NotFound(
+                f"This version of `{path}` can't be copied.", hint="Undo the call that changed it."
+            )
+        return Node(node.kind, data, node.mode)
+
+
+def reversal(
+    workspace: Workspace, touches: Iterable[RecordedTouch], *, merge: bool, within: str = ""
+) -> Reversal:
+    """Work out the changes that take touches back, newest first, path by path; touches nothing.
+
+    With `within`, only what is at that path or below it.
+    """
+    plan = Reversal()
+    by_path: dict[str, list[ReversalPart]] = {}
+    for part in reversal_parts(workspace, list(touches), plan.conflicts, within=within):
+        by_path.setdefault(part.change.path, []).append(part)
+    for path, group in by_path.items():
+        now = node_at(workspace, path, like=group[0].change.after)
+        node = now
+        for part in group:
+            back = _step_back(part.change, node, merge=merge)
+            if isinstance(back, UndoConflict):
+                plan.conflicts.append(back)
+                break
+            now = back.before if part is group[0] else now
+            node = back.after
+            plan.reverts.setdefault(path, []).append(part.touch)
+        if not _same(now, node) or _differs(now, node):
+            plan.changes.append(Change(path, now, node))
+    plan.changes.sort(key=apply_order)
+    _keep_used_folders(workspace, plan)
+    return plan
+
+
+@dataclass(frozen=True, slots=True)
+class ReversalPart:
+    """A change to be taken back, and the touch it belongs to."""
+
+    change: Change
+    touch: int
+
+
+def reversal_parts(
+    workspace: Workspace, touches: Sequence[RecordedTouch], gone: list[UndoConflict], *, within: str = ""
+) -> list[ReversalPart]:
+    """What touches changed. A folder that was moved as one is in pieces where others changed something in it."""
+    every = []
+    paths = {touch.path for touch in touches}
+    for touch in touches:
+        try:
+            before, after = (
+                _recorded_node(workspace, touch, before=True),
+                _recorded_node(workspace, touch, before=False),
+            )
+        except NotFound as lost:
+            gone.append(UndoConflict(touch.path, str(lost), None))
+            continue
+        change = Change(touch.path, before, after)
+        if within:
+            every += [
+                ReversalPart(each, touch.id)
+                for each in without_whole_folders(change)
+                if _folder_is_used(workspace, each, within)
+            ]
+        elif (is_whole_folder(before) or is_whole_folder(after)) and not _whole(workspace, change, paths):
+            every += [ReversalPart(piece, touch.id) for piece in without_whole_folders(change)]
+        else:
+            every.append(ReversalPart(change, touch.id))
+    return every
+
+
+def _folder_is_used(workspace: Workspace, piece: Change, path: str) -> bool:
+    """Whether a piece of a folder is at a path or below it, or a folder on the way there that has to come back."""
+    if f"{piece.path}/".startswith(f"{path}/"):
+        return True
+    on_the_way = path.startswith(f"{piece.path}/") and piece.after is None
+    return on_the_way and node_at(workspace, piece.path, like=None) is None
+
+
+def _whole(workspace: Workspace, change: Change, paths: Collection[str]) -> bool:
+    """Whether a folder can go back in one piece."""
+    if any(path.startswith(f"{change.path}/") for path in paths):
+        return False
+    return _same(change.after, node_at(workspace, change.path, like=change.after))
+
+
+def _step_back(change: Change, node: Node | None, *, merge: bool) -> Change | UndoConflict:
+    """From what is there to what was before the change."""
+    before, after = change.before, change.after
+    if _same(after, node) or (_same(before, node) and not _differs(before, node)):
+        return Change(change.path, node, before)
+    if node is None:
+        return UndoConflict(change.path, "It was deleted since.", None)
+    merged = _merged(base=after, ours=node, theirs=before)
+    if merged is None:
+        large = any(it and it.kind == "file" and not it.known for it in (before, after))
+        why = "and is too large to be merged" if large else "in the same place"
+        return UndoConflict(change.path, f"It changed since, {why}.", None)
+    if not merge:
+        return UndoConflict(change.path, "It changed since; the changes can be merged.", merged)
+    source = decode(node.data)
+    plain = Node(
+        "file", node.data, node.mode
+    )  # what is there now is nobody's to move: its bytes are recorded
+    return Change(change.path, plain, Node("file", source.encode(merged), node.mode))
+
+
+def _merged(*, base: Node | None, ours: Node | None, theirs: Node | None) -> str | None:
+    """A clean three-way merge of texts, or None."""
+    texts = []
+    for node in (base, ours, theirs):
+        if node is None or node.kind != "file" or not node.known or is_binary(node.data):
+            return None
+        texts.append(decode(node.data).body)
+    merged = merge_texts(*texts)
+    return None if merged.conflicts else merged.text
+
+
+def _keep_used_folders(workspace: Workspace, plan: Reversal) -> None:
+    """A folder that someone else put something into stays; that is no conflict worth stopping for."""
+    going = {change.path for change in plan.changes if change.after is None}
+    for change in list(plan.changes):
+        if change.before is None or change.before.kind != "folder" or change.before.held:
+            continue
+        if change.after is not None and change.after.kind == "folder":
+            continue
+        if any(facts.path not in going for facts in workspace.files.names(change.path)):
+            plan.changes.remove(change)
+            del plan.reverts[change.path]
+            going.discard(change.path)
+            plan.conflicts.append(
+                UndoConflict(change.path, "The folder is not empty any more; it is kept.", None)
+            )
+
+
+def _same(one: Node | None, other: Node | None) -> bool:
+    return other is None if one is None else one.same(other)
+
+
+def _differs(one: Node | None, other: Node | None) -> bool:
+    """Whether two held things are alike and still two: of other times, or with other names elsewhere."""
+    return bool(one and other and one.held and other.held and one.held.ref != other.held.ref)
+
+
+def _recorded_node(workspace: Workspace, touch: RecordedTouch, *, before: bool) -> Node | None:
+    try:
+        return workspace.journal.entries.node(touch.before if before else touch.after)
+    except KeyError:
+        message = f"The bytes of `{touch.path}` are no longer kept."
+        raise NotFound(message, hint="Write the file anew.") from None
+
+
+def _recorded_text(workspace: Workspace, touch: RecordedTouch, *, before: bool) -> str | None:
+    """The text of one side of a touch; None where it is none, or no longer kept."""
+    try:
+        node = _recorded_node(workspace, touch, before=before)
+    except NotFound:
+        return None
+    data = None if node is None or node.kind != "file" else _node_bytes(workspace, touch.path, node)
+    return None if data is None or is_binary(data) else convert_line_ends(decode(data).body, "\n")
+
+
+def _node_bytes(workspace: Workspace, path: str, node: Node) -> bytes | None:
+    """The bytes of a file that was: on record, in the vault, or still at its path; None where nobody has them."""
+    if node.held is None or node.known:
+        return node.data
+    vault = workspace.files.vault
+    data = None if vault is None else vault.read(node.held.ref, RESTORED_BYTES)
+    if data is None and node.kind == "file" and node.same(node_at(workspace, path, like=node)):
+        return workspace.files.read(path)
+    return data
+
+
+def _nothing_to_undo(scope: UndoScope, name: str, *, undone: bool) -> NothingToUndo:
+    said = "is undone already" if undone else "changed nothing that is recorded"
+    return NothingToUndo(f"The {scope} `{name}` {said}.", hint="`handtools log` lists the calls.")

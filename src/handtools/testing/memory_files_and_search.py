@@ -1,0 +1,511 @@
+"""Files and search in memory, under the same contracts as those on disk.
+
+Patterns are Python's, which differ from ripgrep's in rare signs and may take exponential time: good for tests.
+"""
+
+import os
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from handtools.core.changes import BackupRef, Change, Node, folder_item, folder_node
+from handtools.core.errors import InvalidInput, NotFound, OutsideWorkspace, Stale, UsageError, WrongKind
+from handtools.core.files import FileFacts, PlannedWrite
+from handtools.core.search import (
+    FolderEntry,
+    FolderListing,
+    FolderTree,
+    FoundPaths,
+    Hit,
+    Hits,
+    MatchCount,
+    MatchCounts,
+    PathFilter,
+    SearchGaps,
+    SearchPatterns,
+    SearchScope,
+    WantedKind,
+)
+from handtools.host.files.path_resolution import redirected
+from handtools.host.files.temporary_file import is_temporary, temporary_name
+from handtools.text.encoding import decode
+from handtools.text.lines import convert_line_ends
+from handtools.text.paths import BadPath, workspace_relative
+from handtools.text.search.gitignore import IGNORE_FILES, IgnoreRules, is_left_out
+from handtools.text.search.glob import GlobSet, PathSelection
+
+MEMORY_ROOT = "/workspace"
+"""What an absolute path below the workspace starts with."""
+MAX_LINKS = 40
+_MODES = {"file": 0o644, "folder": 0o755, "link": 0o777}
+_PRIVILEGE = 0o6000
+
+
+class MemoryBackups:
+    """Things by their ref; each as nodes by the path below it."""
+
+    def __init__(self) -> None:
+        self.things: dict[str, dict[str, Node]] = {}
+
+    def has(self, ref: str) -> bool:
+        """Whether the thing is here."""
+        return ref in self.things
+
+    def read(self, ref: str, most: int) -> bytes | None:
+        """The bytes of a file that is here."""
+        node = self.things.get(ref, {}).get("")
+        return node.data if node and node.kind == "file" and len(node.data) <= most else None
+
+    def drop(self, ref: str, *, erase: bool = False) -> None:  # noqa: ARG002
+        """Let go of a thing."""
+        self.things.pop(ref, None)
+
+    def clear(self, name: str) -> None:
+        """Nothing is left over here."""
+
+    def tidy(self, wanted: Collection[str]) -> list[str]:
+        """Remove what the record does not name."""
+        for ref in [ref for ref in self.things if ref.partition("/")[0] not in wanted]:
+            del self.things[ref]
+        return []
+
+
+class MemoryFiles:
+    """Files in memory. Give bytes by path, or nodes for links, folders and modes; parents are made."""
+
+    def __init__(self, files: Mapping[str, bytes | Node] | None = None) -> None:
+        self._lock = threading.RLock()
+        self._nodes: dict[str, Node] = {"": Node("folder", mode=_MODES["folder"])}
+        self._modified: dict[str, float] = {}
+        self.vault = MemoryBackups()
+        for path, content in (files or {}).items():
+            node = Node("file", content) if isinstance(content, bytes) else content
+            parts = _exact(path).split("/")
+            for depth in range(1, len(parts)):
+                self._nodes.setdefault("/".join(parts[:depth]), Node("folder", mode=0o755))
+            self._put("/".join(parts), node)
+
+    @property
+    def quick(self) -> bool:
+        """Memory needs no thread."""
+        return True
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The bytes of every regular file."""
+        with self._lock:
+            return {path: node.data for path, node in self._nodes.items() if node.kind == "file"}
+
+    def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
+        """The bytes of a regular file, or a part of them."""
+        if start < 0 or (size is not None and size < 0):
+            raise InvalidInput("`start` and `size` can't be negative.", hint="Count from 0.")
+        with self._lock:
+            node = self._nodes.get(self._straight(_exact(path)))
+        if node is None:
+            raise _nothing(path)
+        if node.kind != "file":
+            raise WrongKind(f"`{path}` is a folder, not a file.", hint="Look into it with `list`.")
+        return node.data[start : None if size is None else start + size]
+
+    def facts(self, path: str) -> FileFacts | None:
+        """What is at a located path; None when nothing is."""
+        inside = _exact(path)
+        with self._lock:
+            return self._facts(inside or ".", self._straight(inside))
+
+    def names(self, path: str) -> list[FileFacts]:
+        """What a folder holds, by name, links not followed."""
+        inside = _exact(path)
+        with self._lock:
+            real = self._straight(inside)
+            node = self._nodes.get(real)
+            if node is None:
+                raise _nothing(path)
+            if node.kind != "folder":
+                raise WrongKind(f"`{path}` is not a folder.", hint="Read it instead.")
+            prefix = f"{inside}/" if inside else ""
+            found = [
+                self._facts(prefix + child.rpartition("/")[2], child)
+                for child in sorted(self._children(real))
+            ]
+        return [facts for facts in found if facts]
+
+    def node(self, path: str, *, like: Node | None = None) -> Node | None:
+        """What is at the path itself, with its bytes and mode; links are not followed."""
+        with self._lock:
+            real = self._straight(_exact(path), end=False)
+            node = self._nodes.get(real)
+            if node and like and like.held:
+                return self._held(real, node, like.held)
+        return Node("link", node.data) if node and node.kind == "link" else node
+
+    def moved(self, path: str) -> str | None:
+        """Memory has no history."""
+        _exact(path)
+        return None
+
+    def writable(self, path: str) -> bool:
+        """Whether the owner may write to what is there."""
+        node = self.node(path)
+        return node is None or node.mode is None or bool(node.mode & 0o200)
+
+    def locate(self, path: str) -> str:
+        """The path with inner links resolved; it need not exist."""
+        with self._lock:
+            return self._resolve(_relative(path)) or "."
+
+    def plan(self, changes: Iterable[Change]) -> list[PlannedWrite]:
+        """Name the temporary of each step; touches nothing."""
+        return [PlannedWrite(change, temporary_name()) for change in changes]
+
+    def perform(self, steps: Sequence[PlannedWrite]) -> None:
+        """Do all steps or none: each only if `before` is still there."""
+        with self._lock:
+            saved, modified = dict(self._nodes), dict(self._modified)
+            kept = dict(self.vault.things)
+            try:
+                for step in steps:
+                    self._do(step)
+            except BaseException:
+                self._nodes, self._modified, self.vault.things = saved, modified, kept
+                raise
+
+    def sweep(self, step: PlannedWrite) -> str | None:
+        """Nothing is ever left here: a crash takes all of it."""
+        _checked(step)
+        return None
+
+    def _do(self, step: PlannedWrite) -> None:
+        change, path = step.change, _checked(step)
+        parent = path.rpartition("/")[0]
+        holder = self._nodes.get(self._straight(parent))
+        if holder is None or holder.kind != "folder":
+            message = f"There is no folder `{parent}`; nothing was written."
+            raise NotFound(message, hint="Create it first.")
+        real = path
+        now = self._nodes.get(real)
+        if now and change.before and change.before.held:
+            now = self._held(real, now, change.before.held)
+        same = now is None if change.before is None else change.before.same(now)
+        both_folders = change.before and change.after and change.after.kind == "folder"
+        whole = change.before and change.before.held
+        if now and now.kind == "folder" and not both_folders and not whole and any(self._children(real)):
+            same = False
+        if not same:
+            raise Stale(
+                f"`{path}` is no longer what this change was based on; nothing was written.",
+                hint="Read it again and redo the change.",
+            )
+        if change.before and change.before.held:
+            self.vault.things[change.before.held.ref] = self._lift(real)
+        if change.after and change.after.held and change.after.moved:
+            for below, node in self.vault.things.pop(change.after.held.ref).items():
+                self._nodes[real + below] = node
+        else:
+            self._put(real, change.after)
+
+    def _held(self, real: str, node: Node, like: BackupRef) -> Node:
+        """What is at a path, seen as something held."""
+        if node.kind != "folder":
+            held = BackupRef(like.ref, node.digest, len(node.data) if node.kind == "file" else 0)
+            return Node(node.kind, node.data, node.mode if node.kind == "file" else None, held)
+        below = {
+            path.removeprefix(f"{real}/"): it
+            for path, it in self._nodes.items()
+            if path.startswith(f"{real}/")
+        }
+        return folder_node(
+            [folder_item(path, it) for path, it in below.items()], mode=node.mode or 0, ref=like.ref
+        )
+
+    def _lift(self, real: str) -> dict[str, Node]:
+        """Take a thing out, with everything below it."""
+        paths = [path for path in self._nodes if path == real or path.startswith(f"{real}/")]
+        return {path.removeprefix(real): self._nodes.pop(path) for path in paths}
+
+    def _put(self, path: str, node: Node | None) -> None:
+        old = self._nodes.pop(path, None)
+        self._modified[path] = time.time()
+        if node is None:
+            return
+        mode = node.mode
+        if mode is None:
+            alike = old is not None and old.kind == node.kind
+            mode = old.mode if old and alike else _MODES[node.kind]
+        elif node.kind == "file":
+            kept = (old.mode or 0) & _PRIVILEGE if old else 0
+            mode = mode & ~_PRIVILEGE | mode & kept
+        self._nodes[path] = Node(node.kind, node.data, mode)
+
+    def _facts(self, shown: str, path: str) -> FileFacts | None:
+        node = self._nodes.get(path)
+        if node is None:
+            return None
+        modified = self._modified.get(path, 0.0)
+        return FileFacts(shown, node.kind, len(node.data), node.mode or 0, modified)
+
+    def _children(self, folder: str) -> list[str]:
+        return [path for path in self._nodes if path and path.rpartition("/")[0] == folder]
+
+    def _straight(self, path: str, *, end: bool = True) -> str:
+        """A located path as it is; a link on its way is refused, and one at its `end`."""
+        parts = path.split("/")
+        for depth in range(1, len(parts) + end):
+            node = self._nodes.get("/".join(parts[:depth]))
+            if node is not None and node.kind == "link":
+                raise redirected(path)
+        return path
+
+    def _resolve(self, path: str) -> str:
+        """Where a path leads, every link followed; nothing need be there."""
+        names: list[str] = []
+        todo = deque(_parts(path))
+        links = 0
+        while todo:
+            part = todo.popleft()
+            if part == "..":
+                if not names:
+                    raise _outside(path)
+                names.pop()
+                continue
+            here = "/".join([*names, part])
+            node = self._nodes.get(here)
+            if node is not None and node.kind == "link":
+                links += 1
+                target = os.fsdecode(node.data)
+                if links > MAX_LINKS or (target.startswith("/") and not _below_root(target)):
+                    raise _outside(path)
+                if target.startswith("/"):
+                    names, target = [], target.removeprefix(MEMORY_ROOT)
+                todo.extendleft(reversed(_parts(target)))
+                continue
+            if todo and (node is None or node.kind != "folder"):
+                if node is None and ".." not in todo:
+                    return "/".join([*names, part, *todo])
+                raise _nothing(path)
+            names.append(part)
+        return "/".join(names)
+
+
+def _checked(step: PlannedWrite) -> str:
+    path = _exact(step.change.path)
+    if not path or not is_temporary(step.temporary):
+        raise UsageError("A step has a path below the workspace and a name given by `plan`.")
+    return path
+
+
+def _relative(path: str) -> str:
+    try:
+        inside = workspace_relative(path, MEMORY_ROOT)
+    except BadPath as problem:
+        message = f"`{path[:200]}` {problem.reason}."
+        raise OutsideWorkspace(message, hint=problem.hint) from None
+    return "" if inside == "." else inside
+
+
+def _exact(path: str) -> str:
+    odd = {"", ".", ".."}.intersection(path.split("/"))
+    return _relative(path) if odd or "\0" in path else path
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in {"", "."}]
+
+
+def _below_root(target: str) -> bool:
+    return target == MEMORY_ROOT or target.startswith(f"{MEMORY_ROOT}/")
+
+
+def _nothing(path: str) -> NotFound:
+    return NotFound(f"There is nothing at `{path}`.", hint="List the folder to see its names.")
+
+
+def _outside(path: str) -> OutsideWorkspace:
+    return OutsideWorkspace(
+        f"`{path}` leads outside the workspace.", hint="Use a path inside the workspace."
+    )
+
+
+VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj"})
+
+
+class MemorySearch:
+    """The HostSearch port over `MemoryFiles`."""
+
+    def __init__(self, files: MemoryFiles) -> None:
+        self._files = files
+
+    async def hits(
+        self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
+    ) -> Hits:
+        """The first hits in the order of their paths."""
+        wanted = _compiled(patterns)
+        texts = self._texts(scope, admit)
+        every = (found for path, text in texts for found in _hits(path, text, wanted, patterns))
+        found = list(islice(every, most + 1))
+        return Hits(tuple(found[:most]), SearchGaps(capped=len(found) > most))
+
+    async def tallies(
+        self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
+    ) -> MatchCounts:
+        """The first files that hold it, and how often."""
+        wanted = _compiled(patterns)
+        counts = ((path, len(wanted.findall(text))) for path, text in self._texts(scope, admit))
+        found = list(islice((MatchCount(path, count) for path, count in counts if count), most + 1))
+        return MatchCounts(tuple(found[:most]), SearchGaps(capped=len(found) > most))
+
+    async def paths(
+        self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
+    ) -> FoundPaths:
+        """The newest paths below a folder, and how many there are."""
+        asked = _selection(scope, itself=wanted != "file")
+        found = [
+            entry
+            for entry in self._walk(scope.root, self._above(scope), scope, admit)
+            if wanted in {"any", entry.kind} and asked.takes(entry.path)
+        ]
+        found.sort(key=lambda entry: (-(entry.modified or 0.0), entry.path))
+        return FoundPaths(tuple(found[:most]), len(found))
+
+    async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
+        """What a folder holds, level by level until enough is shown."""
+        looks: dict[str, list[FolderEntry]] = {}
+        waiting = [(scope.root, self._above(scope), 1)]
+        left, left_out, unvisited, ignored = most, 0, 0, 0
+        for folder, ignores, level in waiting:
+            if left <= 0:
+                unvisited += 1
+                continue
+            entries, below, passed = self._look(folder, ignores, scope, admit)
+            entries.sort(key=lambda entry: (entry.kind != "folder", entry.path))
+            looks[folder] = entries[:left]
+            left_out, ignored = left_out + len(entries[left:]), ignored + passed
+            left -= len(looks[folder])
+            if level < depth:
+                waiting += [(e.path, below, level + 1) for e in looks[folder] if e.kind == "folder"]
+        listings = {folder: FolderListing.of(entries) for folder, entries in looks.items()}
+        return FolderTree(listings.pop(scope.root), listings, left_out, unvisited, ignored)
+
+    def _texts(self, scope: SearchScope, admit: PathFilter) -> Iterator[tuple[str, str]]:
+        asked = _selection(scope)
+        facts = self._files.facts(scope.root)
+        if facts is not None and facts.kind == "file":
+            entries = [FolderEntry(scope.root, "file")] if admit([scope.root]) else []
+        else:
+            entries = list(self._walk(scope.root, self._above(scope), scope, admit))
+        paths = [entry.path for entry in entries if entry.kind == "file" and asked.takes(entry.path)]
+        for path in sorted(paths, key=lambda path: path.split("/")):
+            data = self._files.read(path)
+            if b"\0" not in data:
+                yield path, convert_line_ends(decode(data).body, "\n")
+
+    def _walk(
+        self, folder: str, ignores: IgnoreRules, scope: SearchScope, admit: PathFilter
+    ) -> Iterator[FolderEntry]:
+        entries, below, _ = self._look(folder, ignores, scope, admit)
+        for entry in entries:
+            yield entry
+            if entry.kind == "folder":
+                yield from self._walk(entry.path, below, scope, admit)
+
+    def _look(
+        self, folder: str, ignores: IgnoreRules, scope: SearchScope, admit: PathFilter
+    ) -> tuple[list[FolderEntry], IgnoreRules, int]:
+        facts = self._files.names(folder)
+        inside = "" if folder == "." else folder
+        if not scope.ignored:
+            ignores = self._into(ignores, inside)
+        excluded = GlobSet(scope.exclude, case_sensitive=False)
+        kept: list[FolderEntry] = []
+        ignored = 0
+        for found in facts:
+            name, below = found.path.rpartition("/")[2], found.kind == "folder"
+            if name in VERSION_CONTROL:
+                continue
+            passed = is_left_out(ignores, found.path, folder=below, hidden=scope.hidden)
+            if passed or scope.skips(name, folder=below):
+                ignored += 1
+                continue
+            shown = found.path + "/" * below
+            if not excluded.matches(found.path, folder=below) and admit([shown]):
+                kept.append(
+                    FolderEntry(found.path, found.kind, None if below else found.bytes, found.modified)
+                )
+        return kept, ignores, ignored
+
+    def _above(self, scope: SearchScope) -> IgnoreRules:
+        ignores = IgnoreRules()
+        if scope.ignored or scope.root == ".":
+            return ignores
+        parts = scope.root.split("/")
+        for depth in range(len(parts)):
+            path = "/".join(parts[:depth])
+            ignores = self._into(ignores, path)
+        return ignores
+
+    def _into(self, ignores: IgnoreRules, folder: str) -> IgnoreRules:
+        git = self._files.facts(f"{folder}/.git" if folder else ".git")
+        return ignores.into(folder, self._ignore_texts(folder), repository=git is not None)
+
+    def _ignore_texts(self, folder: str) -> dict[str, str]:
+        files = self._files.files
+        paths = {name: f"{folder}/{name}" if folder else name for name in IGNORE_FILES}
+        return {
+            name: files[path].decode("utf-8", "replace") for name, path in paths.items() if path in files
+        }
+
+
+def _compiled(patterns: SearchPatterns) -> re.Pattern[str]:
+    each = [re.escape(one) if patterns.literal else one for one in patterns.patterns]
+    flags = re.MULTILINE if patterns.case_sensitive else re.MULTILINE | re.IGNORECASE
+    try:
+        return re.compile("|".join(f"(?:{one})" for one in each), flags)
+    except re.error as problem:
+        hint = "Escape what is meant as it is, or set syntax='literal'."
+        raise InvalidInput(f"The pattern can't be used: {problem}.", hint=hint) from None
+
+
+def _hits(path: str, text: str, wanted: re.Pattern[str], patterns: SearchPatterns) -> Iterator[Hit]:
+    if patterns.multiline:
+        yield from _blocks(path, text, wanted)
+        return
+    for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], 1):
+        spans = tuple(match.span() for match in wanted.finditer(line))
+        if spans:
+            yield Hit(path, number, line, spans)
+
+
+def _blocks(path: str, text: str, wanted: re.Pattern[str]) -> Iterator[Hit]:
+    """Whole lines around each match, those that share a line together."""
+    spans: list[tuple[int, int]] = []
+    end, start = -1, 0
+    for match in wanted.finditer(text):
+        begins = text.rfind("\n", 0, match.start()) + 1
+        if spans and begins > end:
+            yield _block(path, text, start, end, spans)
+            spans = []
+        start = start if spans else begins
+        spans.append(match.span())
+        end = max(end, text.find("\n", max(match.end() - 1, match.start())))
+        end = len(text) if end < 0 else end
+    if spans:
+        yield _block(path, text, start, end, spans)
+
+
+def _block(path: str, text: str, start: int, end: int, spans: list[tuple[int, int]]) -> Hit:
+    inside = tuple((min(a, end) - start, min(b, end) - start) for a, b in spans)
+    return Hit(path, text.count("\n", 0, start) + 1, text[start:end], inside)
+
+
+def _selection(scope: SearchScope, *, itself: bool = False) -> PathSelection:
+    return PathSelection(
+        scope.include,
+        root=scope.root,
+        case_sensitive=scope.case_sensitive,
+        hidden=scope.hidden,
+        itself=itself,
+    )

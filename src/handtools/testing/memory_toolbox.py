@@ -1,0 +1,120 @@
+"""A whole toolbox in memory: for testing tools without a disk."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+
+from handtools.core.commands import HostCommands
+from handtools.core.language import Formatters, HostLanguage, NoFormatters
+from handtools.core.tool import AnyTool
+from handtools.core.web import HostWeb
+from handtools.host.commands.local_commands import NoCommands
+from handtools.host.language.language_selection import NoLanguage
+from handtools.host.media.local_media import LocalMedia
+from handtools.host.skills import SkillFolders
+from handtools.host.syntax.tree_syntax import TreeSyntax
+from handtools.host.web.local_web import NoWeb
+from handtools.runtime.journal import Journal
+from handtools.runtime.scheduler import Scheduler
+from handtools.runtime.workspace import Workspace
+from handtools.testing.memory_files_and_search import MEMORY_ROOT, MemoryFiles, MemorySearch
+from handtools.toolbox import CODING, Toolbox
+
+
+class MemoryStore:
+    """The Store port over a dict."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+
+    def put(self, data: bytes, *, name: str) -> None:
+        """Keep bytes under a name."""
+        self.kept[name] = data
+
+    def get(self, name: str) -> bytes:
+        """The bytes of a name."""
+        return self.kept[name]
+
+    def part(self, name: str, start: int, size: int | None) -> bytes:
+        """A part of the bytes."""
+        return self.kept[name][start : None if size is None else start + size]
+
+    def size(self, name: str) -> int:
+        """How many bytes a name stands for."""
+        return len(self.kept[name])
+
+    def drop(self, name: str) -> None:
+        """Let go of a name."""
+        self.kept.pop(name, None)
+
+    def names(self) -> list[str]:
+        """Every name that is kept."""
+        return sorted(self.kept)
+
+
+class MemoryLocks:
+    """The Locks port for one process."""
+
+    def __init__(self) -> None:
+        self._scheduler = Scheduler()
+
+    @asynccontextmanager
+    async def hold(self, keys: Sequence[str], *, timeout: float) -> AsyncIterator[None]:  # noqa: ASYNC109
+        """Hold all keys."""
+        from handtools.core.errors import Busy
+
+        turn = self._scheduler.turn(keys, exclusive=True)
+        with anyio.move_on_after(max(timeout, 0.001)) as scope:
+            await turn.__aenter__()
+        if scope.cancelled_caught:
+            raise Busy(f"{', '.join(keys)} is held by another call.", hint="Try again when it is done.")
+        try:
+            yield
+        finally:
+            await turn.__aexit__(None, None, None)
+
+
+def memory_workspace(
+    files: Mapping[str, bytes] | None = None,
+    *,
+    commands: HostCommands | None = None,
+    language: HostLanguage | None = None,
+    formatters: Formatters | None = None,
+    web: HostWeb | None = None,
+) -> Workspace:
+    """A workspace that lives and dies with the test."""
+    held = MemoryFiles(dict(files or {}))
+    return Workspace(
+        files=held,
+        locks=MemoryLocks(),
+        journal=Journal(":memory:", MemoryStore()),
+        outputs=MemoryStore(),
+        kept=MemorySearch(MemoryFiles()),
+        search=MemorySearch(held),
+        syntax=TreeSyntax(),
+        media=LocalMedia(),
+        skills=SkillFolders(held, MEMORY_ROOT),
+        commands=commands or NoCommands(),
+        language=language or NoLanguage(),
+        formatters=formatters or NoFormatters(),
+        web=web or NoWeb(),
+    )
+
+
+def memory_toolbox(
+    files: Mapping[str, bytes] | None = None,
+    *,
+    tools: Sequence[AnyTool] = CODING,
+    commands: HostCommands | None = None,
+    language: HostLanguage | None = None,
+    formatters: Formatters | None = None,
+    web: HostWeb | None = None,
+    **options: Any,
+) -> Toolbox:
+    """A toolbox over files in memory; options as for `Toolbox`."""
+    workspace = memory_workspace(
+        files, commands=commands, language=language, formatters=formatters, web=web
+    )
+    return Toolbox(tools, workspace=workspace, **options)

@@ -1,0 +1,1 @@
+"""Diffs between texts: minimal alignments, unified diffs, three-way merges. Start with `unified_diff`."""

@@ -1,0 +1,329 @@
+"""What two texts have in common: prefix and suffix, the lines of a minimal alignment, and where a line went.
+
+Three exact searches share the work, because each is fast where the others are slow:
+`_sparse` when few pairs of lines are equal, `_near` when few lines changed, and bit rows
+when neither holds, as in repetitive text. None of them has a quadratic memory need.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import accumulate, pairwise
+from operator import itemgetter
+from typing import NamedTuple, TypeAlias
+
+from handtools.text.splice import SplicedText
+
+_FIRST_STEP = 64
+# Pieces of this size stay in the processor's cache; comparing all at once does not.
+_LARGEST_STEP = 1 << 16
+Sliceable = str | bytes | SplicedText
+
+
+def common_prefix(a: Sliceable, b: Sliceable, known: int = 0) -> int:
+    """Give the length of the common prefix, of which `known` characters need no look."""
+    at, most = min(known, len(a), len(b)), min(len(a), len(b))
+    step = _FIRST_STEP
+    while at < most:
+        end = min(at + step, most)
+        if a[at:end] != b[at:end]:
+            return at + _equal(a[at:end], b[at:end])
+        at, step = end, min(2 * step, _LARGEST_STEP)
+    return most
+
+
+def common_suffix(a: Sliceable, b: Sliceable, known: int = 0) -> int:
+    """Give the length of the common suffix, of which `known` characters need no look."""
+    at, most = min(known, len(a), len(b)), min(len(a), len(b))
+    step = _FIRST_STEP
+    while at < most:
+        end = min(at + step, most)
+        tail_a, tail_b = a[len(a) - end : len(a) - at], b[len(b) - end : len(b) - at]
+        if tail_a != tail_b:
+            return at + _equal(tail_a[::-1], tail_b[::-1])
+        at, step = end, min(2 * step, _LARGEST_STEP)
+    return most
+
+
+def common_ends(a: Sliceable, b: Sliceable) -> tuple[int, int]:
+    """Give how much both begin with, and how much of the rest both end with."""
+    head = common_prefix(a, b)
+    return head, min(common_suffix(a, b), min(len(a), len(b)) - head)
+
+
+def _equal(a: str | bytes, b: str | bytes) -> int:
+    """Give the length of the common prefix of two that differ, by bisection."""
+    low, high = 0, len(a)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+# `_sparse` costs a step for each pair of equal lines; beyond this many per line others are cheaper.
+_SPARSE_PAIRS = 4
+# `_near` costs the square of the distance; beyond this the bit rows are cheaper.
+_NEAR_DISTANCE = 96
+# Below this many cells the bit rows take a few milliseconds, whatever the distance.
+_SMALL_CELLS = 1 << 21
+# Bits of table kept at once (4 MiB); a larger problem is split in two first.
+_TABLE_CELLS = 1 << 25
+# Beyond this (65,536 lines against as many) the diff stays correct but may not be minimal.
+_MINIMAL_CELLS = 1 << 32
+# Lines up to this frequent get their bit mask on demand: one for each would not fit.
+_RARE = 4
+_FLIPPED_DIGITS = bytes.maketrans(b"01", b"\x01\x00")
+
+LineIds: TypeAlias = list[int]
+IndexPairs: TypeAlias = list[tuple[int, int]]
+
+
+class LineEdit(NamedTuple):
+    """Lines `start_a` to `end_a` of one text became `start_b` to `end_b` of the other."""
+
+    start_a: int
+    end_a: int
+    start_b: int
+    end_b: int
+
+
+def align(a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
+    """Give the changed regions of a minimal alignment, in order."""
+    a, b = list(a), list(b)
+    head, tail = _shared_ends(a, b)
+    ids: dict[str, int] = {}
+    middle_a = [ids.setdefault(line, len(ids)) for line in a[head : len(a) - tail]]
+    middle_b = [ids.setdefault(line, len(ids)) for line in b[head : len(b) - tail]]
+    edits: list[LineEdit] = []
+    next_a = next_b = head
+    for i, j in [*_shared(middle_a, middle_b), (len(middle_a), len(middle_b))]:
+        if (i + head, j + head) != (next_a, next_b):
+            edits.append(LineEdit(next_a, i + head, next_b, j + head))
+        next_a, next_b = i + head + 1, j + head + 1
+    return edits
+
+
+def _shared(a: LineIds, b: LineIds) -> IndexPairs:
+    """Give the pairs of a longest common subsequence."""
+    in_a, in_b = set(a), set(b)
+    # A line that the other side lacks is in no solution; without it, most edits vanish.
+    places_a = [i for i, line in enumerate(a) if line in in_b]
+    places_b = [j for j, line in enumerate(b) if line in in_a]
+    pairs = _longest([a[i] for i in places_a], [b[j] for j in places_b], _anchored)
+    return [(places_a[i], places_b[j]) for i, j in pairs]
+
+
+def _longest(a: LineIds, b: LineIds, cut: Callable[[LineIds, LineIds], IndexPairs]) -> IndexPairs:
+    """Trim what both ends share, then search the middle in the cheapest exact way."""
+    head, tail = _shared_ends(a, b)
+    size_a, size_b = len(a) - tail, len(b) - tail
+    middle = _search(a[head:size_a], b[head:size_b], cut)
+    pairs = [(i, i) for i in range(head)]
+    pairs += [(i + head, j + head) for i, j in middle]
+    pairs += [(size_a + k, size_b + k) for k in range(tail)]
+    return pairs
+
+
+def _search(a: LineIds, b: LineIds, cut: Callable[[LineIds, LineIds], IndexPairs]) -> IndexPairs:
+    if not a or not b:
+        return []
+    in_a, in_b = Counter(a), Counter(b)
+    equal_pairs = sum(times * in_b[line] for line, times in in_a.items())
+    if equal_pairs <= _SPARSE_PAIRS * (len(a) + len(b)):
+        return _sparse(a, b)
+    cells = len(a) * len(b)
+    if cells > _SMALL_CELLS and (near := _near(a, b)) is not None:
+        return near
+    if cells > _MINIMAL_CELLS:
+        return _cut(a, b, cut(a, b), partial(_longest, cut=_evenly))
+    return _halved(a, b)
+
+
+def _shared_ends(a: Sequence[object], b: Sequence[object]) -> tuple[int, int]:
+    """Give how many elements both begin with, and how many of the others both end with."""
+    head = _run(a, b, 0, 0)
+    return head, _run(a[head:][::-1], b[head:][::-1], 0, 0)
+
+
+def _run(a: Sequence[object], b: Sequence[object], i: int, j: int) -> int:
+    """Count the equal elements from `i` and `j` on, by comparing ever larger slices."""
+    most = min(len(a) - i, len(b) - j)
+    size, same = 1, 0
+    while same < most and a[i + same : i + same + size] == b[j + same : j + same + size]:
+        same += size
+        size = min(2 * size, most - same)
+    while size > 1 and same < most:
+        size = (size + 1) // 2
+        if a[i + same : i + same + size] == b[j + same : j + same + size]:
+            same += size
+    return same
+
+
+def _sparse(a: LineIds, b: LineIds) -> IndexPairs:
+    """Hunt and Szymanski: extend the earliest-ending chains, for few equal pairs."""
+    places = defaultdict(list)
+    for j in range(len(b) - 1, -1, -1):
+        places[b[j]].append(j)
+    ends: list[int] = []
+    chains: list[tuple[int, int, object]] = []
+    for i, line in enumerate(a):
+        for j in places.get(line, ()):
+            rank = bisect_left(ends, j)
+            chain = (i, j, chains[rank - 1] if rank else None)
+            if rank == len(ends):
+                ends.append(j)
+                chains.append(chain)
+            else:
+                ends[rank] = j
+                chains[rank] = chain
+    return _unchained(chains)
+
+
+def _unchained(chains: list[tuple[int, int, object]]) -> IndexPairs:
+    pairs: IndexPairs = []
+    link: object = chains[-1] if chains else None
+    while isinstance(link, tuple):
+        i, j, link = link
+        pairs.append((i, j))
+    return pairs[::-1]
+
+
+def _near(a: LineIds, b: LineIds) -> IndexPairs | None:
+    """Myers: the furthest reach on each diagonal, for a small distance; None when it is not."""
+    goal = len(a) - len(b)
+    reach = [0] * (2 * _NEAR_DISTANCE + 3)  # negative diagonals count from the list's end
+    history: list[list[int]] = []
+    for distance in range(_NEAR_DISTANCE + 1):
+        history.append(reach.copy())
+        for diagonal in range(-distance, distance + 1, 2):
+            origin = _origin(reach, diagonal, distance)
+            i = reach[origin] + (origin < diagonal)
+            reach[diagonal] = i + _run(a, b, i, i - diagonal)
+        if abs(goal) <= distance and reach[goal] >= len(a):
+            return _retraced(history, goal, len(a))
+    return None
+
+
+def _origin(reach: list[int], diagonal: int, distance: int) -> int:
+    """Give the neighbour from which a path of this distance enters the diagonal further on."""
+    if diagonal == -distance:
+        return diagonal + 1
+    if diagonal == distance or reach[diagonal - 1] >= reach[diagonal + 1]:
+        return diagonal - 1
+    return diagonal + 1
+
+
+def _retraced(history: list[list[int]], diagonal: int, end: int) -> IndexPairs:
+    """Walk back from the goal; what each path shared lies on its diagonals."""
+    pairs: IndexPairs = []
+    for distance in range(len(history) - 1, -1, -1):
+        reach = history[distance]
+        origin = _origin(reach, diagonal, distance)
+        entry = reach[origin] + (origin < diagonal)
+        pairs += [(i, i - diagonal) for i in range(end - 1, entry - 1, -1)]
+        diagonal, end = origin, reach[origin]
+    return pairs[::-1]
+
+
+def _halved(a: LineIds, b: LineIds) -> IndexPairs:
+    """Hirschberg: split where both halves together keep most, until a table fits."""
+    if len(a) * len(b) <= _TABLE_CELLS or len(b) < 2:
+        return _tabled(a, b)
+    half = len(b) // 2
+    kept_before = _kept(a, b[:half])
+    kept_after = _kept(a[::-1], b[: half - 1 : -1])[::-1]
+    kept = [x + y for x, y in zip(kept_before, kept_after, strict=True)]
+    return _cut(a, b, [(kept.index(max(kept)), half)], _halved)
+
+
+def _kept(a: LineIds, b: LineIds) -> list[int]:
+    """Give how many lines each prefix of `a` can share with `b`."""
+    row = 0
+    for row in _bit_rows(a, b):  # noqa: B007 - only the last row counts
+        pass
+    digits = f"{row:0{len(a)}b}".encode().translate(_FLIPPED_DIGITS)
+    return [0, *accumulate(digits[::-1])]
+
+
+def _tabled(a: LineIds, b: LineIds) -> IndexPairs:
+    """Keep all bit rows and walk back through them."""
+    rows = [(1 << len(a)) - 1, *_bit_rows(a, b)]
+    pairs: IndexPairs = []
+    i, j = len(a), len(b)
+    while i and j:
+        if rows[j] >> (i - 1) & 1:
+            i -= 1
+        elif rows[j - 1] >> (i - 1) & 1:
+            i, j = i - 1, j - 1
+            pairs.append((i, j))
+        else:
+            j -= 1
+    return pairs[::-1]
+
+
+def _bit_rows(a: LineIds, b: LineIds) -> Iterator[int]:
+    """Give, after each line of `b`, a number whose zero bits mark where `a` shares one more.
+
+    The bit-parallel recurrence of Crochemore and Hyyrö; Python's integers make a whole row
+    of the dynamic programme one addition, and their arithmetic runs in C.
+    """
+    places = defaultdict(list)
+    for i, line in enumerate(a):
+        places[line].append(i)
+    masks = {line: _mask(at) for line, at in places.items() if len(at) > _RARE}
+    full = row = (1 << len(a)) - 1
+    for line in b:
+        mask = masks.get(line)
+        common = row & (_mask(places[line]) if mask is None else mask)
+        row = ((row + common) | (row - common)) & full
+        yield row
+
+
+def _mask(places: list[int]) -> int:
+    if len(places) <= _RARE:
+        return sum([1 << place for place in places])
+    digits = bytearray(places[-1] // 8 + 1)
+    for place in places:
+        digits[place >> 3] |= 1 << (place & 7)
+    return int.from_bytes(digits, "little")
+
+
+def _cut(
+    a: LineIds, b: LineIds, cuts: IndexPairs, solve: Callable[[LineIds, LineIds], IndexPairs]
+) -> IndexPairs:
+    """Solve the pieces between cuts by themselves."""
+    pairs: IndexPairs = []
+    for (i, j), (end_i, end_j) in pairwise([(0, 0), *cuts, (len(a), len(b))]):
+        pairs += [(i + x, j + y) for x, y in solve(a[i:end_i], b[j:end_j])]
+    return pairs
+
+
+def _anchored(a: LineIds, b: LineIds) -> IndexPairs:
+    """Cut before the lines that occur once on both sides and keep their order."""
+    in_a, in_b = Counter(a), Counter(b)
+    places_a = [i for i, line in enumerate(a) if in_a[line] == in_b[line] == 1]
+    places_b = [j for j, line in enumerate(b) if in_a[line] == in_b[line] == 1]
+    pairs = _sparse([a[i] for i in places_a], [b[j] for j in places_b])
+    return [(places_a[i], places_b[j]) for i, j in pairs]
+
+
+def _evenly(a: LineIds, b: LineIds) -> IndexPairs:
+    """Cut both into as many equal parts as bring each below the limit."""
+    parts = len(a) * len(b) // _MINIMAL_CELLS + 1
+    return [(len(a) * part // parts, len(b) * part // parts) for part in range(1, parts)]
+
+
+def line_after_edits(edits: Sequence[LineEdit], line: int) -> int | None:
+    """The number that a line has after the edits; None when it was among what was replaced."""
+    at = bisect_right(edits, line - 1, key=itemgetter(0)) - 1
+    # Of an insertion and a replacement at one place, the later one decides: it reaches further.
+    if at < 0:
+        return line
+    edit = edits[at]
+    if line - 1 < edit.end_a:
+        return None
+    return line + edit.end_b - edit.end_a

@@ -1,0 +1,44 @@
+"""Of what a formatter changed in a file, only the part that lies where an edit touched it."""
+
+import re
+from collections import Counter
+
+from handtools.text.diffs.alignment import LineEdit, align
+from handtools.text.lines import split
+
+_WORD = re.compile(r"\w+")
+_SPARE_WORDS = 4
+_SPARE_SHARE = 0.02
+
+
+def format_touched_lines(before: str, after: str, formatted: str) -> str:
+    """The text after an edit, formatted where the edit touched it; everything else as it was."""
+    was, now, tidy = split(before), split(after), split(formatted)
+    touched = [(edit.start_b, edit.end_b) for edit in align(was, now)]
+    lines: list[str] = []
+    at = 0
+    for edit in align(now, tidy):
+        lines += now[at : edit.start_a]
+        near = any(_near(now, edit, start, end) for start, end in touched)
+        lines += tidy[edit.start_b : edit.end_b] if near else now[edit.start_a : edit.end_a]
+        at = edit.end_a
+    return "".join([*lines, *now[at:]])
+
+
+def _near(lines: list[str], edit: LineEdit, start: int, end: int) -> bool:
+    """Whether a change touches a region, or blank lines beside it: which of two blank lines went is a whim."""
+    if edit.start_a <= end and start <= edit.end_a:
+        return True
+    while start > 0 and not lines[start - 1].strip():
+        start -= 1
+    while end < len(lines) and not lines[end].strip():
+        end += 1
+    return start <= edit.start_a and edit.end_a <= end
+
+
+def has_same_words(before: str, after: str) -> bool:
+    """Whether two texts are made of nearly the same words: a formatter moves them and respells a few."""
+    one, two = (Counter(word.lower() for word in _WORD.findall(text)) for text in (before, after))
+    different = (one - two).total() + (two - one).total()
+    # Of a file of a few words, most must stay: nothing is no formatting of something.
+    return different <= min(_SPARE_WORDS, one.total() // 2) + _SPARE_SHARE * one.total()

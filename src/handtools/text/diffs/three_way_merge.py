@@ -1,0 +1,141 @@
+"""Three-way merge of two changed texts with their origin, by lines, with conflict markers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from handtools.text import lines
+from handtools.text.diffs.unified_diff import LineEdit, opcodes
+
+
+@dataclass(frozen=True, slots=True)
+class MergeConflict:
+    """A place both sides changed differently: its lines in the merged text, markers included."""
+
+    line: int
+    end_line: int
+    base: str
+    ours: str
+    theirs: str
+
+
+@dataclass(frozen=True, slots=True)
+class MergedText:
+    """The merged text, with markers around each conflict."""
+
+    text: str
+    conflicts: list[MergeConflict]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRegion:
+    """Lines of the origin and what each side made of them."""
+
+    base: str
+    ours: str
+    theirs: str
+
+
+def three_way_merge(base: str, ours: str, theirs: str) -> MergedText:
+    """Merge the changes of both sides; a conflict where they touch and differ."""
+    end = lines.dominant_ending(ours)
+    pieces: list[str] = []
+    conflicts: list[MergeConflict] = []
+    line = 1
+    for region in merge_regions(lines.split(base), lines.split(ours), lines.split(theirs)):
+        piece = agreed_text(region)
+        if piece is None:
+            piece = _marked(region, end)
+            height = lines.count(piece)
+            sides = region.base, region.ours, region.theirs
+            conflicts.append(MergeConflict(line, line + height - 1, *sides))
+        pieces.append(piece)
+        line += lines.count_endings(piece)
+    return MergedText("".join(pieces), conflicts)
+
+
+def agreed_text(region: MergeRegion) -> str | None:
+    """Give the text both sides agree on, None when they do not."""
+    if region.ours in (region.base, region.theirs):
+        return region.theirs
+    return region.ours if region.theirs == region.base else None
+
+
+def _marked(region: MergeRegion, end: str) -> str:
+    ours, theirs = (
+        side + end if side and side == lines.bare(side) else side for side in (region.ours, region.theirs)
+    )
+    return f"<<<<<<< ours{end}{ours}======={end}{theirs}>>>>>>> theirs{end}"
+
+
+def merge_regions(base: list[str], ours: list[str], theirs: list[str]) -> Iterator[MergeRegion]:
+    """Cut the three texts into regions, each untouched or changed by one side or both."""
+    place = 0
+    shift_ours = shift_theirs = 0
+    for start, end, grown_ours, grown_theirs in _gathered(opcodes(base, ours), opcodes(base, theirs)):
+        same = "".join(base[place:start])
+        yield MergeRegion(same, same, same)
+        yield MergeRegion(
+            "".join(base[start:end]),
+            "".join(ours[start + shift_ours : end + shift_ours + grown_ours]),
+            "".join(theirs[start + shift_theirs : end + shift_theirs + grown_theirs]),
+        )
+        shift_ours += grown_ours
+        shift_theirs += grown_theirs
+        place = end
+    same = "".join(base[place:])
+    yield MergeRegion(same, same, same)
+
+
+def _gathered(ours: list[LineEdit], theirs: list[LineEdit]) -> Iterator[tuple[int, int, int, int]]:
+    """Join edits that touch: start and end in the origin, and how much each side grew."""
+    edits = sorted([(edit, 0) for edit in ours] + [(edit, 1) for edit in theirs])
+    start = end = -1
+    grown = [0, 0]
+    for edit, side in edits:
+        if edit.start_a > end:
+            if end >= 0:
+                yield start, end, grown[0], grown[1]
+            start, end, grown = edit.start_a, edit.end_a, [0, 0]
+        end = max(end, edit.end_a)
+        grown[side] += (edit.end_b - edit.start_b) - (edit.end_a - edit.start_a)
+    if end >= 0:
+        yield start, end, grown[0], grown[1]
+
+
+def overlapping_edit(base: list[str], ours: list[str], theirs: list[str]) -> LineEdit | None:
+    """A change of ours that, among equal lines, could as well lie where another one of theirs does."""
+    made = [(edit, *_zone(base, theirs, edit)) for edit in opcodes(base, theirs)]
+    for edit in opcodes(base, ours):
+        start, end = _zone(base, ours, edit)
+        for other, begin, stop in made:
+            same = edit[:2] == other[:2] and _lines(ours, edit) == _lines(theirs, other)
+            if start <= stop and begin <= end and not same:
+                return edit
+    return None
+
+
+def _lines(rows: list[str], edit: LineEdit) -> list[str]:
+    return rows[edit.start_b : edit.end_b]
+
+
+def _zone(base: list[str], other: list[str], edit: LineEdit) -> tuple[int, int]:
+    """All lines of the origin that an insertion or a deletion could be said to lie at."""
+    if edit.start_b == edit.end_b:
+        found = [outside < edit.start_a for outside, _ in sliding_rows(base, edit.start_a, edit.end_a)]
+    elif edit.start_a == edit.end_a:
+        found = [outside < edit.start_b for outside, _ in sliding_rows(other, edit.start_b, edit.end_b)]
+    else:
+        found = []
+    return edit.start_a - sum(found), edit.end_a + len(found) - sum(found)
+
+
+def sliding_rows(rows: list[str], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Pairs of equal lines, the first outside the run and the second inside, that could change roles."""
+    up = 1
+    while start - up >= 0 and rows[start - up] == rows[end - up]:
+        yield start - up, end - up
+        up += 1
+    down = 0
+    while end + down < len(rows) and rows[start + down] == rows[end + down]:
+        yield end + down, start + down
+        down += 1

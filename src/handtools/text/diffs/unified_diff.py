@@ -1,0 +1,375 @@
+"""Minimal line diffs, rendered as unified diffs that `git apply` and `patch` accept.
+
+A line added after an equal line might as well have been added before it. Of all such places `slide_edits` takes
+the one where the text begins something: little indented, not closing a block, after a blank.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from handtools.text import lines
+from handtools.text.diffs.alignment import LineEdit, align, common_prefix, common_suffix
+from handtools.text.splice import SplicedText
+
+_MOST_PLACES = 100
+# How many blank lines are passed to see how deep the text goes on.
+_LOOK_AHEAD = 20
+
+
+def slide_edits(edits: list[LineEdit], a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
+    """Move insertions and deletions to where they read best, and join those that can meet."""
+    settled: list[LineEdit] = []
+    waiting = edits[::-1]
+    while waiting:
+        edit = waiting.pop()
+        if edit.start_a < edit.end_a and edit.start_b < edit.end_b:
+            settled.append(edit)
+            continue
+        added = edit.start_a == edit.end_a
+        rows, start, end = (b, *edit[2:]) if added else (a, *edit[:2])
+        room_up = edit.start_a - (settled[-1].end_a if settled else 0)
+        up = _slack_up(rows, start, end, room_up)
+        if settled and up == room_up:
+            waiting.append(_joined(settled.pop(), _moved(edit, -up)))
+            continue
+        room_down = (waiting[-1].start_a if waiting else len(a)) - edit.end_a
+        down = _slack_down(rows, start, end, room_down)
+        if waiting and down == room_down:
+            waiting.append(_joined(_moved(edit, down), waiting.pop()))
+            continue
+        settled.append(_moved(edit, _best_shift(rows, start, end, -up, down)))
+    return settled
+
+
+def _slack_up(rows: Sequence[str], start: int, end: int, room: int) -> int:
+    """Count the lines by which a region can move up and still hold the same change."""
+    slack = 0
+    while slack < room and rows[start - 1 - slack] == rows[end - 1 - slack]:
+        slack += 1
+    return slack
+
+
+def _slack_down(rows: Sequence[str], start: int, end: int, room: int) -> int:
+    slack = 0
+    while slack < room and rows[start + slack] == rows[end + slack]:
+        slack += 1
+    return slack
+
+
+def _joined(one: LineEdit, other: LineEdit) -> LineEdit:
+    return LineEdit(one.start_a, other.end_a, one.start_b, other.end_b)
+
+
+def _moved(edit: LineEdit, by: int) -> LineEdit:
+    return LineEdit(*(place + by for place in edit))
+
+
+def _best_shift(rows: Sequence[str], start: int, end: int, lowest: int, highest: int) -> int:
+    """Give the shift with the least awkward borders, the furthest down of equals."""
+    # Further up the same text comes round again.
+    lowest = max(lowest, highest - min(end - start + 1, _MOST_PLACES))
+    shifts = range(highest, lowest - 1, -1)
+    return min(shifts, key=lambda shift: _awkwardness(rows, start + shift, end + shift))
+
+
+def _awkwardness(rows: Sequence[str], start: int, end: int) -> tuple[int, ...]:
+    """Rate both borders of a change together."""
+    return tuple(map(sum, zip(_border(rows, start), _border(rows, end), strict=True)))
+
+
+def _border(rows: Sequence[str], at: int) -> tuple[int, bool, bool]:
+    """Rate a border by its depth, whether it closes a block, whether no blank line is before it."""
+    above, below = rows[max(at - 1, 0) : at], rows[at : at + _LOOK_AHEAD]
+    depth = _indent(next((row for row in below if row.strip()), ""))
+    if not above or not below:
+        return depth, False, False
+    closes = above[0].strip() != "" and depth < _indent(above[0])
+    after_blank = below[0].strip() != "" and above[0].strip() == ""
+    return depth, closes, not after_blank
+
+
+def _indent(row: str) -> int:
+    row = row.expandtabs(8)
+    return len(row) - len(row.lstrip())
+
+
+__all__ = [
+    "ChangedRows",
+    "LineEdit",
+    "changed_rows",
+    "count_changed_lines",
+    "first_changed_line",
+    "opcodes",
+    "trim_indent",
+    "unified_diff",
+    "without_carriage_returns",
+]
+
+_NO_NEWLINE = "\n\\ No newline at end of file\n"
+_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_QUOTED = {"\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f"}
+_QUOTED |= {"\r": "\\r", '"': '\\"', "\\": "\\\\"}
+_ODD = re.compile(r'[\x00-\x1f"\\\x7f]')
+# How far around a change its lines may be moved to a more readable place.
+_MARGIN_LINES = 100
+
+
+class KnownCommonEnds(NamedTuple):
+    """How many characters at the start and at the end of two texts are known to be equal."""
+
+    head: int = 0
+    tail: int = 0
+    feeds: int | None = None
+    """How many line feeds are in the head, where they were counted."""
+
+
+_NOTHING = KnownCommonEnds()
+
+
+class ChangedRows(NamedTuple):
+    """The rows around all changes, and how much that is equal lies above and below.
+
+    Rows end in a line feed alone, as `patch` reads them, so a carriage return is content.
+    """
+
+    above: int
+    old: list[str]
+    new: list[str]
+    below: int
+
+
+def opcodes(a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
+    """Give the changed regions of a minimal line diff, in order and at readable places."""
+    return slide_edits(align(a, b), a, b)
+
+
+def unified_diff(
+    path: str,
+    before: str | None,
+    after: str | SplicedText | None,
+    *,
+    context: int = 3,
+    before_path: str | None = None,
+    same: KnownCommonEnds = _NOTHING,
+) -> str:
+    """Render the unified diff of two texts; None stands for a file that does not exist."""
+    header = _header(path, before, after, before_path)
+    if before == after:
+        return "" if before_path in (None, path) else header
+    hunks = "".join(_hunks(before or "", after or "", context, same))
+    if not hunks:
+        return header
+    old = "/dev/null" if before is None else _quoted(f"a/{before_path or path}", tab=True)
+    new = "/dev/null" if after is None else _quoted(f"b/{path}", tab=True)
+    return f"{header}--- {old}\n+++ {new}\n{hunks}"
+
+
+def count_changed_lines(before: str, after: str) -> tuple[int, int]:
+    """Count the added and the removed lines."""
+    window = changed_rows(before, after)
+    edits = opcodes(window.old, window.new)
+    added = sum(edit.end_b - edit.start_b for edit in edits)
+    removed = sum(edit.end_a - edit.start_a for edit in edits)
+    return added, removed
+
+
+def first_changed_line(
+    before: str, after: str | SplicedText, *, same: KnownCommonEnds = _NOTHING
+) -> int | None:
+    """Give the first line of `after` that differs; None when the texts are equal.
+
+    Where the end was removed, that is the last line left.
+    """
+    if before == after:
+        return None
+    offset = common_prefix(before, after, same.head)
+    if same.feeds is not None and offset < len(after) and before.find("\r", 0, offset) < 0:
+        return same.feeds + before.count("\n", same.head, offset) + 1
+    text = after if isinstance(after, str) else after.whole
+    line = lines.line_at(text, offset)
+    return line if offset < len(text) else max(1, min(line, lines.count(text)))
+
+
+def trim_indent(diff: str) -> str:
+    """Remove the indentation that all content lines of a diff share."""
+    rows = diff.split("\n")
+    content = list(_content_rows(rows))
+    filled = [rows[index][1:] for index in content if rows[index][1:].strip()]
+    if not filled:
+        return diff
+    low, high = min(filled), max(filled)
+    shared = low[: common_prefix(low, high)]
+    depth = len(shared) - len(shared.lstrip(" \t"))
+    if depth:
+        for index in content:
+            row = rows[index]
+            rows[index] = row[0] + (row[depth + 1 :] or row[1:].lstrip(" \t"))
+    return "\n".join(rows)
+
+
+def without_carriage_returns(diff: str) -> str:
+    """Show lines that all end in CRLF as ending in LF; where only some do, that may be what changed."""
+    if "\r" not in diff:
+        return diff
+    rows = diff.split("\n")
+    content = list(_content_rows(rows))
+    ended = [index for index in content if not rows[index + 1].startswith("\\")]
+    if ended and all(rows[index].endswith("\r") for index in ended):
+        for index in ended:
+            rows[index] = rows[index].removesuffix("\r")
+    return "\n".join(rows)
+
+
+def _content_rows(rows: list[str]) -> Iterator[int]:
+    """Give the indexes of the rows inside hunks, which the counts of the hunk tell."""
+    old = new = 0
+    for index, row in enumerate(rows):
+        if old > 0 or new > 0:
+            if row.startswith("\\"):
+                continue
+            old -= not row.startswith("+")
+            new -= not row.startswith("-")
+            if row:
+                yield index
+        elif match := _HUNK.match(row):
+            old, new = (int(size) if size else 1 for size in match.groups())
+
+
+def _header(path: str, before: str | None, after: str | SplicedText | None, before_path: str | None) -> str:
+    """Give the extended lines that git needs where `---` and `+++` cannot say it."""
+    old = before_path or path
+    title = f"diff --git {_quoted(f'a/{old}')} {_quoted(f'b/{path}')}\n"
+    if before is None and after == "":
+        return f"{title}new file mode 100644\n"
+    if after is None and before == "":
+        return f"{title}deleted file mode 100644\n"
+    if old != path and before is not None and after is not None:
+        return f"{title}rename from {_quoted(old)}\nrename to {_quoted(path)}\n"
+    return ""
+
+
+def _quoted(path: str, *, tab: bool = False) -> str:
+    """Write a path as git does: odd characters escaped, a tab after one with spaces."""
+    if _ODD.search(path):
+        inner = _ODD.sub(lambda odd: _QUOTED.get(odd[0]) or f"\\{ord(odd[0]):03o}", path)
+        return f'"{inner}"'
+    return f"{path}\t" if tab and " " in path else path
+
+
+def _hunks(before: str, after: str | SplicedText, context: int, same: KnownCommonEnds) -> Iterator[str]:
+    window = changed_rows(before, after, context, same)
+    edits = align(window.old, window.new)
+    if not all(map(_replaces, edits)):
+        window, edits = _slid(before, after, context, same)
+    for group in _grouped(edits, context):
+        yield _render(group, window, context)
+
+
+def _replaces(edit: LineEdit) -> bool:
+    """Whether lines took the place of lines: such a change can stand nowhere else."""
+    return edit.start_a < edit.end_a and edit.start_b < edit.end_b
+
+
+def _slid(
+    before: str, after: str | SplicedText, context: int, same: KnownCommonEnds
+) -> tuple[ChangedRows, list[LineEdit]]:
+    """Look around for where lines that were only added, or only removed, read best."""
+    margin = context + _MARGIN_LINES
+    window = changed_rows(before, after, margin, same)
+    edits = opcodes(window.old, window.new)
+    # A change may have moved so far that its context lies outside; then look at more.
+    while edits and not _has_context(window, edits, context):
+        margin *= 8
+        window = changed_rows(before, after, margin, same)
+        edits = opcodes(window.old, window.new)
+    return window, edits
+
+
+def _has_context(window: ChangedRows, edits: list[LineEdit], context: int) -> bool:
+    above = not window.above or edits[0].start_a >= context
+    return above and (not window.below or len(window.old) - edits[-1].end_a >= context)
+
+
+def _grouped(edits: list[LineEdit], context: int) -> Iterator[list[LineEdit]]:
+    """Gather the edits whose contexts meet into one hunk."""
+    group: list[LineEdit] = []
+    for edit in edits:
+        if group and edit.start_a - group[-1].end_a > 2 * context:
+            yield group
+            group = []
+        group.append(edit)
+    if group:
+        yield group
+
+
+def _render(group: list[LineEdit], window: ChangedRows, context: int) -> str:
+    first, last = group[0], group[-1]
+    above = min(context, first.start_a)
+    below = min(context, len(window.old) - last.end_a)
+    start_a, end_a = first.start_a - above, last.end_a + below
+    start_b, end_b = first.start_b - above, last.end_b + below
+    rows: list[str] = []
+    place = start_a
+    for edit in group:
+        rows += [" " + row for row in window.old[place : edit.start_a]]
+        rows += ["-" + row for row in window.old[edit.start_a : edit.end_a]]
+        rows += ["+" + row for row in window.new[edit.start_b : edit.end_b]]
+        place = edit.end_a
+    rows += [" " + row for row in window.old[place:end_a]]
+    body = "".join([row if row[-1] == "\n" else row + _NO_NEWLINE for row in rows])
+    old_range = _range(window.above + start_a, end_a - start_a)
+    new_range = _range(window.above + start_b, end_b - start_b)
+    return f"@@ -{old_range} +{new_range} @@\n{body}"
+
+
+def _range(start: int, size: int) -> str:
+    """Write a hunk's range; an empty one names the line before it."""
+    if size == 1:
+        return str(start + 1)
+    return f"{start + 1 if size else start},{size}"
+
+
+def changed_rows(
+    before: str, after: str | SplicedText, margin: int = 0, same: KnownCommonEnds = _NOTHING
+) -> ChangedRows:
+    """Cut out the rows around all changes.
+
+    Comparing the texts before they are split keeps a small edit of a large file cheap.
+    """
+    start = before.rfind("\n", 0, common_prefix(before, after, same.head)) + 1
+    for _ in range(margin):
+        if not start:
+            break
+        start = before.rfind("\n", 0, start - 1) + 1
+    room = min(len(before), len(after)) - start
+    end = before.find("\n", len(before) - min(common_suffix(before, after, same.tail), room)) + 1
+    for _ in range(margin):
+        if not end:
+            break
+        end = before.find("\n", end) + 1
+    below = len(before) - end if end else 0
+    return ChangedRows(
+        above=_feeds(before, start, same),
+        old=_rows(before[start : len(before) - below]),
+        new=_rows(after[start : len(after) - below]),
+        below=below,
+    )
+
+
+def _feeds(text: str, end: int, same: KnownCommonEnds) -> int:
+    """Count the line feeds up to an offset, from the nearer end of what was counted already."""
+    if same.feeds is None:
+        return text.count("\n", 0, end)
+    if end < same.head:
+        return same.feeds - text.count("\n", end, same.head)
+    return same.feeds + text.count("\n", same.head, end)
+
+
+def _rows(text: str) -> list[str]:
+    rows = text.split("\n")
+    last = rows.pop()
+    rows = [row + "\n" for row in rows]
+    if last:
+        rows.append(last)
+    return rows

@@ -1,0 +1,139 @@
+"""Edits that are already applied: the file has the new text where the old one would be, or around it."""
+
+from dataclasses import dataclass
+
+from handtools.text import lines
+from handtools.text.diffs.unified_diff import opcodes
+from handtools.text.editing.edit_outcome import AlreadyApplied, Excerpt
+from handtools.text.editing.match_candidates import LineMatch
+from handtools.text.editing.nearest_lines import nearest
+from handtools.text.editing.normalized_lines import LineIndex, is_blank, normalized, occurrences
+
+# So many letters and digits of new text are no coincidence where its lines stand; so many anywhere.
+_FEWEST_LETTERS = 16
+_FEWEST_LETTERS_ANYWHERE = 24
+_FEWEST_LETTERS_BESIDE = 8
+
+
+def around_text(page: LineIndex, text: str, at: int, old: str, new: str) -> AlreadyApplied | None:
+    """The old text, at `at`, is a part of the new one, and the file has the rest of that around it."""
+    for skipped in occurrences(new, old, most=len(new)):
+        start = at - skipped
+        if start >= 0 and text.startswith(new, start) and _adds(new[:skipped] + new[skipped + len(old) :]):
+            first = text.count("\n", 0, start)
+            return _done(page, page.window(first, first + lines.count(new.rstrip("\r\n"))))
+    return None
+
+
+def around_lines(
+    page: LineIndex, match: LineMatch, old: list[str], new: list[str]
+) -> AlreadyApplied | None:
+    """The same by lines, where the old ones were found with something forgotten."""
+    mine, wanted = ([normalized(line) for line in side if not is_blank(line)] for side in (old, new))
+    rows = page.normalized_text[1:-1].split("\n")
+    places = (place for line, place in zip(old, match.places, strict=True) if not is_blank(line))
+    first = page.filled.index(next(place for place in places if place is not None))
+    for skipped in range(len(wanted) - len(mine) + 1):
+        if wanted[skipped : skipped + len(mine)] != mine:
+            continue
+        start, stop = first - skipped, first - skipped + len(wanted)
+        added = wanted[:skipped] + wanted[skipped + len(mine) :]
+        if start >= 0 and rows[start:stop] == wanted and _adds("\n".join(["", *added])):
+            return _done(page, page.window(page.filled[start], page.filled[stop - 1] + 1))
+    return None
+
+
+def _adds(text: str) -> bool:
+    """Whether it says anything: one more blank line, or line of brackets, may well be wanted below another."""
+    return any(map(str.isalnum, text)) or ("\n" not in text and bool(text.strip()))
+
+
+@dataclass(frozen=True, slots=True)
+class WidenedEdit:
+    """An edit with more of the file's lines in both arguments, and the window they stand in."""
+
+    first: int
+    last: int
+    old: list[str]
+    new: list[str]
+
+
+def widened(page: LineIndex, first: int, last: int, old: list[str], new: list[str]) -> WidenedEdit | None:
+    """The edit with the lines that `new` adds at an edge, and that stand right there, as lines it keeps.
+
+    A model that leaves lines out of `old` and writes them into `new` means them once.
+    """
+    above = _at_edge(page.bare[:first][::-1], old, new)
+    below = _at_edge(page.bare[last:], old[::-1], new[::-1])
+    if above is None and below is None:
+        return None
+    rows_above, added_above = above or (0, 0)
+    rows_below, added_below = below or (0, 0)
+    if added_above + added_below > len(new):
+        return None
+    head, foot = page.bare[first - rows_above : first], page.bare[last : last + rows_below]
+    middle = new[added_above : len(new) - added_below]
+    return WidenedEdit(first - rows_above, last + rows_below, [*head, *old, *foot], [*head, *middle, *foot])
+
+
+def _at_edge(rows: list[str], old: list[str], new: list[str]) -> tuple[int, int] | None:
+    """How many rows, going away from the window, are what `new` adds there; and how many of its lines that is.
+
+    All lists run from the outer edge of the arguments, and `rows` from the window outwards.
+    """
+    edits = opcodes(old, new)
+    # A line that comes in the place of another, or that `old` has elsewhere, was not left out.
+    if not edits or edits[0].start_b or edits[0].end_b == 0 or edits[0].end_a:
+        return None
+    known = {normalized(line) for line in old if not is_blank(line)}
+    for count in range(edits[0].end_b, 0, -1):
+        wanted = [normalized(line) for line in new[:count] if not is_blank(line)]
+        if known.intersection(wanted):
+            continue
+        if is_blank(new[count - 1]) or sum(map(str.isalnum, "".join(wanted))) < _FEWEST_LETTERS_BESIDE:
+            continue
+        filled = [index for index, row in enumerate(rows[: 2 * count + 4]) if not is_blank(row)]
+        there = filled[: len(wanted)]
+        if [normalized(rows[index]) for index in there] == wanted[::-1]:
+            blanks = next((n for n, line in enumerate(new[count:]) if not is_blank(line)), 0)
+            return there[-1] + 1, count + min(blanks, there[0])
+    return None
+
+
+def new_text_present(page: LineIndex, old: str, new: str) -> AlreadyApplied | None:
+    """The old text is nowhere, and the new text is there: where the old one would be, or long enough to be it."""
+    wanted = lines.convert_line_ends(new, "\n").strip("\n")
+    letters = sum(map(str.isalnum, wanted))
+    if letters < _FEWEST_LETTERS or wanted in lines.convert_line_ends(old, "\n"):
+        return None
+    at = page.view.find(wanted)
+    if at < 0 or not _is_whole_lines(page.view, at, wanted):
+        return None
+    first = page.view.count("\n", 0, at)
+    there = page.window(first, first + lines.count(wanted))
+    near = nearest(page, old)
+    if near is not None and lines.count(wanted) < lines.count(old.strip("\n")) and _goes_on(near, there):
+        return None
+    # Nothing like the old text is left, or it is just here, or the new one is too long to be here by chance.
+    is_made = near is None or _overlap(near, there) or letters >= _FEWEST_LETTERS_ANYWHERE
+    return _done(page, there) if is_made else None
+
+
+def _is_whole_lines(text: str, at: int, wanted: str) -> bool:
+    """Whether nothing but blanks stands beside it on its first and its last line."""
+    start, stop = text.rfind("\n", 0, at) + 1, text.find("\n", at + len(wanted))
+    return not text[start:at].strip() and not text[at + len(wanted) : stop if stop >= 0 else None].strip()
+
+
+def _goes_on(near: Excerpt, there: Excerpt) -> bool:
+    """Whether the new text is only what an edit would leave of these lines: then the rest has yet to go."""
+    inside = near.line <= there.line and there.end_line <= near.end_line
+    return inside and len(there.lines) < len(near.lines)
+
+
+def _overlap(one: Excerpt, other: Excerpt) -> bool:
+    return one.line <= other.end_line and other.line <= one.end_line
+
+
+def _done(page: LineIndex, window: Excerpt) -> AlreadyApplied:
+    return AlreadyApplied(text=page.text, window=window)

@@ -1,0 +1,266 @@
+"""Replacement of an `old_string` that stands in the file letter for letter: once and only once, or every time."""
+
+import re
+import unicodedata
+
+from handtools.text import lines
+from handtools.text.editing import already_applied, refusals
+from handtools.text.editing.edit_outcome import Applied, CharSpan, EditOutcome, EditRefused, MatchHint
+from handtools.text.editing.loose_replacement import replay
+from handtools.text.editing.match_candidates import LineMatch, narrowed_by_hint
+from handtools.text.editing.normalized_lines import (
+    BLOCK_OPENERS,
+    LineIndex,
+    MatchLoss,
+    leading_blanks,
+    occurrences,
+)
+from handtools.text.splice import SplicedText
+
+MOST_OCCURRENCES = 20
+_HEAD = re.compile(r"\.?\w+|.", re.DOTALL)
+_TAIL = re.compile(r"\w+\.?\Z|.\Z", re.DOTALL)
+_POINT = re.compile(r"(?<=\d)\.(?=\d)")
+# After these the rest of a line is another statement.
+_CLOSED = ("\n", "\r", ";", "{", "}", ">", ",")
+_TRAILING = re.compile(r"[ \t]+(?![^\r\n])")
+_MORE = re.compile(r"[^\w\r\n]*\w")
+_JOINER = "\u200d"
+_SKIN_COLOURS = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
+# From Thai on most scripts set no blanks between words; Latin and Greek go on between these two.
+_FIRST_UNSPACED, _LATIN_AGAIN, _SIGNS = "\u0e00", "\u1e00", "\u2000"
+
+
+def replace_exact(page: LineIndex, old: str, new: str, hint: MatchHint | None) -> EditOutcome | None:
+    """Replace the only occurrence; None when there is none at all."""
+    body = page.text
+    end = uniform_ending(body)
+    if ("\r" in old or "\r" in new) and lines.convert_line_ends(old, "\n") == lines.convert_line_ends(
+        new, "\n"
+    ):
+        text, needle, wanted = body, old, new
+    elif end is None:
+        text, needle, wanted = (
+            page.view,
+            lines.convert_line_ends(old, "\n"),
+            lines.convert_line_ends(new, "\n"),
+        )
+    else:
+        text, needle, wanted = body, lines.convert_line_ends(old, end), lines.convert_line_ends(new, end)
+    found = occurrences(text, needle, most=MOST_OCCURRENCES if hint is None else MOST_OCCURRENCES * 50)
+    if not found:
+        return None
+    left = (
+        narrowed_by_hint(page, [lines.line_at(text, at) for at in found], hint)
+        if hint
+        else list(range(len(found)))
+    )
+    if not left:
+        return refusals.elsewhere(page, [lines.line_at(text, at) for at in found], hint)
+    if len(left) > 1:
+        return refusals.ambiguous(page, [lines.line_at(text, found[i]) for i in left], needle)
+    return _replace_at(page, text, found[left[0]], needle, wanted)
+
+
+def _replace_at(page: LineIndex, text: str, at: int, needle: str, wanted: str) -> EditOutcome | None:
+    """Replace this occurrence as it was sent, unless that breaks what was meant; None where whole lines are."""
+    body = page.text
+    if refusal := _cut_word(page, text, at, needle, wanted):
+        return refusal
+    if (done := already_applied.around_text(page, text, at, needle, wanted)) is not None:
+        return done
+    if refusal := _lost_depth(page, text, at, needle, wanted):
+        return refusal
+    if _runs_on(text, at + len(needle), needle, wanted) or _joins_lines(text, at, needle, wanted):
+        return refusals.cut_line(page, lines.line_at(text, at), needle)
+    if _is_cut_deletion(text, at, needle, wanted):
+        start = lines.start_of(text, at)
+        at, needle = start, text[start : at + len(needle)]
+    if _cuts_edge_blanks(text, at, needle, wanted):
+        return None
+    if text is body:
+        span = CharSpan(at, at + len(needle))
+        return Applied(result=SplicedText(body, at, span.end, wanted), tier="exact", spans=(span,))
+    return _replace_lines(page, at, needle, wanted)
+
+
+def replace_every(page: LineIndex, old: str, new: str) -> Applied | EditRefused | None:
+    """Replace all occurrences, letter for letter; refuse where line ends would hide some of them."""
+    body = page.text
+    end = uniform_ending(body) or page.ending
+    needle, wanted = lines.convert_line_ends(old, end), lines.convert_line_ends(new, end)
+    spans = []
+    at = body.find(needle)
+    while at >= 0:
+        spans.append(CharSpan(at, at + len(needle)))
+        at = body.find(needle, at + len(needle))
+    if "\n" in lines.convert_line_ends(old, "\n") and page.view.count(
+        lines.convert_line_ends(old, "\n")
+    ) > len(spans):
+        return EditRefused(
+            code="unclear",
+            message="Not all places have the same line ends.",
+            hint="Replace them one by one.",
+        )
+    if not spans:
+        return None
+    start, stop = spans[0].start, spans[-1].end
+    return Applied(
+        result=SplicedText(body, start, stop, body[start:stop].replace(needle, wanted)),
+        tier="exact",
+        spans=tuple(spans),
+        notes=tuple(_inside_words(body, spans)),
+    )
+
+
+def uniform_ending(text: str) -> str | None:
+    """The one line end the text has; None when it mixes them."""
+    if "\r" not in text:
+        return "\n"
+    returns, feeds, pairs = text.count("\r"), text.count("\n"), text.count("\r\n")
+    if pairs == returns == feeds:
+        return "\r\n"
+    return "\r" if not feeds else None
+
+
+def _inside_words(body: str, spans: list[CharSpan]) -> list[str]:
+    inside = sum(_joins(body, span.start) or _joins(body, span.end) for span in spans)
+    return [f"{inside} of them inside a longer word"] if inside else []
+
+
+def _joins(text: str, at: int) -> bool:
+    """Whether a word, a number or a character goes on across this offset."""
+    if not 0 < at < len(text):
+        return False
+    return (
+        all(map(_is_letter, text[at - 1 : at + 1]))
+        or any(point.start() in (at, at - 1) for point in _POINT.finditer(text, max(0, at - 2), at + 2))
+        or _continues(text[at])
+        or text[at - 1] == _JOINER
+    )
+
+
+def _is_letter(char: str) -> bool:
+    """Whether words are made of it; scripts that set no blank between words have no such bounds."""
+    return char == "_" or (char.isalnum() and (char < _FIRST_UNSPACED or _LATIN_AGAIN <= char < _SIGNS))
+
+
+def _continues(char: str) -> bool:
+    """Whether it is a part of the character before: an accent, a skin colour, a joiner."""
+    return not char.isascii() and (
+        char == _JOINER or char in _SKIN_COLOURS or unicodedata.category(char)[0] == "M"
+    )
+
+
+def _cut_word(page: LineIndex, text: str, at: int, old: str, new: str) -> EditRefused | None:
+    """An edit may start or stop inside a word only if it leaves that word alone."""
+    for edge, part in ((at, _HEAD.match), (at + len(old), _TAIL.search)):
+        if not _joins(text, edge):
+            continue
+        mine, theirs = part(old), part(new)
+        if mine and (theirs is None or mine[0] != theirs[0] or mine[0] == old == theirs[0]):
+            return refusals.inside_word(page, lines.line_at(text, at), old)
+    return None
+
+
+def _lost_depth(page: LineIndex, text: str, at: int, old: str, new: str) -> EditRefused | None:
+    """One line quoted without all of its indentation, lines added: their depth may be counted from either."""
+    start = lines.start_of(text, at)
+    lost = text[start:at]
+    added = [leading_blanks(line) for line in lines.split(new)[1:] if line.strip()]
+    if not lost or lost.strip(" \t") or not added or len(lines.split(old)) > 1:
+        return None
+    if leading_blanks(old):
+        # The line was seen, less deep than it is: so were the lines to be added.
+        return None
+    shallowest, depth = min(map(len, added)), len(lost)
+    opens = old.rstrip().endswith(BLOCK_OPENERS)
+    if shallowest > depth or (shallowest == depth and not opens):
+        return None
+    return refusals.lost_depth(page, lines.line_at(text, at), old)
+
+
+def _is_cut_deletion(text: str, at: int, old: str, new: str) -> bool:
+    """Whether whole lines go but for blanks before the first, which would move to the line below."""
+    return not new and old.endswith(("\n", "\r")) and not text[lines.start_of(text, at) : at].strip(" \t")
+
+
+def _joins_lines(text: str, at: int, old: str, new: str) -> bool:
+    """Whether only the end of a line goes, its line end included: then the next line would follow what stays."""
+    kept = text[lines.start_of(text, at) : at].strip(" \t")
+    return not new and bool(kept) and bool(old.strip()) and old.endswith(("\n", "\r"))
+
+
+def _cuts_edge_blanks(text: str, at: int, old: str, new: str) -> bool:
+    """Whether the blanks around the text make it unsafe to put letters for letters: whole lines must be replaced.
+
+    The text is there letter for letter, but its first line without all of its indentation, or its last without
+    its trailing blanks; and that line goes, or others come.
+    """
+    mine, theirs = lines.split(old), lines.split(new)
+    if len(mine) < 2 and len(theirs) < 2:
+        return False
+    return _cuts_indentation(text, at, mine, theirs) or _cuts_trailing_blanks(
+        text, at + len(old), mine, theirs
+    )
+
+
+def _cuts_indentation(text: str, at: int, mine: list[str], theirs: list[str]) -> bool:
+    start = lines.start_of(text, at)
+    lost = text[start:at]
+    if not lost or lost.strip(" \t"):
+        return False
+    if len(mine) < 2 and leading_blanks(mine[0]) and len(theirs) > 1:
+        return True
+    first = theirs[0] if theirs else ""
+    if not first.strip() or leading_blanks(first) != leading_blanks(mine[0]):
+        return True
+    # Only the depths that the other old lines show are sure to be counted as the file counts them.
+    sure = {leading_blanks(line) for line in mine[1:] if line.strip()}
+    added = [leading_blanks(line) for line in theirs[1:] if line.strip() and line not in mine[1:]]
+    deep = lost + leading_blanks(mine[0])
+    return len(mine) > 1 and any(depth not in sure and not depth.startswith(deep) for depth in added)
+
+
+def _cuts_trailing_blanks(text: str, stop: int, mine: list[str], theirs: list[str]) -> bool:
+    if _TRAILING.match(text, stop) is None:
+        return False
+    return len(mine) != len(theirs) and (not theirs or theirs[-1] != mine[-1])
+
+
+def _runs_on(text: str, stop: int, old: str, new: str) -> bool:
+    """Whether lines would be added in the middle of one: below the last of old, which says more in the file."""
+    mine, theirs = ([lines.bare(line) for line in lines.split(each)] for each in (old, new))
+    if mine[-1] not in theirs[:-1] or theirs[-1] == mine[-1] or old.endswith(_CLOSED):
+        return False
+    return _MORE.match(text, stop) is not None
+
+
+def _replace_lines(page: LineIndex, at: int, old: str, new: str) -> Applied:
+    """In a file of mixed line ends every line keeps its own: replace by lines."""
+    view = page.view
+    start = view.rfind("\n", 0, at) + 1
+    stop = at + len(old)
+    wanted = view[start:at] + new
+    closed = not wanted or wanted.endswith("\n")
+    if not (view[start:stop].endswith("\n") and closed):
+        end = view.find("\n", stop)
+        end = len(view) if end < 0 else end
+        wanted += view[stop:end]
+        stop = end
+    mine, theirs = view[start:stop].split("\n"), wanted.split("\n")
+    ended = view[start:stop].endswith("\n")
+    if ended:
+        mine.pop()
+    if ended and closed:
+        theirs.pop()
+    first = view.count("\n", 0, start)
+    match = LineMatch(tuple(range(first, first + len(mine))), first, first + len(mine), MatchLoss.NOTHING)
+    span = page.span(first, match.last)
+    written = replay(page, match, mine, theirs)
+    if ended and not closed:
+        # The file's last line end goes, for old has it and new has not.
+        written = written.removesuffix(lines.ending(written))
+    return Applied(
+        result=SplicedText(page.text, span.start, span.end, written), tier="exact", spans=(span,)
+    )

@@ -1,0 +1,78 @@
+"""Edits that need no matching: lines inserted at a line number, text replaced letter for letter."""
+
+from handtools.text import lines
+from handtools.text.editing import AlreadyApplied, Applied, CharSpan, EditRefused, Excerpt, replace_text
+from handtools.text.splice import SplicedText
+
+
+def insert_lines(body: str, line: int, text: str) -> str:
+    """Give the body in which `text` is line `line` and those that follow; one past the last line appends."""
+    if not body:
+        return text
+    at = lines.offset_of(body, line)
+    end = _ending_near(body, at)
+    wanted = lines.convert_line_ends(text, end)
+    closed = wanted if wanted.endswith(end) else wanted + end
+    if at == len(body) and body[-1] not in "\r\n":
+        # A file without a final line end stays one.
+        return body + end + closed.removesuffix(end)
+    return SplicedText(body, at, at, closed).whole
+
+
+def _ending_near(body: str, at: int) -> str:
+    """The line end of the line before, or of the first one."""
+    before = lines.ending(body[max(at - 2, 0) : at])
+    if before:
+        return before
+    stops = [place for place in (body.find("\r"), body.find("\n")) if place >= 0]
+    first = min(stops, default=-1)
+    return "\n" if first < 0 else "\r\n" if body.startswith("\r\n", first) else body[first]
+
+
+def replace_verbatim(body: str, old: str, new: str) -> Applied | EditRefused:
+    """Replace text that stands there once, letter for letter; only line ends may differ."""
+    end = lines.dominant_ending(body)
+    for needle, wanted in (
+        (lines.convert_line_ends(old, end), lines.convert_line_ends(new, end)),
+        (old, new),
+    ):
+        at = body.find(needle) if needle else -1
+        if at >= 0 and needle != wanted and body.find(needle, at + 1) < 0:
+            span = CharSpan(at, at + len(needle))
+            return Applied(result=SplicedText(body, at, span.end, wanted), tier="exact", spans=(span,))
+    outcome = replace_text(body, old, new)
+    if isinstance(outcome, AlreadyApplied):
+        return _there_already(outcome)
+    return outcome if isinstance(outcome, EditRefused) else _nearly(body, outcome)
+
+
+def _there_already(found: AlreadyApplied) -> EditRefused:
+    return EditRefused(
+        code="not_found",
+        message=f"old_string did not appear verbatim; new_string is already there, at {found.where}.",
+        hint="Nothing needs to be done if that is what you wanted.",
+        nearest=found.window,
+    )
+
+
+def _nearly(body: str, found: Applied) -> EditRefused:
+    """What a looser reading would have found, to be sent as it really is."""
+    span = found.spans[0]
+    text = body[span.start : span.end]
+    line = lines.line_at(body, span.start)
+    rows = tuple(lines.bare(row) for row in lines.split(text))
+    return EditRefused(
+        code="not_found",
+        message=f"old_string did not appear verbatim; line {line} comes nearest, except for {found.tier}.",
+        hint="If those lines are meant, send the old_string above.",
+        nearest=Excerpt(line, rows),
+        suggestion="\n".join(rows),
+    )
+
+
+def extended_to_line_end(body: str, old: str, new: str) -> str:
+    """The old text with its line end, where nothing shall be left of lines that it names whole."""
+    if new or not old or old.endswith("\n"):
+        return old
+    text, lone = (lines.convert_line_ends(each, "\n") for each in (body, old))
+    return f"{old}\n" if f"\n{text}".count(f"\n{lone}\n") == 1 == text.count(lone) else old

@@ -1,0 +1,401 @@
+"""Replacement of lines that match only loosely: the change from old to new is made on the file's own lines.
+
+The change becomes steps over lines (`edit_script`); a changed line keeps the file's spelling by a three-way merge of its words (`merge_words`).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from rapidfuzz.fuzz import ratio
+
+from handtools.text import lines
+from handtools.text.diffs.three_way_merge import sliding_rows
+from handtools.text.diffs.unified_diff import LineEdit, opcodes
+from handtools.text.editing.edit_outcome import UnclearEdit
+from handtools.text.editing.indentation import INDENT_SAMPLE_LINES, IndentationMap
+from handtools.text.editing.match_candidates import LineMatch
+from handtools.text.editing.normalized_lines import BLANKS, LineIndex, MatchLoss, is_blank, leading_blanks
+
+_ALIKE = 50.0
+_MOST_CELLS = 2500
+_LONGEST_COMPARED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class LineOp:
+    """One step: `old` and `new` are line indexes of the arguments, -1 where there is no such line."""
+
+    kind: Literal["keep", "change", "drop", "add"]
+    old: int = -1
+    new: int = -1
+
+
+def edit_script(old: list[str], new: list[str]) -> list[LineOp]:
+    """The steps in order; within a replaced block, lines that are alike become changes."""
+    steps: list[LineOp] = []
+    # A line that both have was moved, not changed, if the diff does not keep it.
+    common = set(old) & set(new)
+    at = shift = 0
+    for edit in opcodes(old, new):
+        steps += [LineOp("keep", index, index + shift) for index in range(at, edit.start_a)]
+        steps += _block(old, new, edit, common)
+        at, shift = edit.end_a, edit.end_b - edit.end_a
+    return steps + [LineOp("keep", index, index + shift) for index in range(at, len(old))]
+
+
+def _block(old: list[str], new: list[str], edit: LineEdit, common: set[str]) -> Iterator[LineOp]:
+    i, j = edit.start_a, edit.start_b
+    found = _pairs(old[i : edit.end_a], new[j : edit.end_b], common)
+    for a, b in [*((i + a, j + b) for a, b in found), (edit.end_a, edit.end_b)]:
+        yield from (LineOp("drop", index) for index in range(i, a))
+        yield from (LineOp("add", new=index) for index in range(j, b))
+        i, j = a, b
+        if i < edit.end_a and j < edit.end_b:
+            same = old[i].rstrip(BLANKS) == new[j].rstrip(BLANKS)
+            yield LineOp("keep" if same else "change", i, j)
+            i, j = i + 1, j + 1
+
+
+def _pairs(old: list[str], new: list[str], common: set[str]) -> list[tuple[int, int]]:
+    """Pairs in order, of the greatest likeness in all; lines that are not alike stay alone."""
+    if not old or not new:
+        return []
+    if len(old) * len(new) > _MOST_CELLS:
+        return [(i, i) for i in range(len(old))] if len(old) == len(new) else []
+    score = [
+        [0.0 if common & {a, b} else _likeness(a.strip(BLANKS), b.strip(BLANKS)) for b in new] for a in old
+    ]
+    best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
+    for i in range(len(old) - 1, -1, -1):
+        for j in range(len(new) - 1, -1, -1):
+            both = score[i][j] + best[i + 1][j + 1] if score[i][j] else 0.0
+            best[i][j] = max(best[i + 1][j], best[i][j + 1], both)
+    return list(_walk(score, best))
+
+
+def _walk(score: list[list[float]], best: list[list[float]]) -> Iterator[tuple[int, int]]:
+    i = j = 0
+    while i < len(score) and j < len(score[0]):
+        if score[i][j] and best[i][j] == score[i][j] + best[i + 1][j + 1]:
+            yield i, j
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i + 1][j]:
+            i += 1
+        else:
+            j += 1
+
+
+def _likeness(one: str, other: str) -> float:
+    if not one or not other:
+        return 0.0
+    return ratio(one[:_LONGEST_COMPARED], other[:_LONGEST_COMPARED], score_cutoff=_ALIKE)
+
+
+_TOKEN = re.compile(r"(\s*)(\w+|[^\w\s])")
+_LONGEST = 4000
+
+
+def merge_words(old: str, filed: str, new: str) -> str:
+    """The change from `old` to `new`, made to the file's line; both without indentation."""
+    tail = _tail(old, filed, new)
+    old, filed, new = (line.strip(BLANKS) for line in (old, filed, new))
+    if old == filed or len(old) > _LONGEST or len(new) > _LONGEST:
+        return new + tail
+    mine, theirs, wanted = (_TOKEN.findall(line) for line in (old, filed, new))
+    if len(mine) != len(theirs):
+        return new + tail
+    merged = _merged(mine, theirs, wanted)
+    return (new if merged is None else merged) + tail
+
+
+def _tail(old: str, filed: str, new: str) -> str:
+    """Blanks at the end: the model's, unless it only repeated blanks that the file has not."""
+    ours = new[len(new.rstrip(BLANKS)) :]
+    if ours and ours == old[len(old.rstrip(BLANKS)) :]:
+        return filed[len(filed.rstrip(BLANKS)) :]
+    return ours
+
+
+WordToken = tuple[str, str]
+_END: WordToken = ("", "")
+
+
+def _merged(mine: list[WordToken], theirs: list[WordToken], wanted: list[WordToken]) -> str | None:
+    """The file's words and gaps wherever old and new agree; None when a gap could be two of them.
+
+    None too where the new words have a quote that would end the string in the file's own quotes.
+    """
+    swapped = {filed for (_, word), (_, filed) in zip(mine, theirs, strict=True) if word != filed}
+    pieces: list[str] = []
+    at = shift = 0
+    gap: str | None = None
+    for edit in [*opcodes([word for _, word in mine], [word for _, word in wanted]), None]:
+        stop = edit.start_a if edit else len(mine)
+        for index in range(at, stop):
+            if gap is None:
+                gap = _gap(mine[index], theirs[index], wanted[index + shift])
+            pieces += [gap, theirs[index][1]]
+            gap = None
+        if edit is None:
+            break
+        gaps = _gaps(
+            *([*side, _END][start : end + 1] for side, start, end in _sides(mine, theirs, wanted, edit))
+        )
+        if gaps is None:
+            return None
+        first, gap = gaps
+        new = wanted[edit.start_b : edit.end_b]
+        if any(word in swapped for _, word in new):
+            return None
+        pieces += [first + new[0][1], *(space + word for space, word in new[1:])] if new else []
+        at, shift = edit.end_a, edit.end_b - edit.end_a
+    return "".join(pieces)
+
+
+def _sides(
+    mine: list[WordToken], theirs: list[WordToken], wanted: list[WordToken], edit: LineEdit
+) -> tuple[tuple[list[WordToken], int, int], ...]:
+    return (
+        (mine, edit.start_a, edit.end_a),
+        (theirs, edit.start_a, edit.end_a),
+        (wanted, edit.start_b, edit.end_b),
+    )
+
+
+def _gap(mine: WordToken, theirs: WordToken, wanted: WordToken) -> str:
+    return theirs[0] if wanted[0] == mine[0] else wanted[0]
+
+
+def _gaps(
+    mine: list[WordToken], theirs: list[WordToken], wanted: list[WordToken]
+) -> tuple[str, str] | None:
+    """The gaps before a changed run and after it; each list ends with the token after the run."""
+    if len(mine) > 1 and len(wanted) > 1:
+        return _gap(mine[0], theirs[0], wanted[0]), _gap(mine[-1], theirs[-1], wanted[-1])
+    if len(wanted) == 1:
+        before = wanted[0][0] == mine[0][0]
+        return "", theirs[0][0] if before else _gap(mine[-1], theirs[-1], wanted[0])
+    old, filed = mine[0][0], theirs[0][0]
+    left, right = wanted[0][0], wanted[-1][0]
+    if old == filed or old not in (left, right):
+        return left, right
+    if left == right or filed in (left, right):
+        return None
+    return (filed, right) if left == old else (left, filed)
+
+
+def replay(page: LineIndex, match: LineMatch, old: list[str], new: list[str]) -> str:
+    """The window's new text: what was kept keeps the file's bytes, the rest comes from `new`."""
+    return _Replay(page, match, old, new).text()
+
+
+class _Replay:
+    """One change on its way through the file: where it reads, and what it has written."""
+
+    def __init__(self, page: LineIndex, match: LineMatch, old: list[str], new: list[str]) -> None:
+        self.page = page
+        self.match = match
+        self.old = old
+        self.new = new
+        self.ops = edit_script(old, new)
+        counts = Counter(old)
+        self.moved = {line for line, count in Counter(new).items() if count <= counts[line]}
+        # Depths are compared even when none is needed: the same lines nested otherwise are other code.
+        self.indents = self._depths() if match.loss >= MatchLoss.INDENTATION else None
+        self.at = match.first
+        self.rows: list[tuple[str, str]] = []
+        self.freed: list[str] = []
+
+    def text(self) -> str:
+        """All lines of the window; a file without a final line end stays without."""
+        steps = {"keep": self._keep, "change": self._change, "drop": self._drop, "add": self._add}
+        for number, op in enumerate(self.ops):
+            if op.kind in ("keep", "change"):
+                self.freed.clear()
+            steps[op.kind](number, op)
+        self._copy_to(self.match.last)
+        if self.match.loss > MatchLoss.NOTHING or None in self.match.places:
+            self._check_slides()
+            self._check_moves()
+        ends = [end for _, end in self.rows]
+        rows = self.page.rows
+        if ends and self.at == len(rows) and not lines.ending(rows[-1]):
+            ends = [end or self.page.ending for end in ends[:-1]] + [""]
+        return "".join(text + end for (text, _), end in zip(self.rows, ends, strict=True))
+
+    def _keep(self, _: int, op: LineOp) -> None:
+        place = self.match.places[op.old]
+        if place is not None:
+            self._copy_to(place + 1)
+
+    def _change(self, number: int, op: LineOp) -> None:
+        place = self.match.places[op.old]
+        if place is None:
+            raise UnclearEdit("unclear", "The edit changes a blank line that the file does not have.")
+        self._pass_blanks(number, place)
+        mine, filed, wanted = self.old[op.old], self.page.bare[place], self.new[op.new]
+        depth = (
+            leading_blanks(filed) if leading_blanks(wanted) == leading_blanks(mine) else self._depth(wanted)
+        )
+        text = depth + merge_words(*(line[len(leading_blanks(line)) :] for line in (mine, filed, wanted)))
+        self.rows.append((text, lines.ending(self.page.rows[place])))
+        self.at = place + 1
+
+    def _drop(self, number: int, op: LineOp) -> None:
+        place = self.match.places[op.old]
+        if place is not None:
+            self._pass_blanks(number, place)
+            self.freed.append(lines.ending(self.page.rows[place]))
+            self.at = place + 1
+        elif any(op.kind == "keep" and is_blank(self.old[op.old]) for op in self._beside(number)):
+            # Of two blank lines, one of which the file has not, it may be either that goes.
+            raise UnclearEdit("unclear", "old_string has a blank line here that the file has not.")
+
+    def _beside(self, number: int) -> list[LineOp]:
+        return self.ops[max(0, number - 1) : number] + self.ops[number + 1 : number + 2]
+
+    def _add(self, number: int, op: LineOp) -> None:
+        line = self.new[op.new]
+        text = self._added(line)
+        following = self._following(number)
+        if following is not None and following > self.at and any(op.old >= 0 for op in self.ops[:number]):
+            self._choose_side(number, text, following)
+        self._check_phantoms(number, line)
+        self.rows.append((text, self._near_end()))
+
+    def _added(self, line: str) -> str:
+        """The line as the file would have it: one that was only moved as it stands there."""
+        if line in self.moved:
+            filed = {self._filed(index) for index, text in enumerate(self.old) if text == line}
+            if len(filed) != 1:
+                raise UnclearEdit("unclear", "Two lines are the same in old_string but not in the file.")
+            return filed.pop() or line
+        return line if is_blank(line) else self._depth(line) + line[len(leading_blanks(line)) :]
+
+    def _depth(self, line: str) -> str:
+        return self.indents.of(leading_blanks(line)) if self.indents else leading_blanks(line)
+
+    def _depths(self) -> IndentationMap:
+        if any(
+            self.page.bare[place].lstrip() != self.page.bare[place].lstrip(BLANKS)
+            for place in self._places()
+        ):
+            raise UnclearEdit(
+                "indent_conflict", "The file indents with signs that are no plain blanks here."
+            )
+        pairs = [
+            (leading_blanks(line), leading_blanks(self.page.bare[place]))
+            for line, place in zip(self.old, self.match.places, strict=True)
+            if place is not None and not is_blank(line)
+        ]
+        above = self.page.bare[max(0, self.match.first - INDENT_SAMPLE_LINES) : self.match.first]
+        near = [*above, *self.page.bare[self.match.first : self.match.last + INDENT_SAMPLE_LINES]]
+        return IndentationMap(pairs, [*self.old, *self.new], near, above[::-1])
+
+    def _places(self) -> list[int]:
+        """The file lines of the old lines that are not kept as they are; of all, where lines are added."""
+        if not any(op.kind == "add" for op in self.ops):
+            return []
+        return [place for place in self.match.places if place is not None]
+
+    def _copy_to(self, row: int) -> None:
+        for line in self.page.rows[self.at : row]:
+            bare = lines.bare(line)
+            self.rows.append((bare, line[len(bare) :]))
+        self.at = max(self.at, row)
+
+    def _near_end(self) -> str:
+        """The end of the line that this one replaces, else of the one above, else below, else the usual one."""
+        if self.freed and self.freed[0]:
+            return self.freed.pop(0)
+        if self.rows and self.rows[-1][1]:
+            return self.rows[-1][1]
+        near = self.page.rows[max(0, self.at - 1) : self.at + 2]
+        return next(filter(None, map(lines.ending, near)), self.page.ending)
+
+    def _following(self, number: int) -> int | None:
+        """The file line of the next old line that the file has."""
+        places = (self.match.places[op.old] for op in self.ops[number:] if op.old >= 0)
+        return next((place for place in places if place is not None), None)
+
+    def _pass_blanks(self, number: int, place: int) -> None:
+        """Blank lines the model did not see stay, except between two lines that both go."""
+        before = next((op for op in reversed(self.ops[:number]) if op.old >= 0), None)
+        if before is not None and before.kind == self.ops[number].kind == "drop":
+            self.at = place
+        self._copy_to(place)
+
+    def _choose_side(self, number: int, text: str, following: int) -> None:
+        """Blank lines the model did not see lie where it adds: its depth tells the side, or nothing does."""
+        if self.ops[number - 1].kind == "add":
+            return
+        above, below = (
+            leading_blanks(self.page.bare[self.at - 1]),
+            leading_blanks(self.page.bare[following]),
+        )
+        if (leading_blanks(text) == above) == (leading_blanks(text) == below):
+            raise UnclearEdit(
+                "unclear", "The file has a blank line where the new lines go; old_string leaves it out."
+            )
+        if leading_blanks(text) == below:
+            self._copy_to(following)
+
+    def _check_phantoms(self, number: int, line: str) -> None:
+        """A blank line added beside one that the file has not could be either of the two."""
+        near = self.ops[max(0, number - 2) : number + 3]
+        if is_blank(line) and any(op.old >= 0 and self.match.places[op.old] is None for op in near):
+            raise UnclearEdit("unclear", "old_string has a blank line here that the file has not.")
+
+    def _check_slides(self) -> None:
+        """Of two lines that are equal in old but not in the file, nobody can tell which one stays."""
+        for start, end in _runs(self.ops, "drop"):
+            first, last = self.ops[start].old, self.ops[end - 1].old + 1
+            for outside, inside in sliding_rows(self.old, first, last):
+                if self._filed(outside) != self._filed(inside):
+                    raise UnclearEdit(
+                        "unclear", "Two lines are the same in old_string but not in the file."
+                    )
+        for start, end in _runs(self.ops, "add"):
+            first, last = self.ops[start].new, self.ops[end - 1].new + 1
+            kept = {op.new: op.old for op in self.ops if op.kind == "keep"}
+            for outside, inside in sliding_rows(self.new, first, last):
+                if outside in kept and self._filed(kept[outside]) not in (
+                    None,
+                    self._added(self.new[inside]),
+                ):
+                    raise UnclearEdit(
+                        "unclear", "An added line is the same as one beside it, but not as in the file."
+                    )
+
+    def _check_moves(self) -> None:
+        """Where lines change places, any of several equal ones may be the one that went there."""
+        touched = [number for number, op in enumerate(self.ops) if op.kind != "keep"]
+        dropped = {self.old[op.old] for op in self.ops if op.kind == "drop"}
+        added = {self.new[op.new] for op in self.ops if op.kind == "add"}
+        if not dropped & added:
+            return
+        forms: dict[str, set[str | None]] = {}
+        for index, line in enumerate(self.old):
+            forms.setdefault(line, set()).add(self._filed(index))
+        passed = {self.old[op.old] for op in self.ops[touched[0] : touched[-1] + 1] if op.old >= 0}
+        if any(len(forms[line]) > 1 for line in passed):
+            raise UnclearEdit("unclear", "Two lines are the same in old_string but not in the file.")
+
+    def _filed(self, index: int) -> str | None:
+        place = self.match.places[index]
+        return None if place is None else self.page.bare[place]
+
+
+def _runs(ops: list[LineOp], kind: str) -> list[tuple[int, int]]:
+    """Where steps of one kind stand together, with nothing changed beside them."""
+    runs: list[tuple[int, int]] = []
+    for number, op in enumerate(ops):
+        if op.kind == kind:
+            if runs and runs[-1][1] == number:
+                runs[-1] = (runs[-1][0], number + 1)
+            else:
+                runs.append((number, number + 1))
+    return runs

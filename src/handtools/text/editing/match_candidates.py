@@ -1,0 +1,168 @@
+"""Candidate places of an edit: where old lines stand in the file with as little forgotten as possible, narrowed by a hint."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from handtools.text.editing.edit_outcome import MatchHint, MatchTier
+from handtools.text.editing.normalized_lines import (
+    LineIndex,
+    MatchLoss,
+    is_blank,
+    leading_blanks,
+    loss,
+    losses,
+    normalized,
+    occurrences,
+)
+
+MOST_CANDIDATES = 64
+TIER_NAMES: dict[MatchLoss, MatchTier] = {
+    MatchLoss.NOTHING: "exact",
+    MatchLoss.TRAILING: "trailing white space",
+    MatchLoss.INDENTATION: "indentation",
+    MatchLoss.INNER: "inner white space",
+    MatchLoss.LOOK: "look-alike characters",
+    MatchLoss.QUOTES: "quote style",
+}
+# Fewer letters and digits than this are too little to recognise a block by once anything is forgotten.
+FEWEST_LETTERS_OF_A_BLOCK = 8
+FEWEST_LETTERS_ACROSS_BLANKS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class LineMatch:
+    """Old lines laid on file lines: `places[i]` is the file line of old line `i`, None for a blank
+    line that the file has not; `first` to `last` (exclusive) is the window."""
+
+    places: tuple[int | None, ...]
+    first: int
+    last: int
+    loss: MatchLoss
+    blanks_differ: bool = False
+    edges_differ: bool = False
+    losses: frozenset[MatchLoss] = frozenset()
+
+    @property
+    def rank(self) -> tuple[bool, bool, MatchLoss]:
+        """Smaller is closer."""
+        return self.blanks_differ, self.edges_differ, self.loss
+
+    def is_closer(self, other: "LineMatch") -> bool:
+        """Whether this loses less than the other does, and nothing that the other keeps."""
+        return (self.rank != other.rank or self.losses != other.losses) and (
+            self.losses <= other.losses
+            and self.blanks_differ <= other.blanks_differ
+            and self.edges_differ <= other.edges_differ
+        )
+
+    @property
+    def tier(self) -> MatchTier:
+        """The name of what was forgotten."""
+        at_its_ends = self.edges_differ and self.loss == MatchLoss.NOTHING
+        return "blank lines" if self.blanks_differ or at_its_ends else TIER_NAMES[self.loss]
+
+
+def candidates(page: LineIndex, old: list[str]) -> list[LineMatch]:
+    """Every place where the filled lines stand one after another, whatever is forgotten; up to a limit."""
+    filled = [index for index, line in enumerate(old) if not is_blank(line)]
+    if not filled:
+        return []
+    needle = "\n" + "\n".join(normalized(old[index]) for index in filled) + "\n"
+    found = []
+    count = at = 0
+    for hit in occurrences(page.normalized_text, needle, most=MOST_CANDIDATES):
+        count += page.normalized_text.count("\n", at, hit)
+        at = hit
+        rows = page.filled[count : count + len(filled)]
+        if (match := _laid(page, old, filled, rows)) is not None:
+            found.append(match)
+    return found
+
+
+def closest(found: list[LineMatch]) -> list[LineMatch]:
+    """Those than which none loses less: one lost quotes and one lost depth can't be told apart."""
+    return [match for match in found if not any(other.is_closer(match) for other in found)]
+
+
+def is_recognizable(old: list[str], match: LineMatch) -> bool:
+    """Whether the block says enough to be recognised after what was forgotten."""
+    letters = sum(sum(map(str.isalnum, line)) for line in old)
+    if match.blanks_differ:
+        return letters >= FEWEST_LETTERS_ACROSS_BLANKS
+    return match.loss <= MatchLoss.TRAILING or letters >= FEWEST_LETTERS_OF_A_BLOCK
+
+
+def _laid(page: LineIndex, old: list[str], filled: list[int], rows: list[int]) -> LineMatch | None:
+    worst = MatchLoss.NOTHING
+    for index, row in zip(filled, rows, strict=True):
+        least = loss(old[index], page.bare[row])
+        if least is None:
+            return None
+        worst = max(worst, least)
+    places: list[int | None] = [None] * len(old)
+    for index, row in zip(filled, rows, strict=True):
+        places[index] = row
+    inside = _lay_inner(filled, places)
+    edges = _lay_edges(page, old, filled, places)
+    known = [place for place in places if place is not None]
+    lost = frozenset[MatchLoss]().union(
+        *(losses(old[i], page.bare[p]) for i, p in enumerate(places) if p is not None)
+    )
+    worst = max(worst, max(lost, default=MatchLoss.NOTHING))
+    return LineMatch(tuple(places), min(known), max(known) + 1, worst, inside, edges, lost)
+
+
+def _lay_inner(filled: list[int], places: list[int | None]) -> bool:
+    """Lay blank lines between filled ones on the file's; tell whether their numbers differ anywhere."""
+    differ = False
+    for index, after in pairwise(filled):
+        row, next_row = places[index], places[after]
+        assert row is not None
+        assert next_row is not None
+        ours, theirs = after - index - 1, next_row - row - 1
+        differ |= ours != theirs
+        for step in range(1, min(ours, theirs) + 1):
+            places[index + step] = row + step
+    return differ
+
+
+def _lay_edges(page: LineIndex, old: list[str], filled: list[int], places: list[int | None]) -> bool:
+    """Lay blank lines before and after the block on the file's; tell whether some have no counterpart."""
+    for start, direction, stop in ((filled[0], -1, -1), (filled[-1], 1, len(old))):
+        row = places[start]
+        for index in range(start + direction, stop, direction):
+            assert row is not None
+            row += direction
+            if not 0 <= row < len(page.bare) or not is_blank(page.bare[row]):
+                return True
+            places[index] = row
+    return False
+
+
+def narrowed_by_hint(page: LineIndex, found: list[int], hint: MatchHint) -> list[int]:
+    """Indexes of the candidates, given by their first line, that the hint allows."""
+    left = list(range(len(found)))
+    if hint.scope is not None:
+        left = [index for index in left if _within(page, found[index] - 1, hint.scope)]
+    if hint.occurrence is not None:
+        left = left[hint.occurrence - 1 : hint.occurrence] if hint.occurrence > 0 else []
+    if hint.line is not None:
+        left = [index for index in left if abs(found[index] - hint.line) <= hint.within]
+        exact = [index for index in left if found[index] == hint.line]
+        left = exact or left
+    return left
+
+
+def _within(page: LineIndex, row: int, scope: str) -> bool:
+    """Whether the nearest line above that is no deeper than all between is the scope's."""
+    wanted = scope.strip()
+    depth: int | None = None
+    for index in range(min(row, len(page.bare) - 1), -1, -1):
+        line = page.bare[index]
+        if is_blank(line):
+            continue
+        if depth is None or len(leading_blanks(line)) <= depth:
+            depth = len(leading_blanks(line))
+            if line.strip() == wanted or line.strip().startswith(wanted):
+                return True
+    return False

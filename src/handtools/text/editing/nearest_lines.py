@@ -1,0 +1,172 @@
+"""The lines of a file that come nearest to an `old_string` which is not there, if any do."""
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from rapidfuzz import fuzz, process
+
+from handtools.text.diffs.unified_diff import opcodes
+from handtools.text.editing.edit_outcome import Excerpt
+from handtools.text.editing.normalized_lines import LineIndex, is_blank, normalized
+
+_ALIKE = 55
+_MISSPELT = 85
+_MOST_MISSPELT = 4
+_LEAST_WEIGHT = 4
+_MOST_COMPARED_STARTS = 8
+_MOST_VOTERS = 400
+_LONGEST_COMPARED = 4000
+_MOST_COMPARED = 20_000
+# A line of so many signs that stands once in the file is a landmark.
+_SHORTEST_ANCHOR = 8
+# By so many lines a block may have grown between two of them.
+_MOST_GROWN = 40
+_WORD = re.compile(r"[^\W\d_]{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """Rows `start` to `stop`, by index among the filled ones; both may lie outside the file."""
+
+    start: int
+    stop: int
+
+
+def nearest(page: LineIndex, old: str) -> Excerpt | None:
+    """The lines of the file that share most with the old text."""
+    if old not in page.nearest:
+        page.nearest[old] = _nearest(page, old)
+    return page.nearest[old]
+
+
+def _nearest(page: LineIndex, old: str) -> Excerpt | None:
+    keys = [normalized(line) for line in old.split("\n") if not is_blank(line)]
+    if not keys or not page.filled:
+        return None
+    rows = page.normalized_text[1:-1].split("\n")
+    known = set(rows)
+    reach = _by_anchors(keys, rows, known)
+    reach = reach or _by_votes(keys, rows, known) or _by_words(page, old, keys, rows)
+    if reach is None:
+        return None
+    first, last = _fitted(keys, rows, reach)
+    return page.window(page.filled[first], page.filled[last - 1] + 1)
+
+
+def _by_anchors(keys: list[str], rows: list[str], known: set[str]) -> _Reach | None:
+    """From the first to the last of the lines that stand once in the file, where most of them stand together."""
+    wanted = {key for key in keys if len(key) >= _SHORTEST_ANCHOR and key in known}
+    if not wanted:
+        return None
+    places = {row: index for index, row in enumerate(rows) if row in wanted}
+    counts = Counter(row for row in rows if row in wanted)
+    groups: list[list[tuple[int, int]]] = []
+    for index, key in enumerate(keys):
+        if counts[key] != 1:
+            continue
+        row = places[key]
+        for group in groups:
+            before, above = group[-1]
+            if 0 < row - above <= index - before + _MOST_GROWN:
+                group.append((index, row))
+                break
+        else:
+            groups.append([(index, row)])
+    if not groups:
+        return None
+    best = max(groups, key=lambda group: sum(len(keys[index]) for index, _ in group))
+    (head, first), (tail, last) = best[0], best[-1]
+    return _Reach(first - head, last + len(keys) - tail)
+
+
+def _by_votes(keys: list[str], rows: list[str], known: set[str]) -> _Reach | None:
+    """Each line found in the file votes for the start it implies, rare and long ones more."""
+    twins = _twins(keys, known)
+    spelt = [twins.get(key, key) for key in keys]
+    wanted = set(spelt)
+    places: dict[str, list[int]] = defaultdict(list)
+    for index, row in enumerate(rows):
+        if row in wanted:
+            places[row].append(index)
+    votes: dict[int, float] = defaultdict(float)
+    for offset, key in enumerate(spelt[:_MOST_VOTERS]):
+        found = places.get(key, ())
+        for index in found[:50]:
+            votes[index - offset] += min(len(key), 80) / len(found)
+    ranked = sorted(votes, key=lambda start: (-votes[start], start))[:_MOST_COMPARED_STARTS]
+    best = [start for start in ranked if votes[start] >= _LEAST_WEIGHT]
+    start = max(best, key=lambda start: _likeness(keys, rows, start), default=None)
+    return None if start is None else _Reach(start, start + len(keys))
+
+
+def _twins(keys: list[str], known: set[str]) -> dict[str, str]:
+    """For the longest lines that the file does not have, the one each may be a misspelling of."""
+    unknown = sorted({key for key in keys if key not in known}, key=lambda key: (-len(key), key))
+    if not unknown or len(known) > _MOST_COMPARED:
+        return {}
+    twins: dict[str, str] = {}
+    choices = sorted(known)
+    for key in unknown[:_MOST_MISSPELT]:
+        best = process.extractOne(
+            key[:_LONGEST_COMPARED], choices, scorer=fuzz.ratio, score_cutoff=_MISSPELT
+        )
+        if best is not None:
+            twins[key] = best[0]
+    return twins
+
+
+def _likeness(keys: list[str], rows: list[str], start: int) -> float:
+    there = rows[max(0, start) : max(0, start) + len(keys)]
+    return fuzz.ratio("\n".join(keys)[:_LONGEST_COMPARED], "\n".join(there)[:_LONGEST_COMPARED])
+
+
+def _by_words(page: LineIndex, old: str, keys: list[str], rows: list[str]) -> _Reach | None:
+    """No line is there: the one that is most alike counts if it is a misspelling, or says much of the same."""
+    offset, key = max(enumerate(keys), key=lambda item: len(item[1]))
+    heads = [row[:_LONGEST_COMPARED] for row in rows[:_MOST_COMPARED]]
+    best = process.extractOne(key[:_LONGEST_COMPARED], heads, scorer=fuzz.ratio, score_cutoff=_ALIKE)
+    if best is None:
+        return None
+    told = [line for line in old.split("\n") if not is_blank(line)][offset]
+    if best[1] < _MISSPELT and not _says_much_of(page, told, page.bare[page.filled[best[2]]]):
+        return None
+    return _Reach(best[2] - offset, best[2] - offset + len(keys))
+
+
+def _says_much_of(page: LineIndex, told: str, filed: str) -> bool:
+    """Whether a third of what one line says stands in the other; the rarer a word, the more it says."""
+    weights = _weights(page, told)
+    shared = sum(weight for word, weight in weights.items() if word in filed)
+    return shared > 0 and 3 * shared >= sum(weights.values())
+
+
+def _weights(page: LineIndex, told: str) -> dict[str, float]:
+    return {word: len(word) / max(1, page.view.count(word)) ** 2 for word in _WORD.findall(told)}
+
+
+def _fitted(keys: list[str], rows: list[str], reach: _Reach) -> tuple[int, int]:
+    """Grow or shrink the window so that it begins and ends where the old text does."""
+    start, stop = reach.start, reach.stop
+    there = rows[max(start, 0) : max(stop, 0)]
+    low = max(0, start - 4)
+    near = rows[low : max(start, 0) + stop - start + 4]
+    if start >= 0 and len(there) == len(keys):
+        # A line that is not where it should be, and nowhere near, says nothing about the window.
+        known = set(near)
+        if (there[0], there[-1]) == (keys[0], keys[-1]) or all(
+            key == row or key not in known for key, row in zip(keys, there, strict=True)
+        ):
+            return start, stop
+    at = shift = 0
+    pairs: list[tuple[int, int]] = []
+    for edit in [*opcodes(keys, near), None]:
+        end = edit.start_a if edit else len(keys)
+        pairs += [(index, index + shift) for index in range(at, end)]
+        if edit:
+            at, shift = edit.end_a, edit.end_b - edit.end_a
+    if not pairs:
+        first = max(start, 0)
+        return first, max(first + 1, min(stop, len(rows)))
+    (head, first), (tail, last) = pairs[0], pairs[-1]
+    return max(0, low + first - head), min(len(rows), low + last + len(keys) - tail)

@@ -1,0 +1,211 @@
+"""Lines of a text in normalized forms, so that lines can be compared without regard to blanks, look-alike characters or quotes.
+
+`MatchLoss` names what two lines must forget to be equal; `LineIndex` holds a text's lines and their normalized forms, computed when needed.
+"""
+
+import re
+import unicodedata
+from enum import IntEnum
+from functools import cached_property
+from itertools import combinations
+
+from handtools.text import lines
+from handtools.text.editing.edit_outcome import CharSpan, Excerpt
+
+BLANKS = " \t\f\v"
+_ASCII_BLANKS = BLANKS + "\r"
+BLOCK_OPENERS = (":", "{", "(", "[", "do", "then", "=>")
+_SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+_INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad"
+_SINGLE_QUOTES = "\u2018\u2019\u201a\u201b\u2032\u00b4\uff07"
+_DOUBLE_QUOTES = "\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\uff02"
+_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
+_FULL_WIDTH = {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
+
+LOOK_ALIKES: dict[int, str | None] = {
+    **_FULL_WIDTH,
+    **dict.fromkeys(map(ord, _SPACES), " "),
+    **dict.fromkeys(map(ord, _INVISIBLE), None),
+    **dict.fromkeys(map(ord, _SINGLE_QUOTES), "'"),
+    **dict.fromkeys(map(ord, _DOUBLE_QUOTES), '"'),
+    **dict.fromkeys(map(ord, _DASHES), "-"),
+    ord("\u2026"): "...",
+}
+_QUOTES = str.maketrans({"'": '"', "`": '"'})
+_SQUASH = str.maketrans(
+    {
+        **LOOK_ALIKES,
+        **dict.fromkeys(map(ord, " \t\f\v\r" + _SPACES)),
+        **dict.fromkeys(map(ord, "'`\uff40" + _SINGLE_QUOTES), '"'),
+    }
+)
+# One blank stays between words, and before a sign that holds to the next word alone: `rm -f`, `.menu .item`.
+_BLANK_RUN = re.compile(r"[ \t\f\v]+")
+_NEEDLESS_BLANK = re.compile(r"(?<!\w) | (?!\w|[-.:#@]{1,2}\w)")
+# A string that nothing closes goes to the end of the line, so that no part of it is looked at twice.
+_QUOTED = re.compile(
+    r'"(?:[^"\\]|\\.)*+(?:"|\\?$)'
+    r"|`(?:[^`\\]|\\.)*+(?:`|\\?$)"
+    r"|(?<!\w)(?:[bfruBFRU]{1,2}|L)?'(?:[^'\\]|\\.)*+(?:'|\\?$)"
+)
+
+
+class MatchLoss(IntEnum):
+    """What must be forgotten for two lines to be equal, from nothing to most."""
+
+    NOTHING = 0
+    TRAILING = 1
+    INDENTATION = 2
+    INNER = 3
+    LOOK = 4
+    QUOTES = 5
+
+
+_WITHIN = (MatchLoss.INNER, MatchLoss.LOOK, MatchLoss.QUOTES)
+_SUBSETS = [frozenset(kinds) for count in range(len(_WITHIN) + 1) for kinds in combinations(_WITHIN, count)]
+
+
+def normalized(text: str) -> str:
+    """Forget all of it at once; equal lines under any loss are equal here, the reverse needs `loss`."""
+    return _composed(text).translate(_SQUASH)
+
+
+def normalize_lines(text: str) -> list[str]:
+    """Every line squashed. Lines in ASCII, which most are, go together: they take a tenth of the time."""
+    if text.isascii():
+        return normalized(text).split("\n")
+    rows = text.split("\n")
+    plain = iter(normalized("\n".join(filter(str.isascii, rows))).split("\n"))
+    return [next(plain) if row.isascii() else normalized(row) for row in rows]
+
+
+def loss(one: str, other: str) -> MatchLoss | None:
+    """The least that must be forgotten for the two lines to be equal; None when they say different things."""
+    if one == other:
+        return MatchLoss.NOTHING
+    if one.rstrip(BLANKS) == other.rstrip(BLANKS):
+        return MatchLoss.TRAILING
+    if one.strip(BLANKS) == other.strip(BLANKS):
+        return MatchLoss.INDENTATION
+    if without_needless_blanks(one) == without_needless_blanks(other):
+        return MatchLoss.INNER
+    one, other = with_plain_typography(one), with_plain_typography(other)
+    if without_needless_blanks(one) == without_needless_blanks(other):
+        return MatchLoss.LOOK
+    if without_needless_blanks(one.translate(_QUOTES)) == without_needless_blanks(other.translate(_QUOTES)):
+        return MatchLoss.QUOTES
+    return None
+
+
+def losses(one: str, other: str) -> frozenset[MatchLoss]:
+    """All that must be forgotten for two lines to be equal that say the same."""
+    if one == other:
+        return frozenset()
+    mine, theirs = one.strip(BLANKS), other.strip(BLANKS)
+    if not mine and not theirs:
+        return frozenset({MatchLoss.TRAILING})
+    found = {MatchLoss.TRAILING} if _tail(one) != _tail(other) else set()
+    if leading_blanks(one) != leading_blanks(other):
+        found.add(MatchLoss.INDENTATION)
+    least = (kinds for kinds in _SUBSETS if _folded(mine, kinds) == _folded(theirs, kinds))
+    return next(least, _SUBSETS[-1]) | found
+
+
+def _folded(text: str, kinds: frozenset[MatchLoss]) -> str:
+    text = with_plain_typography(text) if MatchLoss.LOOK in kinds else text
+    text = text.translate(_QUOTES) if MatchLoss.QUOTES in kinds else text
+    return without_needless_blanks(text) if MatchLoss.INNER in kinds else text
+
+
+def _tail(line: str) -> str:
+    return line[len(line.rstrip(BLANKS)) :]
+
+
+def with_plain_typography(text: str) -> str:
+    """Typographic characters as those on a keyboard, invisible ones gone."""
+    return text if text.isascii() else _composed(text).translate(LOOK_ALIKES)
+
+
+def without_needless_blanks(line: str) -> str:
+    """Without needless blanks; those inside quotes are content and stay part of the key."""
+    quoted = [piece for piece in _QUOTED.findall(line) if " " in piece or "\t" in piece]
+    bare = _NEEDLESS_BLANK.sub("", _BLANK_RUN.sub(" ", line.strip(BLANKS)))
+    return "\0".join([bare, *quoted]) if quoted else bare
+
+
+def is_blank(line: str) -> bool:
+    """Whether nothing is to be seen on the line."""
+    return not line.strip(_ASCII_BLANKS) if line.isascii() else not normalized(line)
+
+
+def leading_blanks(line: str) -> str:
+    """The blanks a line begins with."""
+    return line[: len(line) - len(line.lstrip(BLANKS))]
+
+
+def _composed(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+class LineIndex:
+    """One text with its lines and what is derived from them."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.nearest: dict[str, Excerpt | None] = {}
+        """What came nearest to a text that was looked for: each is looked for more than once."""
+
+    @cached_property
+    def view(self) -> str:
+        """The text with every line end `\\n`."""
+        return lines.convert_line_ends(self.text, "\n")
+
+    @cached_property
+    def rows(self) -> list[str]:
+        """Lines with their ends."""
+        return lines.split(self.text)
+
+    @cached_property
+    def bare(self) -> list[str]:
+        """Lines without their ends."""
+        rows = self.view.split("\n")
+        return rows[:-1] if rows[-1] == "" else rows
+
+    @cached_property
+    def _squashed_rows(self) -> list[str]:
+        return normalize_lines(self.view)
+
+    @cached_property
+    def filled(self) -> list[int]:
+        """Indexes of the lines that hold anything."""
+        return [index for index, row in enumerate(self._squashed_rows) if row]
+
+    @cached_property
+    def normalized_text(self) -> str:
+        """All filled lines squashed, each between line ends."""
+        return "\n" + "\n".join(filter(None, self._squashed_rows)) + "\n"
+
+    @cached_property
+    def ending(self) -> str:
+        """The line end that most lines have."""
+        return lines.dominant_ending(self.text)
+
+    def span(self, first: int, last: int) -> CharSpan:
+        """Where lines `first` up to, not including, `last` lie."""
+        start = sum(map(len, self.rows[:first]))
+        return CharSpan(start, start + sum(map(len, self.rows[first:last])))
+
+    def window(self, first: int, last: int) -> Excerpt:
+        """Those lines to show."""
+        first, last = max(first, 0), min(last, len(self.bare))
+        return Excerpt(first + 1, tuple(self.bare[first:last]))
+
+
+def occurrences(text: str, needle: str, *, most: int) -> list[int]:
+    """Where the needle lies, overlapping hits included, up to `most` of them."""
+    found: list[int] = []
+    at = text.find(needle)
+    while at >= 0 and len(found) < most:
+        found.append(at)
+        at = text.find(needle, at + 1)
+    return found

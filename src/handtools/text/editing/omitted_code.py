@@ -1,0 +1,161 @@
+"""Code that a model left out of an edit (`# ... rest unchanged`): refused in `new_string`, matched piece by piece in `old_string`.
+
+`check_arguments` also refuses empty and unchanged arguments before anything is looked for.
+"""
+
+import re
+from dataclasses import dataclass
+
+from handtools.text.diffs.unified_diff import opcodes
+from handtools.text.editing.edit_outcome import EditRefused
+from handtools.text.editing.indentation import indent_columns
+from handtools.text.editing.match_candidates import LineMatch
+from handtools.text.editing.normalized_lines import BLOCK_OPENERS, LineIndex, is_blank, leading_blanks
+
+LARGEST_CHARS = 64 * 1024 * 1024
+_DOTS = r"(?:\.{3,}|…)"
+_OPENING = r"(?://+|#+|/\*+|<!--|--|;+|%+|\"|\*|\(\*|\{\*|\{/\*)"
+_CLOSING = r"(?:\*/|-->|\*\)|\*/\})"
+_ANY = ".{0,80}"
+_SAYS = (
+    r"\b(?:unchanged|remain\w*|existing|rest of|previous code|same as before|omitted"
+    r"|other \w+ here|more \w+ here|goes here)\b"
+)
+_SAME = r"\b(?:unchanged|remains? (?:the same|unchanged|as is))\b"
+# Dots alone; or dots and any words, but then in a comment: `...opts,` is code. A sentence that goes on right after
+# the dots (`# ...minus the border`) is a comment of the file's.
+_ELISION = re.compile(
+    rf"{_OPENING}?\s*[(\[]?{_DOTS}[)\]]?\s*{_CLOSING}?"
+    rf"|{_OPENING}\s*[(\[]?{_DOTS}(?: [\w ,'’()-]{{0,80}}|[\w ,'’()-]{{0,80}}{_DOTS})[)\]]?\s*{_CLOSING}?"
+)
+_DOTTED = re.compile(
+    rf"{_OPENING}\s*[(\[]?\s*{_DOTS}{_ANY}{_SAYS}{_ANY}"
+    rf"|{_OPENING}\s*{_ANY}{_SAYS}{_ANY}{_DOTS}.{{0,10}}"
+    rf"|{_DOTS}{_ANY}{_SAYS}{_ANY}",
+    re.IGNORECASE,
+)
+_NOTE = re.compile(rf"{_OPENING}\s*[(\[]?\s*[\w ]{{0,60}}{_SAME}[)\]]?\.?\s*{_CLOSING}?", re.IGNORECASE)
+_OMISSION = re.compile(rf"{_DOTTED.pattern}|{_NOTE.pattern}", re.IGNORECASE)
+_LONGEST_NOTE = 200
+_WORDS_OF_A_LABEL = 4
+
+
+def check_arguments(old: str, new: str) -> EditRefused | None:
+    """Refuse what can't be meant."""
+    if not old:
+        return EditRefused(code="empty", message="old_string is empty.", hint="To create a file, write it.")
+    if old == new:
+        return EditRefused(code="no_change", message="old_string and new_string are the same text.")
+    if (note := omission_note(old, new)) is not None:
+        return EditRefused(
+            code="omission",
+            message=f"new_string leaves code out ({note!r}); that note would be written into the file.",
+            hint="Send the whole new text, or a smaller old_string.",
+        )
+    return None
+
+
+def omission_note(old: str, new: str) -> str | None:
+    """A line of `new` that stands for code left out and that `old` does not have."""
+    known = {line.strip() for line in old.split("\n")}
+    for line in new.split("\n"):
+        text = line.strip()
+        if not text or text in known or len(text) > _LONGEST_NOTE or not _OMISSION.fullmatch(text):
+            continue
+        if not _is_sentence(text) or _drops_lines(old, new):
+            return text
+    return None
+
+
+def _is_sentence(text: str) -> bool:
+    """Whether it may be a comment on the code as well: no dots, and words enough to say of what it speaks."""
+    return _NOTE.fullmatch(text) is not None and len(text.split()) > _WORDS_OF_A_LABEL
+
+
+def _drops_lines(old: str, new: str) -> bool:
+    """Whether any line of `old` is gone: the note may stand for it, wherever a diff puts the two."""
+    return any(edit.start_a < edit.end_a for edit in opcodes(old.split("\n"), new.split("\n")))
+
+
+def is_elision(line: str) -> bool:
+    """Whether a line only says that lines were left out: with dots, else it may be a line of the file."""
+    text = line.strip()
+    return 0 < len(text) <= _LONGEST_NOTE and any(form.fullmatch(text) for form in (_ELISION, _DOTTED))
+
+
+MOST_ELIDED_PIECES = 12
+MOST_OMITTED_LINES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class ElidedPiece:
+    """What stands between two elisions, in old and in new."""
+
+    old: str
+    new: str
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the edit lies here."""
+        return self.old != self.new
+
+
+def elided_pieces(old: str, new: str) -> list[ElidedPiece] | None:
+    """The pieces of both, if both leave out the same; None when nothing is left out or they do not agree."""
+    mine, my_marks = _cut(old)
+    theirs, their_marks = _cut(new)
+    if not my_marks or my_marks != their_marks:
+        return None
+    found = [ElidedPiece(a, b) for a, b in zip(mine, theirs, strict=True)]
+    # A piece that is new, or gone, has no place between lines that nobody named.
+    if any(bool(piece.old.strip()) != bool(piece.new.strip()) for piece in found):
+        return None
+    return [piece for piece in found if piece.old.strip()]
+
+
+def is_elided(text: str) -> bool:
+    """Whether any line says that lines were left out."""
+    return any(map(is_elision, text.split("\n")))
+
+
+def stand_in_order(page: LineIndex, found: list[list[LineMatch]]) -> bool:
+    """Whether each piece has a place behind one of the piece before, in the same block."""
+    above = found[0]
+    for places in found[1:]:
+        above = [match for match in places if _follows(page, above, match)]
+    return bool(above)
+
+
+def _follows(page: LineIndex, above: list[LineMatch], match: LineMatch) -> bool:
+    """Whether no line between the two leaves the block that is open above and still is below."""
+    nearest = next((before for before in reversed(above) if before.last < match.first), None)
+    if nearest is None:
+        return False
+    last = page.bare[nearest.last - 1]
+    head, foot = _depth(last), _depth(page.bare[match.first])
+    least = min(head + last.rstrip().endswith(BLOCK_OPENERS), foot)
+    left_out = range(nearest.last, match.first)
+    return not least or (
+        len(left_out) <= MOST_OMITTED_LINES and all(_is_inner(page.bare[row], least) for row in left_out)
+    )
+
+
+def _is_inner(line: str, least: int) -> bool:
+    """Whether the line is as deep as that; what begins with `#` may stand at the margin anywhere."""
+    return _depth(line) >= least or is_blank(line) or line.lstrip().startswith("#")
+
+
+def _depth(line: str) -> int:
+    return indent_columns(leading_blanks(line))
+
+
+def _cut(text: str) -> tuple[list[str], list[str]]:
+    found: list[list[str]] = [[]]
+    marks: list[str] = []
+    for line in text.split("\n"):
+        if is_elision(line):
+            marks.append(line.strip())
+            found.append([])
+        else:
+            found[-1].append(line)
+    return ["\n".join(piece) for piece in found], marks

@@ -1,0 +1,267 @@
+"""Refusals of an edit: why, where, and the `old_string` to send instead; and their text for the model."""
+
+from collections import Counter
+from itertools import pairwise
+
+from handtools.text import lines
+from handtools.text.diffs.unified_diff import opcodes
+from handtools.text.editing import argument_repair
+from handtools.text.editing.edit_outcome import (
+    AlreadyApplied,
+    EditCandidate,
+    EditRefused,
+    Excerpt,
+    MatchHint,
+    RefusalCode,
+    UnclearEdit,
+)
+from handtools.text.editing.indentation import INDENT_SAMPLE_LINES, TAB, indent_step
+from handtools.text.editing.nearest_lines import nearest
+from handtools.text.editing.normalized_lines import LineIndex, is_blank, leading_blanks, normalized
+
+_MOST_SHOWN = 5
+_MOST_AROUND = 8
+_FEWEST_LETTERS_PRESENT = 16
+# Other widths are of lines that hang below what they go on with.
+_LEVELS = (1, 2, 3, 4, 8)
+
+
+def not_found(page: LineIndex, olds: list[str], new: str) -> EditRefused:
+    """Nothing in the file says this, however the old text is read; show what comes nearest."""
+    old = best_known(page, olds)
+    window = nearest(page, old)
+    present = _present(page, old, new)
+    if window is None:
+        return EditRefused(
+            code="not_found",
+            message=f"old_string does not occur in the file, nor does anything like it.{present}",
+            hint="Read the file again; is it the right one?",
+        )
+    return EditRefused(
+        code="not_found",
+        message=f"old_string does not occur in the file.{present} Nearest: "
+        f"lines {window.line}-{window.end_line}.",
+        hint="If those lines are meant, send old_string as above.",
+        nearest=window,
+        differences=differences(old, window),
+        suggestion=_unique(page, window.line - 1, window.end_line),
+    )
+
+
+def _present(page: LineIndex, old: str, new: str) -> str:
+    """A sentence on where the new text is, though it may be there for another reason."""
+    wanted = lines.convert_line_ends(new, "\n").strip("\n")
+    if sum(map(str.isalnum, wanted)) < _FEWEST_LETTERS_PRESENT or wanted in lines.convert_line_ends(
+        old, "\n"
+    ):
+        return ""
+    at = page.view.find(wanted)
+    return f" new_string is there, at line {lines.line_at(page.view, at)}." if at >= 0 else ""
+
+
+def best_known(page: LineIndex, olds: list[str]) -> str:
+    """The reading of which the file has most, and of which it lacks least."""
+    known = set(page.normalized_text.split("\n"))
+    readings = dict.fromkeys([*olds, argument_repair.without_numbers_and_escapes(olds[0])])
+
+    def worth(old: str) -> tuple[int, int]:
+        keys = normalized(old).split("\n")
+        return sum(len(key) for key in keys if key in known), -sum(key not in known for key in keys)
+
+    return max(readings, key=worth)
+
+
+def unclear(page: LineIndex, why: UnclearEdit, first: int, last: int, old: str) -> EditRefused:
+    """The place is known, what to write there is not."""
+    window = page.window(first, last)
+    form = _form(page, first, last) if why.code == "indent_conflict" else ""
+    return EditRefused(
+        code=why.code,
+        message=f"{why} (lines {window.line}-{window.end_line})",
+        hint=f"Send old_string as above, and new_string in the same form.{form}",
+        nearest=window,
+        differences=differences(old, window),
+        suggestion=_unique(page, first, last),
+    )
+
+
+def _form(page: LineIndex, first: int, last: int) -> str:
+    """What one level of indentation is here."""
+    depths = {leading_blanks(row) for row in page.bare[first:last] if not is_blank(row)} - {""}
+    near = page.bare[max(0, first - INDENT_SAMPLE_LINES) : last + INDENT_SAMPLE_LINES]
+    signs = set("".join(depths)) or set(indent_step(near) or "")
+    if signs == {TAB}:
+        return " One level here is a tab."
+    # Where tabs and blanks are mixed no width is right for every line.
+    unit = 0 if TAB in signs else _usual_width(near) or _usual_width(page.bare)
+    return f" One level here is {unit} space{'s' * (unit > 1)}." if unit else ""
+
+
+def _usual_width(rows: list[str]) -> int:
+    """By how much a line is most often deeper than the one above it, in blanks; 0 where none is."""
+    # What begins with a star goes on with a comment, one blank deeper than it began.
+    depths = [leading_blanks(row) for row in rows if not is_blank(row) and not row.lstrip().startswith("*")]
+    widths = Counter(
+        len(deep) - len(shallow)
+        for shallow, deep in pairwise(depths)
+        if deep.startswith(shallow) and TAB not in deep
+    )
+    width = max(_LEVELS, key=lambda width: widths[width])
+    return width if widths[width] else 0
+
+
+def ambiguous(page: LineIndex, found: list[int], old: str) -> EditRefused:
+    """More than one place; name each with an `old_string` that means it alone."""
+    height = lines.count(old.rstrip("\r\n"))
+    rows = list(dict.fromkeys(found))
+    shown = rows[:_MOST_SHOWN]
+    places = tuple(
+        EditCandidate(line, _title(page, line), _unique(page, line - 1, line - 1 + height, widen=True))
+        for line in shown
+    )
+    where = ", ".join(_times(line, found.count(line)) for line in shown)
+    more = " ..." if len(rows) > len(shown) else ""
+    return EditRefused(
+        code="ambiguous",
+        message=f"old_string fits {len(found)} places: line{'s' * (len(rows) > 1)} {where}{more}.",
+        hint="Add text around it so that only one fits, or replace all.",
+        places=places,
+    )
+
+
+def _times(line: int, count: int) -> str:
+    return str(line) if count == 1 else f"{line} ({count} times)"
+
+
+def elided(page: LineIndex, spans: list[tuple[int, int]]) -> EditRefused:
+    """Lines were left out, and which is unclear; offer each place in full, the shortest first."""
+    likely = sorted(spans, key=lambda span: (span[1] - span[0], span))[:_MOST_SHOWN]
+    places = tuple(
+        EditCandidate(first + 1, page.bare[first].strip(), _unique(page, first, last))
+        for first, last in likely
+    )
+    why = (
+        f"old_string fits {len(spans)} places" if len(spans) > 1 else "it is unclear what old_string means"
+    )
+    return EditRefused(
+        code="ambiguous",
+        message=f"With lines left out, {why}.",
+        hint="Send every line of the place you mean, as above.",
+        places=places,
+    )
+
+
+def elsewhere(page: LineIndex, found: list[int], hint: MatchHint | None) -> EditRefused:
+    """It occurs, but not where it was said to be."""
+    said = f"line {hint.line}" if hint and hint.line is not None else "the place named"
+    where = ", ".join(map(str, found[:_MOST_SHOWN]))
+    return EditRefused(
+        code="not_found",
+        message=f"old_string is not within reach of {said}; it occurs at line {where}.",
+        places=tuple(EditCandidate(line, _title(page, line)) for line in found[:_MOST_SHOWN]),
+    )
+
+
+def inside_word(page: LineIndex, line: int, old: str) -> EditRefused:
+    """The only hit is part of a longer word that the edit would change."""
+    why = f"old_string occurs only inside a longer word (line {line})."
+    return _whole_lines(page, line, old, "inside_word", why)
+
+
+def cut_line(page: LineIndex, line: int, old: str) -> EditRefused:
+    """Lines are to be added below one that goes on in the file."""
+    why = "The last line of old_string goes on in the file, and the added lines would cut it in two."
+    return _whole_lines(page, line, old, "unclear", why)
+
+
+def lost_depth(page: LineIndex, line: int, old: str) -> EditRefused:
+    """The depth of added lines depends on an indentation that old_string leaves out."""
+    why = f"old_string leaves out the indentation of line {line}, so that of the added lines is unclear."
+    return _whole_lines(page, line, old, "indent_conflict", why)
+
+
+def stale(page: LineIndex, first: int, last: int) -> EditRefused:
+    """The lines were changed by someone since they were read."""
+    window = page.window(first, last)
+    return EditRefused(
+        code="stale",
+        message=f"Lines {window.line}-{window.end_line} were changed by someone since you read them.",
+        hint="Look at the lines above and edit them as they are now.",
+        nearest=window,
+        suggestion=_unique(page, first, last),
+    )
+
+
+def render_refusal(refusal: EditRefused | AlreadyApplied) -> str:
+    """The refusal as the model reads it; what it can send stands between fences."""
+    if isinstance(refusal, AlreadyApplied):
+        return f"The change is already there, at {refusal.where}."
+    parts = [refusal.message]
+    if refusal.nearest and refusal.suggestion is None:
+        parts.append(lines.number_lines(refusal.nearest.lines, refusal.nearest.line))
+    parts += refusal.differences
+    for place in refusal.places:
+        parts.append(f"line {place.line}: {place.text}")
+        if place.old is not None:
+            parts.append(f"old_string for line {place.line}:\n{_fenced(place.old)}")
+    if refusal.suggestion is not None:
+        parts.append(f"old_string:\n{_fenced(refusal.suggestion)}")
+    return "\n".join(filter(None, [*parts, refusal.hint]))
+
+
+def _title(page: LineIndex, line: int) -> str:
+    """What stands on the line."""
+    return page.bare[line - 1].strip() if line <= len(page.bare) else ""
+
+
+def differences(old: str, window: Excerpt) -> tuple[str, ...]:
+    """Lines that differ, old against file, with blanks made visible where only they differ."""
+    mine, theirs = old.rstrip("\n").split("\n"), list(window.lines)
+    shown: list[str] = []
+    for edit in opcodes(mine, theirs):
+        for sign, rows in (
+            ("- ", mine[edit.start_a : edit.end_a]),
+            ("+ ", theirs[edit.start_b : edit.end_b]),
+        ):
+            shown += [sign + with_visible_blanks(row) for row in rows[:4]]
+        if len(shown) >= 8:
+            break
+    return ("difference (- old_string, + file; → tab, · blank at an edge):", *shown) if shown else ()
+
+
+def with_visible_blanks(line: str) -> str:
+    """Tabs and edge blanks as signs, other odd characters by number."""
+    body = line.strip(" \t")
+    head = line[: len(line) - len(line.lstrip(" \t"))]
+    tail = line[len(head) + len(body) :]
+    signs = str.maketrans({"\t": "→", " ": "·"})
+    odd = "".join(c if c.isprintable() or c == "\t" else f"\\u{ord(c):04x}" for c in body)
+    return head.translate(signs) + odd.replace("\t", "→") + tail.translate(signs)
+
+
+def _whole_lines(page: LineIndex, line: int, old: str, code: RefusalCode, why: str) -> EditRefused:
+    last = line - 1 + max(1, lines.count(old))
+    return EditRefused(
+        code=code,
+        message=why,
+        hint="Send whole lines, as above.",
+        nearest=page.window(line - 1, last),
+        suggestion=_unique(page, line - 1, last),
+    )
+
+
+def _unique(page: LineIndex, first: int, last: int, *, widen: bool = False) -> str | None:
+    """Those lines, with as many around them as make them the only ones; None when none do."""
+    for around in range(1 if widen else 0, _MOST_AROUND + 1):
+        for low, high in ((first - around, last), (first - around, last + around)):
+            text = "\n".join(page.bare[max(0, low) : high])
+            if text.strip() and page.view.find(text, page.view.find(text) + 1) < 0:
+                return text
+    return None
+
+
+def _fenced(body: str) -> str:
+    fence = "```"
+    while fence in body:
+        fence += "`"
+    return f"{fence}\n{body}\n{fence}"

@@ -1,0 +1,241 @@
+"""Replace `old_string` in a text: rule by rule, and the first rule that finds anything decides."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace as replaced
+
+from handtools.text import lines
+from handtools.text.editing import already_applied, argument_repair, omitted_code, refusals, three_way_edit
+from handtools.text.editing.argument_repair import ArgumentReading
+from handtools.text.editing.edit_outcome import (
+    Applied,
+    CharSpan,
+    EditOutcome,
+    EditRefused,
+    MatchHint,
+    UnclearEdit,
+)
+from handtools.text.editing.exact_replacement import replace_every, replace_exact
+from handtools.text.editing.loose_replacement import replay
+from handtools.text.editing.match_candidates import (
+    LineMatch,
+    candidates,
+    closest,
+    is_recognizable,
+    narrowed_by_hint,
+)
+from handtools.text.editing.normalized_lines import LineIndex, MatchLoss, is_blank
+from handtools.text.splice import SplicedText
+
+_MOST_ENDS = 5
+MatchRule = Callable[[LineIndex, ArgumentReading, MatchHint | None], EditOutcome | None]
+
+
+def replace_text(
+    body: str,
+    old: str,
+    new: str,
+    *,
+    every: bool = False,
+    hint: MatchHint | None = None,
+    seen: str | None = None,
+) -> EditOutcome:
+    """Replace `old` by `new` in the only place that can be meant, or refuse and say why.
+
+    `seen` is the text as the agent last read it, when that is known.
+    """
+    if refusal := omitted_code.check_arguments(old, new):
+        return refusal
+    page = LineIndex(body)
+    outcome = _every(page, old, new) if every else _decide(page, old, new, hint, seen)
+    if not isinstance(outcome, Applied):
+        return outcome
+    if outcome.result.is_same:
+        return EditRefused(code="no_change", message="The edit would leave the file as it is.")
+    if (size := len(outcome.result)) > max(omitted_code.LARGEST_CHARS, 2 * len(body)):
+        return EditRefused(code="too_large", message=f"The file would grow to {size} characters.")
+    return outcome
+
+
+def refuse_missing(body: str, old: str) -> EditRefused:
+    """What is said of a text that the body has not: what comes nearest to it."""
+    return refusals.not_found(LineIndex(body), [old], "")
+
+
+def _every(page: LineIndex, old: str, new: str) -> EditOutcome:
+    done = replace_every(page, old, new) or already_applied.new_text_present(page, old, new)
+    return done or refusals.not_found(page, [old], new)
+
+
+def _decide(page: LineIndex, old: str, new: str, hint: MatchHint | None, seen: str | None) -> EditOutcome:
+    stale = seen if seen is not None and seen != page.text else None
+    if (outcome := replace_exact(page, old, new, hint)) is not None:
+        return (
+            outcome
+            if stale is None or hint
+            else three_way_edit.checked_against_seen(page, old, outcome, stale)
+        )
+    if stale is not None and (outcome := _remembered(page, old, new, stale)) is not None:
+        return outcome
+    old, new = lines.convert_line_ends(old, "\n"), lines.convert_line_ends(new, "\n")
+    readings = list(argument_repair.readings(page.view, old, new))
+    return (
+        _first(page, readings, hint, (_read, _elided))
+        or _made_before(page, readings)
+        or _first(page, readings, hint, (_respelt, _near))
+        or refusals.not_found(page, [reading.old for reading in readings], readings[-1].new)
+    )
+
+
+def _first(
+    page: LineIndex, readings: list[ArgumentReading], hint: MatchHint | None, rules: tuple[MatchRule, ...]
+) -> EditOutcome | None:
+    """What the first rule says that says anything of any reading."""
+    found = (rule(page, reading, hint) for rule in rules for reading in readings)
+    return next((outcome for outcome in found if outcome is not None), None)
+
+
+def _made_before(page: LineIndex, readings: list[ArgumentReading]) -> EditOutcome | None:
+    """The change is there, by any reading of it."""
+    found = (already_applied.new_text_present(page, reading.old, reading.new) for reading in readings)
+    return next((done for done in found if done is not None), None)
+
+
+def _remembered(page: LineIndex, old: str, new: str, seen: str) -> EditOutcome | None:
+    """The old text is what the agent read, not what is there: make the change there and merge it."""
+    edited = replace_text(seen, old, new)
+    if isinstance(edited, Applied):
+        return three_way_edit.merged_with_seen(page, seen, edited)
+    return refusals.not_found(page, [old], new) if edited.code == "ambiguous" else None
+
+
+def _read(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> EditOutcome | None:
+    """Exactly if the arguments were cleaned, then by what can be forgotten."""
+    if reading.notes and reading.line is None:
+        if refusal := omitted_code.check_arguments(reading.old, reading.new):
+            return refusal
+        outcome = replace_exact(page, reading.old, reading.new, hint)
+        if outcome is not None:
+            return replaced(outcome, notes=reading.notes) if isinstance(outcome, Applied) else outcome
+    old, new = argument_lines(reading.old, reading.new)
+    found = _allowed(page, candidates(page, old), hint)
+    if reading.line is not None:
+        found = [match for match in found if match.first + 1 == reading.line]
+    best = closest(found)
+    if not best:
+        return None
+    if len(best) > 1:
+        return refusals.ambiguous(page, [match.first + 1 for match in best], "\n".join(old).strip("\n"))
+    if not is_recognizable(old, best[0]):
+        return None
+    done = already_applied.around_lines(page, best[0], old, new)
+    if done is None and (best[0].blanks_differ or _keeps_lines_of_another_depth(best[0], old, new)):
+        # A twin that is not even laid out alike is no reason to make a change again that is there.
+        done = already_applied.new_text_present(page, reading.old, reading.new)
+    if done is not None:
+        return done
+    wider = already_applied.widened(page, best[0].first, best[0].last, old, new)
+    if wider is not None and len(again := closest(candidates(page, wider.old))) == 1:
+        return _replayed(page, [(again[0], wider.old, wider.new)], reading)
+    return _replayed(page, [(best[0], old, new)], reading)
+
+
+def _keeps_lines_of_another_depth(match: LineMatch, old: list[str], new: list[str]) -> bool:
+    """Whether the old lines stand only at another depth, and the edit keeps some, which tell its own place."""
+    kept = {line for line in old if not is_blank(line)}.intersection(new)
+    return match.loss >= MatchLoss.INDENTATION and bool(kept)
+
+
+def _allowed(page: LineIndex, found: list[LineMatch], hint: MatchHint | None) -> list[LineMatch]:
+    if hint is None or not found:
+        return found
+    return [found[index] for index in narrowed_by_hint(page, [match.first + 1 for match in found], hint)]
+
+
+def argument_lines(old: str, new: str) -> tuple[list[str], list[str]]:
+    """Both arguments as lines; a final line end counts only where it makes a difference."""
+    mine, theirs = old.split("\n"), new.split("\n")
+    if mine[-1] == "":
+        mine.pop()
+        if theirs[-1] == "":
+            theirs.pop()
+    return mine, theirs
+
+
+def _replayed(
+    page: LineIndex, parts: Iterable[tuple[LineMatch, list[str], list[str]]], reading: ArgumentReading
+) -> EditOutcome:
+    """Write the change of each part on the file's own lines."""
+    parts = list(parts)
+    spans: list[CharSpan] = []
+    pieces: list[str] = []
+    for match, old, new in parts:
+        try:
+            written = replay(page, match, old, new)
+        except UnclearEdit as why:
+            return refusals.unclear(page, why, match.first, match.last, "\n".join(old))
+        span = page.span(match.first, match.last)
+        pieces += [page.text[spans[-1].end : span.start] if spans else "", written]
+        spans.append(span)
+    result = SplicedText(page.text, spans[0].start, spans[-1].end, "".join(pieces))
+    tier = max((match for match, _, _ in parts), key=lambda match: match.rank).tier
+    return Applied(result=result, tier=tier, spans=tuple(spans), notes=reading.notes)
+
+
+def _elided(page: LineIndex, reading: ArgumentReading, _: MatchHint | None) -> EditOutcome | None:
+    """Lines left out: what is edited must be unique, the rest must stand on its right side."""
+    if not omitted_code.is_elided(reading.old):
+        return None
+    pieces = omitted_code.elided_pieces(reading.old, reading.new)
+    if not pieces or len(pieces) > omitted_code.MOST_ELIDED_PIECES:
+        return None
+    laid: list[tuple[LineMatch, list[str], list[str]]] = []
+    found = [closest(candidates(page, piece.old.split("\n"))) for piece in pieces]
+    if not omitted_code.stand_in_order(page, found):
+        spans = _spans(found)
+        return refusals.elided(page, spans) if spans else None
+    for piece, places in zip(pieces, found, strict=True):
+        old, new = piece.old.split("\n"), piece.new.split("\n")
+        if piece.is_changed:
+            if len(places) > 1:
+                return refusals.elided(page, _spans(found))
+            if not is_recognizable(old, places[0]):
+                return None
+            laid.append((places[0], old, new))
+    outcome = _replayed(page, laid, reading)
+    return replaced(outcome, tier="omitted lines") if isinstance(outcome, Applied) else outcome
+
+
+def _spans(found: list[list[LineMatch]]) -> list[tuple[int, int]]:
+    """From each place of the first piece to the nearest places of the last."""
+    ends = 1 if len(found[0]) > 1 else _MOST_ENDS
+    return [
+        (start.first, end.last)
+        for start in found[0]
+        for end in [match for match in found[-1] if match.first > start.last][:ends]
+    ]
+
+
+def _respelt(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> EditOutcome | None:
+    """One misspelt word put right; every way to do so must lead to the same place."""
+    outcomes: list[EditOutcome] = []
+    for spelling in argument_repair.typo_corrections(page.view, reading.old):
+        note = ", ".join(f"{bad} read as {word}" for bad, word in spelling.items())
+        old, new = (
+            argument_repair.with_typos_corrected(text, spelling) for text in (reading.old, reading.new)
+        )
+        again = ArgumentReading(old, new, (*reading.notes, note), reading.line)
+        if (outcome := _read(page, again, hint)) is not None:
+            outcomes.append(outcome)
+    if len(outcomes) != 1:
+        return None
+    only = outcomes[0]
+    return replaced(only, tier="spelling") if isinstance(only, Applied) else only
+
+
+def _near(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> EditOutcome | None:
+    """Almost there, in one place only: merged with what the file has."""
+    # Arguments that had to be cleaned first are two guesses away from what was meant.
+    if hint is not None or reading.notes:
+        return None
+    near = three_way_edit.replace_near(page, *argument_lines(reading.old, reading.new))
+    return replaced(near, notes=reading.notes + near.notes) if isinstance(near, Applied) else near

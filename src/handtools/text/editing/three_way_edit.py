@@ -1,0 +1,215 @@
+"""Edits of a text that differs from what the model remembers, by a three-way merge.
+
+`merged_with_seen` brings an edit of the text as last read to the text as it is now. `replace_near` takes `old_string` as the
+origin, for an old text that the file has almost, and in one place only: the change is made if it lies beside what differs, or if
+what differs is an earlier version of this very change.
+"""
+
+import re
+from dataclasses import dataclass
+
+from handtools.text import lines
+from handtools.text.diffs import three_way_merge
+from handtools.text.diffs.alignment import common_ends
+from handtools.text.diffs.unified_diff import opcodes
+from handtools.text.editing import already_applied, refusals
+from handtools.text.editing.edit_outcome import (
+    AlreadyApplied,
+    Applied,
+    CharSpan,
+    EditRefused,
+    Excerpt,
+    MatchTier,
+)
+from handtools.text.editing.exact_replacement import uniform_ending
+from handtools.text.editing.nearest_lines import nearest
+from handtools.text.editing.normalized_lines import BLANKS, LineIndex, is_blank, occurrences
+from handtools.text.splice import SplicedText
+
+
+def checked_against_seen(
+    page: LineIndex, old: str, outcome: Applied | AlreadyApplied | EditRefused, seen: str
+) -> Applied | AlreadyApplied | EditRefused:
+    """What fits one place now is refused if it fitted more when it was read: another may have been meant."""
+    if not isinstance(outcome, Applied):
+        return outcome
+    if (
+        len(occurrences(lines.convert_line_ends(seen, "\n"), lines.convert_line_ends(old, "\n"), most=2))
+        < 2
+    ):
+        return outcome
+    first = lines.line_at(page.text, outcome.spans[0].start) - 1
+    return refusals.stale(page, first, first + lines.count(old))
+
+
+def merged_with_seen(page: LineIndex, seen: str, edited: Applied) -> Applied | AlreadyApplied | EditRefused:
+    """Merge what the agent changed with what others did, unless both may have touched the same lines."""
+    merge = three_way_merge.three_way_merge(seen, page.text, edited.text)
+    if merge.conflicts:
+        first = merge.conflicts[0]
+        height = max(1, lines.count(first.ours))
+        return refusals.stale(page, first.line - 1, first.line - 1 + height)
+    if merge.text == page.text:
+        line = lines.line_at(edited.text, edited.spans[0].start)
+        return AlreadyApplied(text=page.text, window=page.window(line - 1, line))
+    sides = map(lines.split, (seen, page.text, edited.text))
+    if (touched := three_way_merge.overlapping_edit(*sides)) is not None:
+        return refusals.stale(page, touched.start_b, max(touched.end_b, touched.start_b + 1))
+    span = _changed(page.text, merge.text)
+    written = merge.text[span.start : len(merge.text) - len(page.text) + span.end]
+    return Applied(
+        result=SplicedText(page.text, span.start, span.end, written),
+        tier="text as last read",
+        spans=(span,),
+        notes=edited.notes,
+    )
+
+
+def _changed(before: str, after: str) -> CharSpan:
+    """The least part of `before` outside which both are the same."""
+    head, tail = common_ends(before, after)
+    return CharSpan(head, len(before) - tail)
+
+
+# More lines than this one after another no sibling of a block has: what differs was misremembered.
+_FEWEST_SAME_LINES = 13
+_LEAST_SAME_SHARE = 0.75
+# Beside an earlier version of the change, which is a mark of its own, a few lines tell the place.
+_FEWEST_SAME_BESIDE_VERSION = 2
+_FEWEST_LETTERS_BESIDE_VERSION = 24
+# So many letters of added lines and words, and this part of all added words, make one text a version of the other.
+_FEWEST_SHARED_LETTERS = 12
+_LEAST_SHARED_PART = 0.75
+_LONGEST = 2000
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    rows: list[str]
+    tier: MatchTier
+
+
+def replace_near(page: LineIndex, old: list[str], new: list[str]) -> Applied | AlreadyApplied | None:
+    """Make the change on lines that are not quite the old ones; None where another place or text may be meant."""
+    ending = uniform_ending(page.text)
+    if ending is None or len(old) > _LONGEST or len(new) > _LONGEST:
+        return None
+    window = nearest(page, "\n".join(old))
+    if window is None:
+        return None
+    if (wider := already_applied.widened(page, window.line - 1, window.end_line, old, new)) is not None:
+        window, old, new = page.window(wider.first, wider.last), wider.old, wider.new
+    merged = _merged(old, list(window.lines), new)
+    if merged is None or not _is_only_place(page, old, window, merged.tier):
+        return None
+    if merged.rows == list(window.lines):
+        return AlreadyApplied(text=page.text, window=window)
+    span = page.span(window.line - 1, window.end_line)
+    closed = bool(lines.ending(page.text[span.start : span.end]))
+    written = ending.join(merged.rows) + (ending if closed and merged.rows else "")
+    return Applied(
+        result=SplicedText(page.text, span.start, span.end, written),
+        tier=merged.tier,
+        spans=(span,),
+        notes=(_note(old, window, merged.tier),),
+    )
+
+
+def _merged(old: list[str], there: list[str], new: list[str]) -> _Merged | None:
+    """The file's lines with the change; None where both sides touch the same, and it is no version of it."""
+    # Blanks at the end of a line are no difference; the file keeps its own.
+    base, ours, theirs = ([f"{line.rstrip(BLANKS)}\n" for line in side] for side in (old, there, new))
+    known = set(_WORD.findall("".join(base)))
+    rows: list[str] = []
+    tier: MatchTier = "misremembered context"
+    ours_at = theirs_at = 0
+    for region in three_way_merge.merge_regions(base, ours, theirs):
+        ours_end = ours_at + region.ours.count("\n")
+        theirs_end = theirs_at + region.theirs.count("\n")
+        settled = three_way_merge.agreed_text(region)
+        if settled is None and not _is_version(region, known):
+            return None
+        if settled is None:
+            tier = "an earlier version of the change"
+        takes_new = settled is None or (settled == region.theirs != region.ours)
+        rows += new[theirs_at:theirs_end] if takes_new else there[ours_at:ours_end]
+        ours_at, theirs_at = ours_end, theirs_end
+    if tier == "misremembered context" and three_way_merge.overlapping_edit(base, ours, theirs):
+        return None
+    return _Merged(rows, tier)
+
+
+def _is_version(region: three_way_merge.MergeRegion, known: set[str]) -> bool:
+    """Whether the file has here, beyond the words of the old text, mostly a part of what the new text adds.
+
+    Whole lines of it: a few words any two texts about one thing share.
+    """
+    added, wanted = (set(_WORD.findall(side)) - known for side in (region.ours, region.theirs))
+    shared = sum(map(len, added & wanted))
+    # An earlier version keeps what the change keeps; text of another kind does not.
+    base, ours, theirs = (set(_WORD.findall(side)) for side in (region.base, region.ours, region.theirs))
+    if 2 * sum(map(len, base & theirs & ours)) < sum(map(len, base & theirs)):
+        return False
+    lines_added = _filled(region.ours) & _filled(region.theirs) - _filled(region.base)
+    letters = sum(map(str.isalnum, "".join(lines_added)))
+    enough = min(letters, shared) >= _FEWEST_SHARED_LETTERS
+    return enough and shared >= _LEAST_SHARED_PART * sum(map(len, added))
+
+
+def _filled(text: str) -> set[str]:
+    return {line.strip() for line in text.split("\n") if not is_blank(line)}
+
+
+def _is_only_place(page: LineIndex, old: list[str], window: Excerpt, tier: MatchTier) -> bool:
+    """Whether enough of the old text is there, and nothing like it anywhere else."""
+    same = _same(old, list(window.lines))
+    filled = sum(not is_blank(line) for line in old)
+    letters = sum(map(str.isalnum, "".join(same)))
+    if tier == "misremembered context":
+        enough = len(set(same)) >= _FEWEST_SAME_LINES and len(same) >= _LEAST_SAME_SHARE * filled
+    else:
+        enough = len(same) >= max(_FEWEST_SAME_BESIDE_VERSION, filled / 2)
+        enough = enough and letters >= _FEWEST_LETTERS_BESIDE_VERSION
+    if not enough:
+        return False
+    above, below = page.bare[: window.line - 1], page.bare[window.end_line :]
+    return not any(_has_block(rows, same) for rows in (above, below))
+
+
+def _same(old: list[str], there: list[str]) -> list[str]:
+    """The filled lines that both have, in order."""
+    mine, theirs = ([line.rstrip(BLANKS) for line in side if not is_blank(line)] for side in (old, there))
+    at, same = 0, []
+    for edit in [*opcodes(mine, theirs), None]:
+        same += mine[at : edit.start_a if edit else None]
+        at = edit.end_a if edit else at
+    return same
+
+
+def _has_block(rows: list[str], same: list[str]) -> bool:
+    """Whether half of those lines stand elsewhere too, close together."""
+    wanted = set(same)
+    found = [index for index, row in enumerate(rows) if row.rstrip(BLANKS) in wanted]
+    need = max(2, (len(wanted) + 1) // 2)
+    return any(
+        found[end] - found[end - need + 1] <= 2 * len(same)
+        and len({rows[index].rstrip(BLANKS) for index in found[end - need + 1 : end + 1]}) == need
+        for end in range(need - 1, len(found))
+    )
+
+
+def _note(old: list[str], window: Excerpt, tier: MatchTier) -> str:
+    where = f"lines {window.line}-{window.end_line}"
+    if tier == "misremembered context":
+        missing = next((line for line in _missing(old, list(window.lines)) if not is_blank(line)), "")
+        said = f", such as {missing.strip()[:60]!r}" if missing else ""
+        return (
+            f"{where} of the file are not all as in old_string{said}; what the edit does not touch stayed"
+        )
+    return f"{where} had a version of it that old_string does not show; it was replaced"
+
+
+def _missing(old: list[str], there: list[str]) -> list[str]:
+    known = {line.rstrip(BLANKS) for line in there}
+    return [line for line in old if line.rstrip(BLANKS) not in known]

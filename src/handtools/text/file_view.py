@@ -1,0 +1,230 @@
+"""Views of a file for a reader: numbered lines within a budget, an outline of its symbols, or the whole with bodies folded away."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from handtools.text.lines import bare, number_lines
+from handtools.text.token_budget import estimate_tokens
+from handtools.text.truncation import clip_line
+
+LINE_NUMBER_TOKENS = 4
+"""About what a line's number costs."""
+NOTE_TOKENS = 35
+"""About what it costs to say what is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBudget:
+    """What an answer may still take."""
+
+    lines: int
+    bytes: int
+    tokens: int | None = None
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing is left, or too little to say something."""
+        scarce = self.tokens is not None and self.tokens < NOTE_TOKENS
+        return scarce or not self.lines or not self.bytes
+
+    def less(self, text: str) -> "ReadBudget":
+        """What is left after some text."""
+        tokens = None if self.tokens is None else max(self.tokens - estimate_tokens(text), 0)
+        return ReadBudget(
+            max(self.lines - text.count("\n") - 1, 0), max(self.bytes - _size(text), 0), tokens
+        )
+
+    def keeping(self, tokens: int) -> "ReadBudget":
+        """What is left when some tokens are kept for a note."""
+        return self if self.tokens is None else replace(self, tokens=max(self.tokens - tokens, 1))
+
+    def holds(self, text: str) -> bool:
+        """Whether a text fits."""
+        return (
+            text.count("\n") < self.lines
+            and _size(text) <= self.bytes
+            and (self.tokens is None or estimate_tokens(text) <= self.tokens)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedLines:
+    """Lines that are asked for: both ends included, None where it is left open."""
+
+    first: int | None = None
+    last: int | None = None
+    limit: int | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether no part is asked for."""
+        return self.first is None and self.last is None and self.limit is None
+
+    def within(self, total: int) -> tuple[int, int]:
+        """The lines that are meant, 0 as 1 and a negative start from the end; `ValueError` says what is wrong."""
+        start = self.first or 1
+        start = max(total + start + 1, 1) if start < 0 else start
+        end = total if self.last is None else min(self.last, total)
+        if start > max(total, 1):
+            raise ValueError(f"it has {total} lines; start_line={start} is past its end")
+        if self.last is not None and self.last < start:
+            raise ValueError(f"end_line={self.last} is before start_line={start}")
+        return start, min(end, start + self.limit - 1) if self.limit else end
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedPage:
+    """Some lines as they are shown, and where they stand."""
+
+    text: str
+    first: int
+    end: int
+    clipped: bool
+    """Whether lines that were asked for did not fit."""
+
+
+def number_page(
+    lines: list[str], span: tuple[int, int], total: int, budget: ReadBudget, *, max_chars: int
+) -> NumberedPage:
+    """Number the lines that fit; `lines` begin with the first of the span."""
+    first, last = span
+    room = budget.keeping(NOTE_TOKENS)
+    shown = lines_that_fit(lines[: max(min(last - first, room.lines) + 1, 0)], room, max_chars=max_chars)
+    end = first + len(shown) - 1
+    text = number_lines(shown, first) if shown else "(The file is empty.)"
+    if end < total or first > 1:
+        text += f"\n(Showing lines {first}-{end} of {total} total."
+        text += f" Use start_line={end + 1} to continue reading.)" if end < total else ")"
+    return NumberedPage(text, first, end, clipped=end < min(last, total))
+
+
+def clip_long_lines(lines: list[str], max_chars: int) -> list[str]:
+    """The lines, overlong ones clipped."""
+    if max(map(len, lines), default=0) <= max_chars:
+        return lines
+    return [clip_line(bare(line), max_chars) if len(line) > max_chars else line for line in lines]
+
+
+def lines_that_fit(lines: list[str], budget: ReadBudget, *, max_chars: int) -> list[str]:
+    """As many lines from the start as fit, overlong ones clipped; one at least, or as much of it as fits."""
+    kept = _whole(clip_long_lines(lines, max_chars), budget)
+    if len(kept) == 1 and budget.tokens is not None and estimate_tokens(kept[0]) > budget.tokens:
+        return clip_long_lines(lines[:1], min(max_chars, max(budget.tokens, 1)))
+    return kept
+
+
+def _whole(lines: list[str], budget: ReadBudget) -> list[str]:
+    count = min(len(lines), max(budget.lines, 1))
+    if _size("".join(lines[:count])) > budget.bytes:
+        used = 0
+        for index, line in enumerate(lines[:count]):
+            used += _size(line)
+            if used > budget.bytes:
+                count = max(index, 1)
+                break
+    if budget.tokens is not None:
+        count = max(_most(lines, count, budget.tokens), 1)
+    return lines[:count] if count < len(lines) else lines
+
+
+def _most(lines: Sequence[str], count: int, tokens: int) -> int:
+    """The largest number of lines within the tokens, by halving."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high + 1) // 2
+        if estimate_tokens("".join(lines[:middle])) + LINE_NUMBER_TOKENS * middle <= tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+OUTLINE_ROW_CHARS = 160
+FEWEST_FOLDED_LINES = 4
+"""A body of fewer lines is shown: folding it would save nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineSymbol:
+    """A symbol as far as its lines go."""
+
+    depth: int
+    start_line: int
+    end_line: int
+    line: int
+    body_line: int | None
+    foldable: bool
+    """Whether its body is detail, rather than a list of more symbols."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineView:
+    """A view of a text, and how much of it was left out for lack of room."""
+
+    text: str
+    left_out: int
+
+
+def render_outline(lines: Sequence[str], heads: Sequence[OutlineSymbol], budget: ReadBudget) -> OutlineView:
+    """One row per symbol: its line range and its head. The deepest go first when there is no room."""
+    deepest = max((head.depth for head in heads), default=0)
+    for depth in range(deepest, -1, -1):
+        kept = [head for head in heads if head.depth <= depth]
+        text = _rows(lines, kept)
+        if budget.holds(text):
+            return OutlineView(text, len(heads) - len(kept))
+    top = [head for head in heads if head.depth == 0]
+    count = len(top)
+    while count > 1 and not budget.holds(_rows(lines, top[:count])):
+        count = count * 3 // 4
+    return OutlineView(_rows(lines, top[:count]), len(heads) - count)
+
+
+def fold_bodies(lines: Sequence[str], heads: Sequence[OutlineSymbol]) -> list[str]:
+    """Every line, numbered, but the bodies of functions: of those only how many lines they have."""
+    rows = []
+    folds = {head.body_line: head for head in heads if _folds(head)}
+    line = 1
+    while line <= len(lines):
+        head = folds.get(line)
+        if head is None:
+            rows.append(f"{line:6}\t{bare(lines[line - 1])}")
+            line += 1
+            continue
+        closing = _closing(lines, head)
+        indent = _indent(lines[line - 1])
+        rows.append(f"      \t{indent}… {closing - line + 1} lines: {line}-{closing}")
+        line = closing + 1
+    return rows
+
+
+def _folds(head: OutlineSymbol) -> bool:
+    return (
+        head.foldable
+        and head.body_line is not None
+        and head.end_line - head.body_line + 1 >= FEWEST_FOLDED_LINES
+    )
+
+
+def _closing(lines: Sequence[str], head: OutlineSymbol) -> int:
+    """The last line of the body: a bracket that closes it stays in sight."""
+    last = bare(lines[head.end_line - 1]).strip()
+    return head.end_line - 1 if (last[:1] in "})]" and last) or last.startswith("end") else head.end_line
+
+
+def _rows(lines: Sequence[str], heads: Sequence[OutlineSymbol]) -> str:
+    return "\n".join(_row(lines, head) for head in heads)
+
+
+def _row(lines: Sequence[str], head: OutlineSymbol) -> str:
+    text = bare(lines[head.line - 1]).rstrip() if head.line <= len(lines) else ""
+    span = f"{head.start_line}-{head.end_line}" if head.end_line > head.start_line else f"{head.start_line}"
+    return f"{span:>11}\t{clip_line(text, OUTLINE_ROW_CHARS)}"
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]

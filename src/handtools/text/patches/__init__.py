@@ -1,0 +1,21 @@
+"""Patches in any format that models write: parsed, applied to a text or refused, and inverted.
+
+Start with `file_patch`, the values that every format is parsed into.
+"""
+
+from handtools.text.patches.file_patch import FilePatch, Hunk, HunkRow, MalformedPatch, invert_patch
+from handtools.text.patches.hunk_placement import MOST_DRIFT, HunkMisfit, PatchedText, apply_hunks
+from handtools.text.patches.patch_parser import parse_patch
+
+__all__ = [
+    "MOST_DRIFT",
+    "FilePatch",
+    "Hunk",
+    "HunkMisfit",
+    "HunkRow",
+    "MalformedPatch",
+    "PatchedText",
+    "apply_hunks",
+    "invert_patch",
+    "parse_patch",
+]

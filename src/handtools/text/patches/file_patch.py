@@ -1,0 +1,137 @@
+"""What every patch format is parsed into: files, hunks and their rows; and the inverse of a patch."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias, assert_never
+
+RowSign: TypeAlias = Literal[" ", "-", "+"]
+PatchAction: TypeAlias = Literal["add", "update", "delete"]
+
+
+class MalformedPatch(ValueError):
+    """A patch that can't be read: the line of the patch, and what is wrong with it."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(f"Line {line} of the patch: {problem}")
+        self.line = line
+
+
+class HunkRow(NamedTuple):
+    """One line of a hunk, without its line feed; a carriage return before that is part of the text."""
+
+    sign: RowSign
+    text: str
+    ended: bool = True
+    """False where the patch says that the file stops here without a line end."""
+
+    @property
+    def full(self) -> str:
+        """The line as the file holds it."""
+        return self.text + "\n" if self.ended else self.text
+
+    @property
+    def bare(self) -> str:
+        """The line without any line end."""
+        return self.text.removesuffix("\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Lines that stand together: kept, removed and added ones, and what is known of their place."""
+
+    rows: tuple[HunkRow, ...]
+    line: int | None = None
+    """Where the first old line stood; of a hunk without old lines, the line before it."""
+    scopes: tuple[str, ...] = ()
+    """Lines that stand above, outermost first."""
+    at_end: bool = False
+    """Whether the file stops where the hunk does."""
+
+    @property
+    def old(self) -> list[HunkRow]:
+        """What is there before."""
+        return [row for row in self.rows if row.sign != "+"]
+
+    @property
+    def new(self) -> list[HunkRow]:
+        """What is there after."""
+        return [row for row in self.rows if row.sign != "-"]
+
+    @property
+    def growth(self) -> int:
+        """By how many lines the file grows."""
+        return sum(row.sign == "+" for row in self.rows) - sum(row.sign == "-" for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePatch:
+    """What a patch does to one file."""
+
+    action: PatchAction
+    path: str
+    hunks: tuple[Hunk, ...] = ()
+    origin: str | None = None
+    """Where the file was before, when it is moved or copied."""
+    keeps_origin: bool = False
+    """Whether the file stays at its origin too."""
+    executable: bool | None = None
+    """What becomes of the permission to run it; None leaves it."""
+    was_executable: bool | None = None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every path that the patch reads or writes."""
+        return (self.path,) if self.origin is None else (self.origin, self.path)
+
+
+def split_rows(text: str) -> list[str]:
+    """The text in rows that end in a line feed alone, as every diff counts them."""
+    rows = text.split("\n")
+    last = rows.pop()
+    return [row + "\n" for row in rows] + ([last] if last else [])
+
+
+def rows_of_text(text: str, sign: RowSign) -> tuple[HunkRow, ...]:
+    """A whole text as rows of one sign."""
+    return tuple(HunkRow(sign, row.removesuffix("\n"), row.endswith("\n")) for row in split_rows(text))
+
+
+_OPPOSITE: dict[RowSign, RowSign] = {" ": " ", "-": "+", "+": "-"}
+
+
+def invert_patch(patch: FilePatch, content: str | None = None) -> FilePatch:
+    """Turn a patch around; `content` is what a deleted file held, where the patch does not say it."""
+    growth = 0
+    hunks = []
+    for hunk in patch.hunks:
+        hunks.append(_inverted(hunk, growth))
+        growth += hunk.growth
+    if patch.action == "add":
+        return FilePatch(
+            action="delete", path=patch.path, hunks=tuple(hunks), was_executable=patch.executable
+        )
+    if patch.action == "delete":
+        if not hunks and content:
+            hunks = [Hunk(rows_of_text(content, "+"), 0)]
+        return FilePatch(action="add", path=patch.path, hunks=tuple(hunks), executable=patch.was_executable)
+    if patch.action == "update":
+        if patch.keeps_origin:
+            return FilePatch(action="delete", path=patch.path)
+        return FilePatch(
+            action="update",
+            path=patch.origin or patch.path,
+            origin=patch.path if patch.origin else None,
+            hunks=tuple(hunks),
+            executable=patch.was_executable,
+            was_executable=patch.executable,
+        )
+    assert_never(patch.action)
+
+
+def _inverted(hunk: Hunk, growth: int) -> Hunk:
+    rows = tuple(HunkRow(_OPPOSITE[row.sign], row.text, row.ended) for row in hunk.rows)
+    line = None
+    if hunk.line is not None:
+        # A side without lines is named by the line before it.
+        start = hunk.line if hunk.old else hunk.line + 1
+        line = start + growth - (not hunk.new)
+    return Hunk(rows, line, hunk.scopes, hunk.at_end)

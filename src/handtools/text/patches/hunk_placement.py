@@ -1,0 +1,501 @@
+"""Hunks applied to the text of one file, each in the one place that can be meant, or refused.
+
+A place is found by the hunk's lines, by its line number, by the scopes named after `@@`, and by how many places are alike.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from dataclasses import replace as dataclass_replace
+from typing import NamedTuple
+
+from handtools.text import lines
+from handtools.text.editing import (
+    AlreadyApplied,
+    Applied,
+    EditCandidate,
+    EditRefused,
+    MatchHint,
+    refuse_missing,
+    replace_text,
+)
+from handtools.text.patches.file_patch import Hunk, split_rows
+
+MOST_DRIFT = 3
+"""By so many lines a hunk may stand above or below where it says."""
+_MOST_SHOWN = 5
+# So many letters and digits of added lines are no coincidence, wherever they stand.
+_FEWEST_LETTERS = 24
+_OPENERS, _CLOSERS = ("{", "(", "[", ":"), ("}", ")", "]")
+RowKey = Callable[[str], str]
+
+
+class ScopeRows(NamedTuple):
+    """Rows that are named above a hunk: it stands below `stop`."""
+
+    start: int
+    stop: int
+
+    @property
+    def height(self) -> int:
+        return self.stop - self.start
+
+
+@dataclass(slots=True)
+class PatchingState:
+    """A text while hunks are laid on it."""
+
+    rows: list[str]
+    cursor: int = 0
+    """The first row below the last hunk."""
+    shift: int = 0
+    """How far rows below the cursor stand from where the patch counts them."""
+    notes: list[str] = field(default_factory=list)
+    there: int = 0
+    """How many hunks had nothing to do."""
+    reaches: list[ScopeRows] | None = None
+    """Where hunks that only keep lines may stand; None after a hunk that changes any."""
+
+    def below(
+        self, found: list[int], reaches: list[ScopeRows] | None, *, strictly: bool = False
+    ) -> list[int]:
+        """Those that a scope or the hunk before allows; without either, and where none is, all of them."""
+        if reaches is None:
+            return [at for at in found if at >= self.cursor] or ([] if strictly else found)
+        chosen = {at for reach in reaches for at in _in_reach(self.rows, found, reach)}
+        return sorted(chosen) or ([] if strictly else found)
+
+    def many(self, found: list[int]) -> EditRefused:
+        where = ", ".join(str(at + 1) for at in found[:_MOST_SHOWN])
+        return EditRefused(
+            code="ambiguous",
+            message=f"The hunk fits {len(found)} places: lines {where}.",
+            hint="Add kept lines around the change, or name the place after `@@`.",
+            places=tuple(self.place(at) for at in found[:_MOST_SHOWN]),
+        )
+
+    def elsewhere(self, hunk: Hunk, found: list[int]) -> EditRefused:
+        """It stands, but not where the hunk may be."""
+        where = ", ".join(str(at + 1) for at in found[:_MOST_SHOWN])
+        if hunk.line is None:
+            message = (
+                f"The hunk's lines stand at line {where}, above the lines that are to stand above them."
+            )
+            return EditRefused(
+                code="not_found", message=message, hint="Name a line above them after `@@`, or none."
+            )
+        expected = hunk.line + self.shift
+        return EditRefused(
+            code="not_found",
+            message=f"The hunk says line {expected}, but its lines stand at line {where}: "
+            f"more than {MOST_DRIFT} lines away.",
+            hint="If that is the place, put that number into the header, or leave the numbers out.",
+            places=tuple(self.place(at) for at in found[:_MOST_SHOWN]),
+        )
+
+    def place(self, at: int) -> EditCandidate:
+        """The row as a refusal shows it."""
+        return EditCandidate(at + 1, without_line_end(self.rows[at]).strip())
+
+
+def without_line_end(row: str) -> str:
+    """The row without its line end."""
+    return row.rstrip("\n").removesuffix("\r")
+
+
+def is_locator(hunk: Hunk) -> bool:
+    """Whether the hunk changes nothing and has no number: then it says where the next one is."""
+    return hunk.line is None and [row.full for row in hunk.old] == [row.full for row in hunk.new]
+
+
+def find_hunk(sheet: PatchingState, hunk: Hunk, *, loosely: bool = False) -> tuple[list[int], bool]:
+    """Where the old lines stand: letter for letter, else with other line ends; and whether it was the former.
+
+    Loosely, blanks around a line do not count: lines that stay as they are need no more to be recognised.
+    """
+    keys: list[RowKey] = [str, without_line_end, str.strip] if loosely else [str, without_line_end]
+    for key in keys:
+        wanted = [key(row.full) for row in hunk.old]
+        rows = sheet.rows if key is str else [key(row) for row in sheet.rows]
+        found = list(_places(rows, wanted))
+        if hunk.at_end:
+            # Of blank lines at the end of a file a patch says nothing.
+            found = [at for at in found if not any(map(str.strip, rows[at + len(wanted) :]))][-1:]
+        if found:
+            return found, key is str
+    return [], False
+
+
+def _places(rows: list[str], wanted: list[str]) -> Iterator[int]:
+    at = 0
+    while True:
+        try:
+            at = rows.index(wanted[0], at)
+        except ValueError:
+            return
+        if rows[at : at + len(wanted)] == wanted:
+            yield at
+        at += 1
+
+
+def chosen_place(
+    sheet: PatchingState,
+    hunk: Hunk,
+    found: list[int],
+    reaches: list[ScopeRows] | None,
+    rest: tuple[Hunk, ...],
+) -> int | EditRefused:
+    """The one place that is meant, of those that fit."""
+    if hunk.line is not None:
+        expected = hunk.line + sheet.shift - 1
+        near = [at for at in found if at >= sheet.cursor and abs(at - expected) <= MOST_DRIFT]
+        left = [at for at in near if at == expected] or near
+    else:
+        left = sheet.below(found, reaches, strictly=reaches is not None)
+    if len(left) == 1:
+        return left[0]
+    if not left:
+        return sheet.elsewhere(hunk, found)
+    # As many hunks as places, all alike: the first is for the first.
+    alike = 1 + sum(other.old == hunk.old and not other.scopes and other.line is None for other in rest)
+    if reaches is None and hunk.line is None and alike == len(left):
+        return left[0]
+    return sheet.many(left)
+
+
+def is_hunk_applied(sheet: PatchingState, hunk: Hunk, at: int) -> bool:
+    """Whether the rows around the old ones are what the hunk would make of them."""
+    mine, wanted = ([row.bare for row in rows] for rows in (hunk.old, hunk.new))
+    added = "".join(row.text for row in hunk.rows if row.sign == "+")
+    if len(wanted) <= len(mine) or not any(map(str.isalnum, added)):
+        return False
+    for skipped in range(len(wanted) - len(mine) + 1):
+        start = at - skipped
+        there = [without_line_end(row) for row in sheet.rows[max(start, 0) : start + len(wanted)]]
+        if wanted[skipped : skipped + len(mine)] == mine and there == wanted:
+            return True
+    return False
+
+
+def scopes_of(sheet: PatchingState, hunk: Hunk) -> list[ScopeRows] | EditRefused | None:
+    """The rows that are named above the hunk, by the innermost of them; None where none is."""
+    reaches = sheet.reaches
+    for scope in hunk.scopes:
+        found = _scopes(sheet.rows, scope)
+        if not found:
+            return EditRefused(
+                code="not_found",
+                message=f"The line `{scope}` after `@@` does not occur.",
+                hint="Copy a line that stands above the hunk, or leave it out.",
+            )
+        reaches = [ScopeRows(at, at + 1) for at in sheet.below(found, reaches)]
+    return reaches
+
+
+def _scopes(rows: list[str], scope: str) -> list[int]:
+    """Where the line named after `@@` stands: whole, else as the beginning of a line."""
+    wanted = scope.strip()
+    whole = [at for at, row in enumerate(rows) if row.strip() == wanted]
+    return whole or [at for at, row in enumerate(rows) if row.strip().startswith(wanted)]
+
+
+def _in_reach(rows: list[str], found: list[int], reach: ScopeRows) -> list[int]:
+    """Those below in the block that the named rows open, or what closes one that they are in; else all."""
+    below = [at for at in found if at >= reach.stop]
+    if len(below) < 2:
+        return below
+    stop = _end_of_block(rows, reach)
+    inside = [at for at in below if at < stop]
+    return inside or [at for at in below if _closes(rows, reach, at)][:1] or below
+
+
+def _end_of_block(rows: list[str], reach: ScopeRows) -> int:
+    """The row after the block: of a heading its section, else the deeper rows and the one that closes them."""
+    level = _level(rows[reach.start])
+    if level:
+        ends = (at for at in range(reach.stop, len(rows)) if 0 < _level(rows[at]) <= level)
+        return next(ends, len(rows))
+    depth = _least_depth(rows, reach)
+    ends = (at for at in range(reach.stop, len(rows)) if rows[at].strip() and _depth(rows[at]) <= depth)
+    return next((at for at in ends if not _goes_on(rows[at])), len(rows) - 1) + 1
+
+
+def _least_depth(rows: list[str], reach: ScopeRows) -> int:
+    return min(_depth(row) for row in rows[reach.start : reach.stop] if row.strip() or reach.height == 1)
+
+
+def _goes_on(row: str) -> bool:
+    """Whether the row closes one bracket and opens the next part: `) -> int {`, `} else {`."""
+    return row.strip().startswith(_CLOSERS) and row.rstrip().endswith(_OPENERS)
+
+
+def _closes(rows: list[str], reach: ScopeRows, at: int) -> bool:
+    """Whether the row closes the bracket that the last named row opens, or else the block it stands in."""
+    if not rows[at].strip().startswith(_CLOSERS):
+        return False
+    depth, last = _depth(rows[at]), rows[reach.stop - 1]
+    if last.rstrip().endswith(_OPENERS) and _depth(last) == depth:
+        return True
+    return all(_depth(row) > depth for row in rows[reach.stop : at] if row.strip())
+
+
+def _level(row: str) -> int:
+    """Which level of heading the row is in Markdown; 0 where it is none."""
+    signs = len(row) - len(row.lstrip("#"))
+    return signs if signs and row[signs : signs + 1] == " " else 0
+
+
+def _depth(row: str) -> int:
+    return len(row) - len(row.lstrip(" \t"))
+
+
+def insertion_row(sheet: PatchingState, hunk: Hunk) -> int | EditRefused:
+    """Where a hunk goes that only adds: below the line it names, at the end if it says so or that is below."""
+    if not sheet.rows:
+        return 0
+    if hunk.at_end:
+        return len(sheet.rows)
+    reaches = scopes_of(sheet, hunk)
+    if isinstance(reaches, EditRefused):
+        return reaches
+    if reaches is None:
+        return _nowhere(sheet, hunk)
+    if len(reaches) > 1:
+        return sheet.many([reach.start for reach in reaches])
+    [reach] = reaches
+    if _is_beside(sheet.rows, reach, hunk):
+        return _beside(sheet, reach)
+    return reach.stop if hunk.scopes else _nowhere(sheet, hunk)
+
+
+def _is_beside(rows: list[str], reach: ScopeRows, hunk: Hunk) -> bool:
+    """Whether the added lines are no part of the section or block that the named rows open."""
+    first = next((row.text for row in hunk.rows if row.text.strip()), "")
+    if _level(rows[reach.start]):
+        return 0 < _level(first) <= _level(rows[reach.start])
+    depth = _least_depth(rows, reach)
+    below = next((row for row in rows[reach.stop :] if row.strip()), "")
+    return _depth(below) > depth >= _depth(first)
+
+
+def _beside(sheet: PatchingState, reach: ScopeRows) -> int | EditRefused:
+    """Behind the section or block, where that is the end of the file."""
+    last = _last_row(sheet.rows, reach)
+    if not any(row.strip() for row in sheet.rows[last + 1 :]):
+        return len(sheet.rows)
+    named = without_line_end(sheet.rows[reach.start]).strip()
+    return EditRefused(
+        code="not_found",
+        message=f"The hunk only adds lines, and they are no part of what `{named}` opens.",
+        hint=f"To put them behind it, keep line {last + 1} in the hunk, with a space in front of it.",
+        places=(sheet.place(last),),
+    )
+
+
+def _last_row(rows: list[str], reach: ScopeRows) -> int:
+    """The last filled row of the section, or of the block and what closes it."""
+    if _level(rows[reach.start]):
+        stop = _end_of_block(rows, reach)
+    else:
+        depth = _least_depth(rows, reach)
+        below = ((at, rows[at]) for at in range(reach.stop, len(rows)) if rows[at].strip())
+        ends = (at for at, row in below if _depth(row) <= depth and not _goes_on(row))
+        stop = next(ends, len(rows))
+        stop += stop < len(rows) and rows[stop].strip().startswith(_CLOSERS)
+    return max(at for at in range(stop) if rows[at].strip())
+
+
+def _nowhere(sheet: PatchingState, hunk: Hunk) -> EditRefused:
+    last = max((at for at, row in enumerate(sheet.rows) if row.strip()), default=0)
+    how = "" if hunk.line is not None else ", or put `*** End of File` below them"
+    return EditRefused(
+        code="not_found",
+        message="The hunk only adds lines and names no line to put them after.",
+        hint="Keep the line before them in the hunk, with a space in front of it. "
+        f"For the end of the file keep line {last + 1}{how}.",
+        places=(sheet.place(last),),
+    )
+
+
+def added_already(sheet: PatchingState, hunk: Hunk, at: int | None) -> int | None:
+    """The row where what the hunk adds stands: at its place, at the end, or anywhere if it has no place."""
+    added = [row.bare for row in hunk.rows]
+    while added and not added[-1].strip():
+        added.pop()
+    letters = sum(map(str.isalnum, "".join(added)))
+    rows = [without_line_end(row) for row in sheet.rows]
+    if at is not None and at < len(rows):
+        return at if letters and rows[at : at + len(added)] == added else None
+    if letters < _FEWEST_LETTERS:
+        return None
+    found = list(_places(rows, added))
+    if at is not None:
+        found = [start for start in found if not any(row.strip() for row in rows[start + len(added) :])]
+    return found[-1] if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class PatchedText:
+    """The new text, what was not letter for letter as the patch has it, and how many hunks had nothing to do."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+    there: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HunkMisfit:
+    """The hunk that does not fit, counted from 1, and why."""
+
+    hunk: int
+    refused: EditRefused
+
+
+def apply_hunks(text: str, hunks: tuple[Hunk, ...]) -> PatchedText | HunkMisfit:
+    """Lay every hunk on the text; the first that does not fit is named."""
+    sheet = PatchingState(split_rows(text))
+    for number, hunk in enumerate(hunks, 1):
+        refused = _lay(sheet, hunk, number, hunks[number:])
+        if refused is not None:
+            return HunkMisfit(number, refused)
+    return PatchedText("".join(sheet.rows), tuple(sheet.notes), sheet.there)
+
+
+def _lay(sheet: PatchingState, hunk: Hunk, number: int, rest: tuple[Hunk, ...]) -> EditRefused | None:
+    if not hunk.old:
+        return _add(sheet, hunk, number)
+    if _stands_as_said(sheet, hunk):
+        # What git wrote fits where it says: no need to look at the rest of the file.
+        _write(sheet, (hunk.line or 0) + sheet.shift - 1, hunk, own_ends=True)
+        return None
+    reaches = scopes_of(sheet, hunk)
+    if isinstance(reaches, EditRefused):
+        return reaches
+    if is_locator(hunk):
+        return _locate(sheet, hunk, reaches)
+    found, by_bytes = find_hunk(sheet, hunk)
+    if not found:
+        return _lay_loosely(sheet, hunk, number, reaches)
+    at = chosen_place(sheet, hunk, found, reaches, rest)
+    if isinstance(at, EditRefused):
+        return at
+    if hunk.line is not None and at + 1 != hunk.line + sheet.shift:
+        sheet.notes.append(f"hunk {number} stood at line {at + 1}, not {hunk.line + sheet.shift}")
+    if is_hunk_applied(sheet, hunk, at):
+        _pass_by(sheet, number, at, len(hunk.old))
+    else:
+        _write(sheet, at, hunk, own_ends=by_bytes)
+    return None
+
+
+def _locate(sheet: PatchingState, hunk: Hunk, reaches: list[ScopeRows] | None) -> EditRefused | None:
+    """A hunk that only keeps lines says where the next one is."""
+    found, _ = find_hunk(sheet, hunk, loosely=True)
+    if not found:
+        refused = refuse_missing("".join(sheet.rows), "".join(f"{row.bare}\n" for row in hunk.old))
+        why = "The hunk changes nothing: it says where the next one is, but its lines are not there."
+        return dataclass_replace(refused, message=f"{why} {refused.message}")
+    sheet.reaches = [ScopeRows(at, at + len(hunk.old)) for at in sheet.below(found, reaches)]
+    return None
+
+
+def _pass_by(sheet: PatchingState, number: int, at: int, height: int) -> None:
+    """Say that the hunk has nothing to do, and go on below it."""
+    sheet.notes.append(f"hunk {number} has nothing to do: it is already there, at line {at + 1}")
+    sheet.there += 1
+    sheet.cursor, sheet.reaches = at + height, None
+
+
+def _stands_as_said(sheet: PatchingState, hunk: Hunk) -> bool:
+    if hunk.line is None or hunk.scopes or hunk.at_end:
+        return False
+    at, wanted = hunk.line + sheet.shift - 1, [row.full for row in hunk.old]
+    return at >= sheet.cursor and sheet.rows[at : at + len(wanted)] == wanted
+
+
+def _add(sheet: PatchingState, hunk: Hunk, number: int) -> EditRefused | None:
+    """A hunk that only adds: never again where it is there, never just anywhere."""
+    at = insertion_row(sheet, hunk)
+    there = added_already(sheet, hunk, None if isinstance(at, EditRefused) else at)
+    if there is not None:
+        _pass_by(sheet, number, there, len(hunk.rows))
+    elif isinstance(at, EditRefused):
+        return at
+    else:
+        _write(sheet, at, hunk, own_ends=not sheet.rows)
+    return None
+
+
+def _write(sheet: PatchingState, at: int, hunk: Hunk, *, own_ends: bool) -> None:
+    """Replace the old rows by the new: what is kept keeps the file's bytes."""
+    height = len(hunk.old)
+    end = _ending(sheet.rows, at, height)
+    there = iter(sheet.rows[at : at + height])
+    written: list[str] = []
+    for row in hunk.rows:
+        if row.sign == "+":
+            written.append(row.full if own_ends else row.bare + (end if row.ended else ""))
+        elif row.sign == " ":
+            written.append(next(there))
+        else:
+            next(there)
+    was_open = at + height == len(sheet.rows) and sheet.rows[-1:] != [] and sheet.rows[-1][-1] != "\n"
+    sheet.rows[at : at + height] = written
+    sheet.cursor, sheet.reaches = at + len(written), None
+    for index in range(max(at - 1, 0), min(sheet.cursor, len(sheet.rows) - 1)):
+        if not sheet.rows[index].endswith("\n"):
+            sheet.rows[index] += end
+    silent = all(row.ended for row in hunk.rows)
+    if was_open and silent and written and hunk.new[-1].sign == "+":
+        # The patch says nothing of the end of the file: one without a final line end stays so.
+        sheet.rows[-1] = without_line_end(sheet.rows[-1])
+    if hunk.line is not None:
+        start = hunk.line if hunk.old else hunk.line + 1
+        sheet.shift = at + 1 - start + hunk.growth
+
+
+def _ending(rows: list[str], at: int, height: int) -> str:
+    """The line end of the lines around."""
+    near = [*rows[max(at - 1, 0) : at + height + 1], *rows[:1]]
+    ended = next((row for row in near if row.endswith("\n")), "\n")
+    return "\r\n" if ended.endswith("\r\n") else "\n"
+
+
+def _lay_loosely(
+    sheet: PatchingState, hunk: Hunk, number: int, reaches: list[ScopeRows] | None
+) -> EditRefused | None:
+    """Not there letter for letter: the matcher decides, and what it finds must be whole lines below the scope."""
+    text = "".join(sheet.rows)
+    line = None if hunk.line is None else hunk.line + sheet.shift
+    hint = None if line is None else MatchHint(line=line, within=MOST_DRIFT)
+    old, new = ("".join(f"{row.bare}\n" for row in rows) for rows in (hunk.old, hunk.new))
+    outcome = replace_text(text, old, new, hint=hint)
+    if isinstance(outcome, EditRefused):
+        return outcome
+    if isinstance(outcome, AlreadyApplied):
+        _pass_by(sheet, number, outcome.window.line - 1, len(outcome.window.lines))
+        return None
+    span = outcome.spans[0]
+    first = lines.line_at(text, span.start)
+    if span.start and text[span.start - 1] not in "\r\n":
+        row = without_line_end(sheet.rows[first - 1])
+        return EditRefused(
+            code="not_found",
+            message=f"The hunk's first line is only a part of line {first}.",
+            hint="Hunks have whole lines.",
+            places=(EditCandidate(first, row),),
+        )
+    if not sheet.below([first - 1], reaches, strictly=hunk.line is not None or reaches is not None):
+        return sheet.elsewhere(hunk, [first - 1])
+    _take(sheet, outcome, hunk, number, first)
+    return None
+
+
+def _take(sheet: PatchingState, outcome: Applied, hunk: Hunk, number: int, first: int) -> None:
+    height, before = len(hunk.new), len(sheet.rows)
+    sheet.rows = split_rows(outcome.text)
+    said = "" if outcome.tier == "exact" else f" except for {outcome.tier}"
+    notes = "".join(f"; {note}" for note in outcome.notes)
+    sheet.notes.append(f"hunk {number} matched at line {first}{said}{notes}")
+    sheet.cursor, sheet.reaches = min(first - 1 + height, len(sheet.rows)), None
+    if hunk.line is not None:
+        sheet.shift = first - hunk.line + len(sheet.rows) - before

@@ -1,0 +1,24 @@
+"""A number with its noun or verb in the right form: `1 file`, `2 files`."""
+
+_IRREGULAR = {
+    "entry": "entries",
+    "match": "matches",
+    "is": "are",
+    "was": "were",
+    "has": "have",
+    "needs": "need",
+    "matches": "match",
+}
+
+
+def counted(number: int, noun: str) -> str:
+    """Give `1 file`, `2 files`, `1,000 matches`."""
+    return f"{number:,} {inflected(number, noun)}"
+
+
+def inflected(number: int, word: str) -> str:
+    """Give a noun or a verb as it goes with a number; of several words the last one changes."""
+    if number == 1:
+        return word
+    *before, last = word.split(" ")
+    return " ".join([*before, _IRREGULAR.get(last, f"{last}s")])

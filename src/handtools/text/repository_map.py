@@ -1,0 +1,142 @@
+"""A repository map: the definitions of a tree that matter most, ranked by how much the rest of it mentions them."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from handtools.text.token_budget import estimate_tokens
+
+PAGERANK_ROUNDS = 20
+PAGERANK_DAMPING = 0.85
+# What looks like a use: a call, a name of a type, or anything on a line that imports.
+_USE = re.compile(r"\b(?:[^\W\d]\w{2,}(?=\s?[(!<])|[A-Z]\w{2,})")
+_IMPORT = re.compile(
+    r"^[ \t]*(?:import|from|use|using|require|#include|export|local .*require)\b.*", re.MULTILINE
+)
+_WORD = re.compile(r"[^\W\d]\w{2,}")
+_MEMBER = 0.3
+"""What a method is worth of a function: its name alone seldom says whose it is."""
+_COMMON_HOMES = 5
+"""A name that more files define says little about any of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MappedDefinition:
+    """Something a file defines."""
+
+    path: str
+    name: str
+    line: int
+    head: str
+    """The line that defines it, as it stands."""
+
+
+def mentioned_names(text: str) -> Counter[str]:
+    """How often each name is used, as far as its looks tell: prose and parameters are no votes."""
+    found = Counter(_USE.findall(text))
+    for line in _IMPORT.findall(text):
+        found.update(_WORD.findall(line))
+    return found
+
+
+def rank_definitions(
+    definitions: Sequence[MappedDefinition], mentions: Mapping[str, Counter[str]]
+) -> list[MappedDefinition]:
+    """Most-referenced first: files vote for what they mention, and a vote weighs as much as its file."""
+    homes: dict[str, list[str]] = {}
+    for one in sorted(definitions, key=lambda one: (one.path, one.line)):
+        homes.setdefault(_last(one.name), []).append(one.path)
+    links = _links(homes, mentions)
+    weights = _weights(sorted(mentions), links)
+    scores: dict[tuple[str, str], float] = {}
+    for path in sorted(links):
+        for (name, home), strength in links[path].items():
+            scores[home, name] = scores.get((home, name), 0.0) + weights[path] * strength
+    return sorted(
+        definitions,
+        key=lambda one: (-_score(one, scores), one.path, one.line, one.name, one.head),
+    )
+
+
+def _score(one: MappedDefinition, scores: Mapping[tuple[str, str], float]) -> float:
+    score = scores.get((one.path, _last(one.name)), 0.0)
+    return score if _last(one.name) == one.name else score * _MEMBER
+
+
+def map_that_fits(definitions: Sequence[MappedDefinition], tokens: int) -> tuple[str, int]:
+    """The map of as many of the first definitions as fit, and how many those are."""
+    low, high = 0, len(definitions)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if estimate_tokens(render_map(definitions[:middle])) <= tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return render_map(definitions[:low]), low
+
+
+def render_map(definitions: Sequence[MappedDefinition]) -> str:
+    """Definitions by file, the file of the first one first, in the order they stand there."""
+    order = {one.path: rank for rank, one in reversed(list(enumerate(definitions)))}
+    every = sorted(definitions, key=lambda one: (order[one.path], one.line))
+    parts = []
+    for path, group in groupby(every, key=lambda one: one.path):
+        parts.append(path)
+        parts += [f"{one.line:6}\t{one.head}" for one in group]
+    return "\n".join(parts)
+
+
+MentionLinks = dict[str, dict[tuple[str, str], float]]
+"""By file: each name that it mentions, with the file that defines it, and how strongly."""
+
+
+def _links(homes: Mapping[str, Sequence[str]], mentions: Mapping[str, Counter[str]]) -> MentionLinks:
+    links: MentionLinks = {}
+    for path in sorted(mentions):
+        found = links.setdefault(path, {})
+        for name in sorted(mentions[path].keys() & homes.keys()):
+            others = sorted(set(homes[name]) - {path})
+            for home in others:
+                strength = math.sqrt(mentions[path][name]) * _telling(name, len(set(homes[name])))
+                found[name, home] = strength / len(others)
+    return links
+
+
+def _telling(name: str, homes: int) -> float:
+    """How much the mention of a name says: long and mixed names are rarely a coincidence."""
+    telling = 1.0
+    if len(name) >= 8 and ("_" in name.strip("_") or name.lower() != name):
+        telling *= 3.0
+    if name.startswith("_"):
+        telling *= 0.3
+    return telling * (0.1 if homes > _COMMON_HOMES else 1.0)
+
+
+def _weights(paths: Sequence[str], links: MentionLinks) -> dict[str, float]:
+    """How much each file weighs, by the files that mention what it defines."""
+    if not paths:
+        return {}
+    weights = dict.fromkeys(paths, 1.0 / len(paths))
+    shares = {path: _shares(links.get(path, {})) for path in paths}
+    for _ in range(PAGERANK_ROUNDS):
+        fresh = dict.fromkeys(paths, (1.0 - PAGERANK_DAMPING) / len(paths))
+        for path in paths:
+            for home, share in shares[path].items():
+                fresh[home] = fresh.get(home, 0.0) + PAGERANK_DAMPING * weights[path] * share
+        weights = fresh
+    return weights
+
+
+def _shares(found: Mapping[tuple[str, str], float]) -> dict[str, float]:
+    total = sum(found.values())
+    shares: dict[str, float] = {}
+    for (_, home), strength in found.items():
+        shares[home] = shares.get(home, 0.0) + strength / total
+    return shares
+
+
+def _last(name: str) -> str:
+    return re.split(r"[.:#]", name)[-1]

@@ -1,0 +1,1 @@
+"""Search without files: globs, ignore files, and results as they are shown. Start with `glob`."""

@@ -1,0 +1,390 @@
+r"""Globs: path patterns as `.gitignore` has them, matched in bounded time; a prefilter for many paths, and selections of paths.
+
+`*`, `?` and `[a-z]` stay within one component, `**` spans components, `{a,b}` are alternatives
+and `\` takes the next character literally. A pattern without a slash (a trailing one aside)
+matches at any depth, one with a slash from the root on. A trailing slash asks for a folder.
+What matches a folder matches everything below it. Two stars beside other characters are one
+star, and a leading `!` or `#` has no meaning of its own.
+
+Why time is bounded: a wildcard takes the first place where the fixed text after it fits and is
+never tried again (atomic groups). For patterns of this kind the first place is as good as any
+later one, so nothing is lost, and the cost stays within the product of both lengths.
+
+The prefilter: every glob has text that a path must contain to match it. One search for that text
+through all paths at once settles the usual case, that none of them has it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+
+_MOST_ALTERNATIVES = 1000
+_MOST_CHARS = 1 << 15
+_MOST_EXPANDED_CHARS = 1 << 19
+# Alternatives are regex text in which two signs keep a meaning of their own: a slash between
+# components and, as no path can hold one, NUL for a star.
+_STAR = "\0"
+_STARS = re.compile("\0+")
+_ANY = r"[^\x2f]"
+_PIECE = re.compile(
+    r"""(?P<literal>[^][{}*?,/\\\0]+)
+    | \[(?P<set>[!^]?+(?:\\.|[^\\])(?:\\.|[^]\\])*+)\]
+    | \\(?P<escaped>[^\0])
+    | (?P<sign>.)""",
+    re.DOTALL | re.VERBOSE,
+)
+_SET_ITEM = re.compile(r"\\?(.)(?:-\\?(.))?", re.DOTALL)
+_WILD = frozenset("*?[]{}\\/\0")
+
+
+class BadGlob(ValueError):
+    """A pattern that cannot be read."""
+
+
+class Glob:
+    """One path pattern."""
+
+    __slots__ = ("_match", "case_sensitive", "pattern")
+
+    def __init__(self, pattern: str, *, case_sensitive: bool = True) -> None:
+        self.pattern = pattern
+        self.case_sensitive = case_sensitive
+        self._match = _compiled((pattern,), re.NOFLAG if case_sensitive else re.IGNORECASE).match
+
+    def matches(self, path: str, *, folder: bool = False) -> bool:
+        """Tell whether a relative POSIX path matches, taken as a folder or as a file."""
+        return self._match(path + "/" if folder else path) is not None
+
+    def __repr__(self) -> str:
+        return f"Glob({self.pattern!r}, case_sensitive={self.case_sensitive})"
+
+
+class GlobSet:
+    """An ordered union of patterns, cheap enough to ask about every file."""
+
+    __slots__ = ("_folds", "_globs", "_match", "_match_all", "_names", "_prefixes", "_suffixes", "_tails")
+
+    def __init__(self, patterns: Iterable[str], *, case_sensitive: bool = True) -> None:
+        self._globs = tuple(Glob(each, case_sensitive=case_sensitive) for each in patterns)
+        asked = dict.fromkeys(each.pattern for each in self._globs)
+        # Most patterns are a name, `*.suffix`, `prefix*` or `**/folder/name`, where looking up beats any regex.
+        # Without regard to case it does so for ASCII only: which other letters are the same, the regex knows.
+        self._folds = not case_sensitive
+        fold = str if case_sensitive else str.lower
+        fixed = {each: _fixed(fold(each)) for each in asked if case_sensitive or each.isascii()}
+        simple = [parts for parts in fixed.values() if parts]
+        alone = [parts[0] for parts in simple if len(parts) == 1]
+        self._names = frozenset(name for name in alone if "*" not in name)
+        self._suffixes = _by_end((name[1:] for name in alone if name[0] == "*"), -1)
+        self._prefixes = _by_end((name[:-1] for name in alone if name[-1] == "*"), 0)
+        self._tails: dict[str, list[list[str]]] = {}
+        for *above, name in simple:
+            if above:
+                self._tails.setdefault(name, []).append(above)
+        others = tuple(each for each in asked if not fixed.get(each))
+        flags = re.NOFLAG if case_sensitive else re.IGNORECASE
+        self._match = _compiled(others, flags).match if others else None
+        self._match_all = _compiled(tuple(asked), flags).match if simple and not case_sensitive else None
+
+    def matches(self, path: str, *, folder: bool = False) -> bool:
+        """Tell whether any pattern matches."""
+        if self._folds and not path.isascii():
+            match = self._match_all or self._match
+            return bool(match and match(path + "/" if folder else path))
+        names = (path.lower() if self._folds else path).split("/")
+        if not self._names.isdisjoint(names) or any(map(self._is_like, names)):
+            return True
+        if not self._tails.keys().isdisjoint(names) and self._ends_somewhere(names):
+            return True
+        return bool(self._match and self._match(path + "/" if folder else path))
+
+    def _is_like(self, name: str) -> bool:
+        """Whether a name begins or ends as a pattern wants it to."""
+        ends, starts = self._suffixes.get(name[-1:]), self._prefixes.get(name[:1])
+        return bool((ends and name.endswith(ends)) or (starts and name.startswith(starts)))
+
+    def _ends_somewhere(self, names: list[str]) -> bool:
+        """Whether some component stands below the ones that a pattern wants above it."""
+        return any(
+            names[max(0, place - len(above)) : place] == above
+            for place, name in enumerate(names)
+            for above in self._tails.get(name, ())
+        )
+
+    def which(self, path: str, *, folder: bool = False) -> str | None:
+        """Give the first pattern that matches."""
+        hits = (each.pattern for each in self._globs if each.matches(path, folder=folder))
+        return next(hits, None)
+
+
+def _fixed(pattern: str) -> list[str]:
+    """The components of a pattern that is a name, maybe with one star at an end, or `**/` and names; or none."""
+    if len(pattern) > 1 and (_WILD.isdisjoint(pattern[1:]) or _WILD.isdisjoint(pattern[:-1])):
+        ends = pattern[0] + pattern[-1]
+        return [pattern] if _WILD.isdisjoint(ends.replace("*", "", 1)) else []
+    parts = pattern.removeprefix("**/").split("/")
+    fixed = all(part not in {"", "."} and _WILD.isdisjoint(part) for part in parts)
+    return parts if fixed and (len(parts) == 1 or pattern.startswith("**/")) else []
+
+
+def _by_end(some: Iterable[str], end: int) -> dict[str, tuple[str, ...]]:
+    """Texts by their first or last character: no name has to be compared with each."""
+    found: dict[str, tuple[str, ...]] = {}
+    for each in some:
+        found[each[end]] = (*found.get(each[end], ()), each)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _compiled(patterns: tuple[str, ...], flags: re.RegexFlag) -> re.Pattern[str]:
+    pieces = [_translated(each) for pattern in patterns for each in _alternatives(pattern)]
+    return re.compile("|".join(pieces), flags)
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """Expand the braces; what comes back is regex text, slashes and star marks."""
+    if len(pattern) > _MOST_CHARS:
+        raise BadGlob(f"a pattern of {len(pattern)} characters is too long")
+    # One frame for each open brace: the choices that are complete, and those still growing.
+    frames: list[tuple[list[str], list[str]]] = [([], [""])]
+    for piece in _pieces(pattern):
+        complete, growing = frames[-1]
+        inside = len(frames) > 1
+        if piece == "{":
+            frames.append(([], [""]))
+        elif piece == "," and inside:
+            complete += growing
+            growing[:] = [""]
+        elif piece == "}" and inside:
+            frames.pop()
+            # Without a comma it is no choice: `{{name}}` is what templates call a folder.
+            choices = complete + growing if complete else [rf"\{{{each}\}}" for each in growing]
+            _grow(frames[-1][1], choices)
+        else:
+            _grow(growing, [piece])
+    if len(frames) > 1:
+        raise BadGlob(f"`{{` is not closed in {pattern[:200]!r}")
+    return frames[0][1]
+
+
+def _grow(starts: list[str], ends: list[str]) -> None:
+    """Continue every start with every end."""
+    size = len(starts) * sum(map(len, ends)) + len(ends) * sum(map(len, starts))
+    if len(starts) * len(ends) > _MOST_ALTERNATIVES or size > _MOST_EXPANDED_CHARS:
+        raise BadGlob(f"braces stand for more than {_MOST_ALTERNATIVES} alternatives")
+    starts[:] = [start + end for start in starts for end in ends]
+
+
+def _pieces(pattern: str) -> Iterator[str]:
+    """Give the regex text of each piece, and the signs that structure the pattern."""
+    for match in _PIECE.finditer(pattern):
+        kind, text = str(match.lastgroup), match[str(match.lastgroup)]
+        if kind == "set":
+            yield _set(text)
+        elif kind != "sign":
+            # In brackets an escaped comma is no longer the sign between alternatives.
+            yield re.escape(text).replace(",", "[,]")
+        elif text in "[\\\0":
+            raise BadGlob(f"`{text}` stands alone in {pattern[:200]!r}")
+        else:
+            yield {"*": _STAR, "?": _ANY, "]": r"\]"}.get(text, text)
+
+
+def _set(content: str) -> str:
+    """Translate what stands between square brackets; a slash never matches it."""
+    negated = content[0] in "!^"
+    items = ""
+    for first, last in _SET_ITEM.findall(content[negated:]):
+        if last and last < first:
+            raise BadGlob(f"the range {first}-{last} is empty")
+        items += re.escape(first) + (f"-{re.escape(last)}" if last else "")
+    if "/" in content or not items:
+        raise BadGlob(f"[{content}] can match no character of a name")
+    return rf"(?!\x2f)[{'^' if negated else ''}{items}]"
+
+
+def _translated(alternative: str) -> str:
+    """Translate one alternative into a regex for the start of a path."""
+    end = "/" if alternative.endswith("/") else r"(?:/|\Z)"
+    body = alternative.rstrip("/")
+    parts = [part for part in body.split("/") if part not in ("", r"\.")]
+    if not parts:
+        raise BadGlob("a pattern must name something")
+    if "/" not in body:
+        parts.insert(0, _STAR * 2)
+    if _is_span(parts[-1]):
+        parts.append(_STAR)
+    parts[:-1] = [part if _is_span(part) else _component(part, "/") for part in parts[:-1]]
+    parts[-1] = _component(parts[-1], end)
+    regex = opened = ""
+    for part, before in zip(parts, ["", *parts], strict=False):
+        if not _is_span(part):
+            regex += part
+        elif not _is_span(before):
+            regex += f"{opened}(?>(?:{_ANY}++/)*?"
+            opened = ")"
+    return regex + opened
+
+
+def _is_span(part: str) -> bool:
+    return len(part) > 1 and not part.strip(_STAR)
+
+
+def _component(part: str, end: str) -> str:
+    """Translate one component and what ends it."""
+    first, *others = _STARS.split(part)
+    if not others:
+        return first + end
+    *inner, last = others
+    if not (first or inner or last):
+        return f"{_ANY}++{end}"
+    middle = "".join([f"(?>{_ANY}*?{piece})" for piece in inner])
+    return f"(?>{first}{middle}{_ANY}*{last}{end})"
+
+
+_PLAIN = re.compile(r"[^*?\[\]{}\\/\x00-\x1f\x7f-\U0010ffff]+")
+_NO_PLAIN = re.compile(r"\[[^]]*\]?|\{.*\}?|\\.", re.DOTALL)
+_BETWEEN = "\0"
+
+
+class GlobPrefilter:
+    """A coarse sieve: what it does not give back matches none of the globs, in whatever case."""
+
+    def __init__(self, globs: Iterable[str]) -> None:
+        needles = {_needle(glob) for glob in globs}
+        self._everything = "" in needles
+        self._bundles = [] if self._everything else _bundles(needles)
+
+    def suspects(self, paths: Sequence[str]) -> set[str]:
+        """Give the paths that may match."""
+        if self._everything:
+            return set(paths)
+        if not self._bundles:
+            return set()
+        whole = _BETWEEN.join(paths)
+        if not whole.isascii():
+            # A letter beyond ASCII may be another one's other case: leave such paths to the globs.
+            odd = {path for path in paths if not path.isascii()}
+            return odd | self.suspects([path for path in paths if path.isascii()])
+        whole = whole.lower()
+        bundles = [needles for pattern, needles in self._bundles if pattern.search(whole)]
+        if not bundles:
+            return set()
+        present = [needle for needles in bundles for needle in needles if needle in whole]
+        return {path for path in paths if any(needle in path.lower() for needle in present)}
+
+
+def _needle(glob: str) -> str:
+    """Give the rarest text that a path must contain; empty when there is none for sure."""
+    pieces = [piece for piece in _NO_PLAIN.sub("*", glob).split("/") if piece != "."]
+    runs = [run for piece in pieces for run in _PLAIN.findall(piece)]
+    # After a dot stand hidden names and suffixes: few paths have those of a rule.
+    return max(runs, key=lambda run: (run.startswith("."), len(run)), default="").lower()
+
+
+def _bundles(needles: Iterable[str]) -> list[tuple[re.Pattern[str], list[str]]]:
+    """Put needles that begin alike into one regex: it runs from one rare beginning to the next for all of them."""
+    alike: dict[str, list[str]] = {}
+    for needle in sorted(needles):
+        # A sign is rare enough by itself, a letter is not.
+        alike.setdefault(needle[: 3 if needle[0].isalnum() else 1], []).append(needle)
+    return [(_any_of(start, bundle), bundle) for start, bundle in alike.items()]
+
+
+def _any_of(start: str, needles: Sequence[str]) -> re.Pattern[str]:
+    rests = "|".join(re.escape(needle[len(start) :]) for needle in needles)
+    return re.compile(f"{re.escape(start)}(?:{rests})")
+
+
+_WITH_SUFFIX = re.compile(r"[\w*?-]*\.(?:[\w*?.-]+|[\w*?.-]*\{[\w*?.,-]+\})")
+_STAR_RUN = re.compile(r"\*+")
+_NAME_CHARS = 255
+_END = "\x01"
+"""Stands below a path as nothing on a disk does, so that a glob can name it."""
+
+
+def suffix_globs(globs: Sequence[str]) -> tuple[str, ...]:
+    """Give the names' part of each glob to take when all of them ask for a suffix, as `*.py` does; else none.
+
+    Such a glob is meant for files: a folder called `x.py` does not stand for all that is in it.
+    """
+    lasts = [glob.rpartition("/")[2] for glob in globs if not glob.startswith("!")]
+    names = [_STAR_RUN.sub("*", last) for last in lasts]
+    fit = all(len(name) <= _NAME_CHARS and _WITH_SUFFIX.fullmatch(name) for name in names)
+    return tuple(names) if fit else ()
+
+
+class PathSelection:
+    """Globs to take and, after a `!`, globs to leave: read from the folder searched or from the workspace.
+
+    `decided` says that somebody else has matched the globs already; what is left is to keep
+    hidden names out, which a glob by itself never lets in. With `itself` a glob means the paths that
+    it names, and not what is below them.
+    """
+
+    def __init__(
+        self,
+        globs: Sequence[str],
+        *,
+        root: str = ".",
+        case_sensitive: bool = True,
+        hidden: bool = False,
+        decided: bool = False,
+        itself: bool = False,
+    ) -> None:
+        wanted = [glob for glob in globs if not glob.startswith("!")]
+        unwanted = [glob[1:] for glob in globs if glob.startswith("!")]
+        meant = Itself if itself else GlobSet
+        self._wanted = meant(wanted, case_sensitive=case_sensitive) if wanted else None
+        names = suffix_globs(globs)
+        self._names = GlobSet(names, case_sensitive=case_sensitive) if names else None
+        self._unwanted = GlobSet(unwanted, case_sensitive=case_sensitive) if unwanted else None
+        self._shows_hidden = hidden or not globs
+        self._decided = decided
+        self._root = root
+        self._prefix = 0 if root == "." else len(root) + 1
+
+    def takes(self, path: str) -> bool:
+        """Tell whether a path was asked for; one that was named itself always was."""
+        if path == self._root:
+            return True
+        name = path.rpartition("/")[2]
+        if not self._shows_hidden and name.startswith("."):
+            return False
+        if self._names and not self._names.matches(name):
+            return False
+        if self._unwanted and self._any(self._unwanted, path):
+            return False
+        return self._decided or self._wanted is None or self._any(self._wanted, path)
+
+    def of(self, paths: Sequence[str]) -> Sequence[str]:
+        """Give the paths that were asked for."""
+        if self._decided and not self._unwanted and (self._shows_hidden or not _any_hidden(paths)):
+            return paths
+        if self._wanted is None and self._unwanted is None and self._shows_hidden:
+            return paths
+        return [path for path in paths if self.takes(path)]
+
+    def _any(self, globs: "GlobSet | Itself", path: str) -> bool:
+        return globs.matches(path[self._prefix :]) or (self._prefix > 0 and globs.matches(path))
+
+
+class Itself:
+    """Globs that do not go on below what they match."""
+
+    def __init__(self, globs: Sequence[str], *, case_sensitive: bool) -> None:
+        bare = [glob.rstrip("/") for glob in globs]
+        # `a/**` is all that is in `a`, not `a` itself.
+        whole = [f"{glob}/*" if glob.endswith("/**") else glob for glob in bare]
+        self._names = GlobSet([f"{g}/{_END}" for g in whole if "/" not in g], case_sensitive=case_sensitive)
+        self._paths = GlobSet([f"{g}/{_END}" for g in whole if "/" in g], case_sensitive=case_sensitive)
+
+    def matches(self, path: str) -> bool:
+        """Tell whether a path is one of those."""
+        name = path.rpartition("/")[2]
+        return self._names.matches(f"{name}/{_END}") or self._paths.matches(f"{path}/{_END}")
+
+
+def _any_hidden(paths: Sequence[str]) -> bool:
+    whole = "/" + "\0/".join(paths)
+    return "/." in whole

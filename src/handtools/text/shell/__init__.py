@@ -1,0 +1,10 @@
+"""Bash scripts, read without running them: their plain commands, or the reason why they are not that simple.
+
+Only a help for rules and questions: what keeps a command inside is the sandbox, never the reading of its text.
+Start with `script_analysis.read_script`.
+"""
+
+from handtools.text.shell.script_analysis import Script, read_script
+from handtools.text.shell.words import CommandWords, OpaqueScript, quote_words
+
+__all__ = ["CommandWords", "OpaqueScript", "Script", "quote_words", "read_script"]

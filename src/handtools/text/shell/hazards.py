@@ -1,0 +1,398 @@
+"""Hazardous words: options and operands that make a harmless-looking command write, delete or run something.
+
+In `HAZARD_TABLE` one line is a program, or several that are alike, what it then does, and the spellings of that. `git:push` is
+about one task of a program. Long options are written in full: programs take any beginning of one. Patterns of words come with an
+example. Every spelling is a test. Of sed it is the script that is read: whether it runs programs or writes files.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+from handtools.text.shell.words import CommandWords
+from handtools.text.shell.wrapper_programs import program_basename
+
+HAZARD_EFFECTS = {
+    "runs": "runs another program",
+    "writes": "writes a file",
+    "deletes": "deletes",
+    "rewrites": "throws work away",
+    "away": "leaves the workspace",
+    "connects": "goes to another machine",
+    "sets": "sets the clock",
+}
+
+HAZARD_TABLE = """
+git                 runs      --config-env --exec-path --ext-diff --textconv --open-files-in-pager --upload-pack
+git                 runs      --receive-pack --exec --template --show-signature --extcmd
+git                 writes    --output --output-directory
+git                 away      --no-index --git-dir --work-tree --separate-git-dir --unsafe-paths
+git                 rewrites  --force --force-with-lease --mirror --hard --discard-changes
+git                 deletes   --delete --prune
+git:push            rewrites  -f
+git:push            deletes   -d
+git:branch          deletes   -D -d
+git:branch          rewrites  -f -M
+git:branch          runs      --edit-description
+git:tag             deletes   -d
+git:tag             rewrites  -f
+git:checkout        rewrites  -f -B -- .
+git:switch          rewrites  -f -C
+git:restore         rewrites  .
+git:clean           deletes   -f -x -d
+git:grep            runs      -O
+git:rebase          runs      -x -i --interactive
+git:diff            away      -O
+git:difftool        runs      -x -t --tool
+git:mergetool       runs      -t --tool
+git:clone           runs      -u -c --config
+git:fetch           runs      -u
+git:help            runs      -w --web -i --info
+git:send-email      runs      --smtp-server --to-cmd --cc-cmd --sendmail-cmd
+git:init            away      --separate-git-dir
+git:worktree        deletes   remove
+git:worktree        away      add
+git:stash           deletes   drop clear
+git:remote          away      add set-url
+git:bisect          runs      run
+git:submodule       runs      foreach
+git:filter-branch   rewrites  --tree-filter --index-filter --msg-filter --env-filter
+git:format-patch    writes    -o
+git:archive         writes    -o
+git:archive         connects  --remote
+git:config          runs      -e --edit --add --replace-all
+git:config          deletes   --unset --unset-all --remove-section
+git:reflog          deletes   expire delete
+git:remote          deletes   rm remove prune
+git:remote          rewrites  rename
+git:cat-file        runs      --filters
+git:notes           deletes   remove prune
+git:symbolic-ref    deletes   -d
+git:bundle          writes    create
+find                runs      -exec -execdir -ok -okdir
+find                writes    -fprint -fprint0 -fprintf -fls
+find                deletes   -delete
+find                away      -files0-from
+fd,fdfind           runs      -x -X --exec --exec-batch
+sort                writes    -o --output
+sort                runs      --compress-program
+split               runs      --filter
+rg                  runs      --pre --hostname-bin -z --search-zip
+ag,ack              runs      --pager
+less,more,most      writes    -o -O --log-file --LOG-FILE
+less,more,most      runs      -k --lesskey-file --lesskey-src --lesskey-content
+man                 runs      -P --pager -H --html -C --config-file --gxditview
+bat,batcat          runs      --pager
+tree                writes    -o
+sed,gsed            writes    -i --in-place
+sed,gsed            runs      -f --file
+awk,gawk,mawk,nawk  runs      -i --include -f --file -E --exec -l --load -D --debug -W
+awk,gawk,mawk,nawk  writes    -o --pretty-print -p --profile -d --dump-variables
+tar,bsdtar          runs      --to-command --checkpoint-action -I --use-compress-program --rsh-command
+tar,bsdtar          runs      --rmt-command --info-script --new-volume-script -F
+tar,bsdtar          away      -C --directory -P --absolute-names
+tar,bsdtar          deletes   --remove-files
+zip                 runs      -T --unzip-command
+zip                 deletes   -m
+rsync               runs      -e --rsh --rsync-path
+rsync               deletes   --delete --remove-source-files
+scp,sftp            runs      -S -o -F
+curl                writes    -o -O --output --remote-name --remote-name-all --output-dir -D --dump-header
+curl                writes    -c --cookie-jar --trace --trace-ascii --libcurl --stderr --etag-save --hsts --alt-svc
+curl                runs      -K --config --engine
+curl                away      -T --upload-file --unix-socket --netrc-file
+wget                writes    -O --output-document -o --output-file -a --append-output
+wget                runs      -e --execute --use-askpass --config
+wget                away      --post-file --body-file -P --directory-prefix -i --input-file
+make,gmake          runs      -f --file --makefile --eval -E -I --include-dir
+make,gmake          away      -C --directory
+go                  runs      -exec -toolexec -vettool -ldflags -gcflags -asmflags -overlay -modfile
+go                  writes    -o
+go                  away      -C
+go:env              runs      -w -u
+cargo               runs      --config -Z
+cargo               away      --manifest-path -C
+cargo               writes    --target-dir
+npm                 runs      --script-shell --node-options --globalconfig --userconfig
+npm                 away      --prefix -C
+pnpm                away      -C --dir --prefix
+yarn                away      --cwd
+pip,pip3            runs      --python
+docker,podman       connects  -H --host --context --config
+kubectl             runs      --kubeconfig
+kubectl             connects  --server --context
+systemctl           connects  -H --host
+journalctl          deletes   --vacuum-size --vacuum-time --vacuum-files --rotate
+ruff                writes    --fix --fix-only --add-noqa
+mypy                runs      --config-file --python-executable --install-types
+pylint              runs      --init-hook --load-plugins --rcfile
+eslint              runs      --rulesdir --resolve-plugins-relative-to --parser
+pytest              runs      -p -c --config-file --override-ini -o --pdbcls --rootdir --confcutdir
+mocha               runs      -r --require --config
+jest                runs      --config -c --globalSetup --globalTeardown --setupFiles --runner --testEnvironment
+prettier            runs      --plugin
+prettier            writes    -w --write
+rspec               runs      -r --require -O --options
+flake8              runs      --config --append-config
+cmake               runs      -P -E -C --toolchain
+ninja               runs      -f
+ninja               away      -C
+gradle              runs      -I --init-script -b --build-file -c --settings-file
+gradle              away      -p --project-dir
+bazel               runs      --workspace_status_command --run_under --bazelrc --strategy
+just                runs      -f --justfile --shell --shell-arg -c --command
+just                away      -d --working-directory
+tox                 runs      -c --conf -x --override
+mvn                 runs      -f --file -s --settings -gs --global-settings
+rake                runs      -f --rakefile -r --require -e --execute -R --rakelibdir
+task                runs      -t --taskfile
+task                away      -d --dir
+ssh-keygen          runs      -D -w
+openssl             runs      -engine -provider-path engine
+gcc,g++,cc,c++      runs      -wrapper -B -fplugin -specs
+clang,clang++       runs      -fplugin -B -Xclang
+yq                  writes    -i --inplace
+xxd                 writes    -r
+date                sets      -s --set
+file                writes    -C --compile
+shuf                writes    -o --output
+iconv               writes    -o --output
+"""
+
+
+class HazardPattern(NamedTuple):
+    """Words of a program that match, what it then does, and one such word."""
+
+    programs: str
+    effect: str
+    words: str
+    example: str
+    place: int | None = None
+    """Only the word at this place."""
+
+
+HAZARD_PATTERNS = (
+    HazardPattern("less,more,most", "runs", r"\+.*", "+!id"),
+    HazardPattern("awk,gawk,mawk,nawk", "runs", r"(?s).*(?:system|getline|[|>@]).*", "BEGIN{system(1)}"),
+    HazardPattern("awk,gawk,mawk,nawk", "runs", r"(?s).*(?:system|getline|[|>@]).*", '@include "evil"'),
+    HazardPattern("git", "runs", r"ext::.*", "ext::sh"),
+    HazardPattern("make,gmake", "runs", r"[A-Za-z_.][\w.]*[:+?!]*=.*", "CC=./evil"),
+    HazardPattern("make,gmake", "runs", r"[A-Za-z_.][\w.]*[:+?!]*=.*", ".SHELLFLAGS=x"),
+    HazardPattern("tar,bsdtar", "runs", r"[a-zA-Z]*[IF][a-zA-Z]*", "cIf", place=1),
+    HazardPattern("tar,bsdtar", "away", r"[a-zA-Z]*[CP][a-zA-Z]*", "xPf", place=1),
+    HazardPattern("cargo", "runs", r"\+.*", "+nightly"),
+    HazardPattern("curl", "away", r"(?s)(?:-[a-zA-Z]*[dF]|--[\w-]+=)?(?:[^@<]*=)?[@<].+", "@/etc/passwd"),
+    HazardPattern("curl", "away", r"(?s)(?:-[a-zA-Z]*[dF]|--[\w-]+=)?(?:[^@<]*=)?[@<].+", "-Ff=@.ssh/id"),
+    HazardPattern("curl", "away", r"(?i)(?:file|scp|sftp|dict|gopher|smb):.*", "file:///etc/passwd"),
+    HazardPattern("gcc,g++,cc,c++,clang,clang++", "runs", r"@.+", "@options"),
+    HazardPattern("date", "sets", r"[0-9]{6,}.*", "010100002030"),
+)
+OPERANDS_BEFORE_OUTPUT = {"uniq": (1, "writes"), "xxd": (1, "writes"), "git:symbolic-ref": (2, "rewrites")}
+"""How many plain words they take, a task among them, and what the next one does."""
+SINGLE_DASH_PROGRAMS = frozenset({"find", "go", "openssl", "gcc", "g++", "cc", "c++", "clang", "clang++"})
+"""Their long options have one dash, so nothing stands in clusters."""
+
+
+@dataclass(frozen=True, slots=True)
+class HazardRow:
+    """One spelling."""
+
+    program: str
+    task: str
+    effect: str
+    shape: str
+
+
+@cache
+def hazard_rows() -> tuple[HazardRow, ...]:
+    """The table, spelling by spelling."""
+    lines = (line.split() for line in HAZARD_TABLE.strip().splitlines())
+    return tuple(
+        HazardRow(program.partition(":")[0], program.partition(":")[2], HAZARD_EFFECTS[effect], shape)
+        for programs, effect, *shapes in lines
+        for program in programs.split(",")
+        for shape in shapes
+    )
+
+
+@cache
+def hazardous_options(program: str, task: str) -> dict[str, str]:
+    """What the options of a program do, those of one of its tasks among them."""
+    return {
+        row.shape: row.effect for row in hazard_rows() if row.program == program and row.task in {"", task}
+    }
+
+
+@cache
+def hazardous_patterns(program: str) -> tuple[tuple[re.Pattern[str], str, int | None], ...]:
+    """What words of a program do, by what they look like, and where."""
+    mine = (each for each in HAZARD_PATTERNS if program in each.programs.split(","))
+    return tuple((re.compile(each.words), HAZARD_EFFECTS[each.effect], each.place) for each in mine)
+
+
+PROGRAMS_WITH_TASKS = frozenset({"git", "go"})
+"""Programs of which the first plain word says what they do."""
+
+_ADDRESS = re.compile(r"[0-9]+(?:~[0-9]+)?|\$|[+~][0-9]+")
+_PLAIN = frozenset("pPdDnNgGhHxlqQ=zF")
+_TO_LINE_END = frozenset("aicrRv:btT#")
+_FLAGS = re.compile(r"[gpiImM0-9]*")
+
+
+def sed_scripts(words: CommandWords) -> list[str]:
+    """The scripts among the words of a command; files and options are none."""
+    found, plain = [], []
+    rest = list(words[1:])
+    while rest:
+        word = rest.pop(0)
+        name, given, value = word.partition("=")
+        if word == "--":
+            plain += rest
+            break
+        if len(name) > 2 and "--expression".startswith(name):
+            found += [value] if given else rest[:1]
+            rest = rest if given else rest[1:]
+        elif re.fullmatch(r"-[a-zA-Z]*?e.*", word, re.DOTALL) and not word.startswith("--"):
+            inline = word.partition("e")[2]
+            found += [inline] if inline else rest[:1]
+            rest = rest if inline else rest[1:]
+        elif not word.startswith("-") or word == "-":
+            plain.append(word)
+    return found or plain[:1]
+
+
+def sed_effect(script: str) -> str:
+    """What a script does beyond printing, as a word of the table; empty when nothing, and "runs" when in doubt."""
+    place = 0
+    while place < len(script):
+        if script[place] in " \t\n;{}!,":
+            place += 1
+        elif script[place] in "/\\":
+            place = _past(script, place + (script[place] == "\\"), 1)
+            if place < 0:
+                return "runs"
+            place += script[place : place + 1] in {"I", "M"}
+        elif number := _ADDRESS.match(script, place):
+            place = number.end()
+        else:
+            place, effect = _sed_command(script, place)
+            if effect:
+                return effect
+    return ""
+
+
+def _sed_command(script: str, place: int) -> tuple[int, str]:
+    """Where it goes on after a command, and what that does."""
+    name = script[place]
+    if name in _PLAIN:
+        return place + 1, ""
+    if name in _TO_LINE_END:
+        return _line_end(script, place), ""
+    if name in "sy":
+        place = _past(script, place + 1, 2)
+        if place < 0:
+            return place, "runs"
+        flags = _FLAGS.match(script, place) if name == "s" else None
+        place = flags.end() if flags else place
+        if place == len(script) or script[place] in " \t\n;}#":
+            return place, ""
+        return place, "writes" if script[place] == "w" else "runs"
+    return place, "writes" if name in "wW" else "runs"
+
+
+def _past(script: str, place: int, parts: int) -> int:
+    """Past so many parts, each up to the sign that stands here; -1 when they do not end."""
+    sign = script[place : place + 1]
+    if not sign or sign in "\n\\":
+        return -1
+    for _ in range(parts):
+        place += 1
+        while place < len(script) and script[place] != sign:
+            place += 2 if script[place] == "\\" else 1
+        if place >= len(script):
+            return -1
+    return place + 1
+
+
+def _line_end(script: str, place: int) -> int:
+    while place < len(script) and script[place] != "\n":
+        place += 2 if script[place] == "\\" else 1
+    return place + 1
+
+
+_GIT_FIRST: Mapping[str, str] = {"-c": "runs", "-C": "away", "-p": "runs", "--paginate": "runs"}
+_PUSHED = re.compile(r"\+.+|:.+")
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """One word, and what it does."""
+
+    word: str
+    effect: str
+
+    def __str__(self) -> str:
+        return f"`{self.word}` {self.effect}"
+
+
+def find_hazards(words: CommandWords) -> tuple[Hazard, ...]:
+    """The words of a command that a rule about its beginning does not speak for."""
+    name = program_basename(words[0])
+    task = (
+        next((word for word in words[1:] if not word.startswith("-")), "")
+        if name in PROGRAMS_WITH_TASKS
+        else ""
+    )
+    found = [*_of_git(words, task)] if name == "git" else []
+    if name in {"sed", "gsed"}:
+        reached = ((script, sed_effect(script)) for script in sed_scripts(words))
+        found += [Hazard(script, HAZARD_EFFECTS[effect]) for script, effect in reached if effect]
+    known, operands = hazardous_options(name, task), 0
+    most, beyond = OPERANDS_BEFORE_OUTPUT.get(f"{name}:{task}" if task else name, (len(words), ""))
+    for place, word in enumerate(words[1:], 1):
+        effect = _option(word, known, name) or _text(word, name, place)
+        operands += not word.startswith("-")
+        if not effect and not word.startswith("-") and operands > most:
+            effect = HAZARD_EFFECTS[beyond]
+        if effect:
+            found.append(Hazard(word, effect))
+    return tuple(found)
+
+
+def _of_git(words: CommandWords, task: str) -> Iterator[Hazard]:
+    """What only git has: options before its task, places to push to, and settings."""
+    first = words[1 : words.index(task)] if task else words[1:]
+    yield from (Hazard(word, HAZARD_EFFECTS[_GIT_FIRST[word]]) for word in first if word in _GIT_FIRST)
+    if task == "push":
+        yield from (Hazard(word, HAZARD_EFFECTS["rewrites"]) for word in words if _PUSHED.fullmatch(word))
+    plain = [word for word in words[1:] if not word.startswith("-")]
+    if task == "config" and len(plain) > 2:
+        yield Hazard(plain[1], HAZARD_EFFECTS["runs"])
+
+
+def _option(word: str, known: Mapping[str, str], program: str) -> str:
+    if word in known:
+        return known[word]
+    name = word.partition("=")[0]
+    if program in SINGLE_DASH_PROGRAMS:
+        one_dash = name.removeprefix("-") if name.startswith("--") else name
+        short = (effect for option, effect in known.items() if len(option) == 2 and word.startswith(option))
+        return known.get(one_dash, "") or (next(short, "") if program not in {"find", "go"} else "")
+    if name.startswith("--"):
+        longer = (effect for option, effect in known.items() if len(name) > 2 and option.startswith(name))
+        return next(longer, "")
+    if word.startswith("-"):
+        short = (effect for option, effect in known.items() if len(option) == 2 and option[1] in word[1:])
+        return next(short, "")
+    return ""
+
+
+def _text(word: str, program: str, place: int) -> str:
+    matching = (
+        effect
+        for pattern, effect, only in hazardous_patterns(program)
+        if only in {None, place} and pattern.fullmatch(word)
+    )
+    return next(matching, "")

@@ -1,0 +1,356 @@
+"""A bash script analysed once: its plain commands, why it is opaque if it is, and its dangers in words.
+
+The syntax tree is not believed: every piece of the text must be accounted for by a word, an operator or a comment, and
+each word is read again by our own rules. Where the two readings differ, the script is opaque.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Literal
+
+from handtools.text.shell.hazards import find_hazards
+from handtools.text.shell.words import (
+    CommandWords,
+    OpaqueScript,
+    expand_braces,
+    literal_word,
+    program_word,
+    without_ansi_quotes,
+)
+from handtools.text.shell.wrapper_programs import (
+    SHELL_PROGRAMS,
+    inner_commands,
+    possible_inner_commands,
+    program_basename,
+)
+
+if TYPE_CHECKING:
+    from ast_grep_py import SgNode
+
+MOST_SCRIPT_CHARS = 12_000
+"""The worst of this length takes a second to read."""
+_ASTRAL = re.compile("[\U00010000-\U0010ffff]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
+_GAP = re.compile(r"(?:[ \t]|(?<=[ \t])\\\n)*")
+_BREAK = re.compile(r"(?:[ \t\n]|(?<=[ \t])\\\n)*")
+_HARMLESS = re.compile(
+    r"[0-9]?>>?[ \t]*/dev/null|&>>?[ \t]*/dev/null|[0-9]?>&[ \t]*[012]|[0-9]?<[ \t]*/dev/null"
+)
+_WORDS = frozenset({"word", "number", "string", "raw_string", "concatenation"})
+_JOINTS = frozenset({"&&", "||", ";", "|", "\n"})
+_GROUPS = frozenset({"program", "list", "pipeline", "redirected_statement"})
+_REASONS = {
+    "&": "it goes on in the background",
+    "|&": "it joins its errors to a pipe",
+    "subshell": "it has a subshell",
+    "compound_statement": "it groups commands",
+    "negated_command": "it turns an exit code around",
+    "function_definition": "it defines a function",
+    "declaration_command": "it sets variables",
+    "unset_command": "it unsets variables",
+    "variable_assignment": "it sets a variable",
+    "variable_assignments": "it sets variables",
+    "command_substitution": "it runs a command to fill in a word",
+    "process_substitution": "it runs a command behind a file name",
+    "heredoc_redirect": "it holds a here-document",
+    "herestring_redirect": "it feeds a string to a command",
+    "test_command": "it tests a condition of the shell's own",
+    "if_statement": "it has control flow",
+    "for_statement": "it has control flow",
+    "c_style_for_statement": "it has control flow",
+    "while_statement": "it has control flow",
+    "case_statement": "it has control flow",
+    "ERROR": "it can't be read as bash",
+}
+
+TokenKind = Literal["word", "joint", "redirect", "comment"]
+
+
+@dataclass(slots=True)
+class _Token:
+    kind: TokenKind
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class _Reading:
+    text: str
+    tokens: list[_Token] = field(default_factory=list)
+    commands: list[list[str]] = field(default_factory=list)
+    """The raw words of each command."""
+    starts: set[int] = field(default_factory=set)
+    """Where commands begin: something must stand between them."""
+
+
+def parse_bash(text: str) -> "SgNode":
+    """The tree of a script."""
+    if len(text) > MOST_SCRIPT_CHARS:
+        raise OpaqueScript(f"it is longer than {MOST_SCRIPT_CHARS:,} characters")
+    if _CONTROL.search(text):
+        raise OpaqueScript("it holds control characters")
+    if "{" in text and _ASTRAL.search(text):
+        # The grammar looks such a character up in a table that is too small for it, and takes the process along.
+        raise OpaqueScript("it holds a character beyond U+FFFF after a brace")
+    from ast_grep_py import SgRoot
+
+    return SgRoot(text, "bash").root()
+
+
+def plain_commands(text: str) -> tuple[CommandWords, ...]:
+    """The commands of a plain script, in order; raises `OpaqueScript`."""
+    reading = _Reading(text)
+    _walk(parse_bash(text), reading)
+    reading.tokens.sort(key=lambda token: token.start)
+    _account(reading)
+    return tuple((program_word(words[0]), *map(literal_word, words[1:])) for words in reading.commands)
+
+
+def _walk(root: "SgNode", reading: _Reading) -> None:
+    """By a stack of our own: a long list of commands is a deep tree."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        kind = node.kind()
+        if kind in _GROUPS:
+            children = node.children()
+            if kind == "redirected_statement" and children[0].kind() == "file_redirect":
+                raise OpaqueScript("it redirects without a program")
+            waiting += reversed(children)
+        elif kind == "command":
+            _command(node, reading)
+        elif kind in _JOINTS:
+            _take(node, "joint", reading)
+        elif kind == "comment":
+            _take(node, "comment", reading)
+        elif kind == "file_redirect":
+            _redirect(node, reading)
+        else:
+            raise OpaqueScript(_REASONS.get(kind, f"it holds {kind.replace('_', ' ')}"))
+
+
+def _command(node: "SgNode", reading: _Reading) -> None:
+    words: list[str] = []
+    for child in node.children():
+        kind = child.kind()
+        if kind == "command_name" or kind in _WORDS:
+            if not words:
+                reading.starts.add(child.range().start.index)
+            words.append(child.text())
+            _take(child, "word", reading)
+        elif kind == "file_redirect":
+            _redirect(child, reading)
+        elif kind in {
+            "simple_expansion",
+            "expansion",
+            "ansi_c_string",
+            "translated_string",
+            "brace_expression",
+        }:
+            raise OpaqueScript(f"`{child.text()[:40]}` is filled in by the shell")
+        else:
+            raise OpaqueScript(_REASONS.get(kind, f"it holds {kind.replace('_', ' ')}"))
+    if not words:
+        raise OpaqueScript("it has no program")
+    reading.commands.append(words)
+
+
+def _redirect(node: "SgNode", reading: _Reading) -> None:
+    text = node.text()
+    if not _HARMLESS.fullmatch(text):
+        raise OpaqueScript(f"`{text[:40]}` redirects to or from a file")
+    _take(node, "redirect", reading)
+
+
+def _take(node: "SgNode", kind: TokenKind, reading: _Reading) -> None:
+    span = node.range()
+    if span.start.index >= span.end.index:
+        raise OpaqueScript("it can't be read as bash")
+    reading.tokens.append(_Token(kind, span.start.index, span.end.index))
+
+
+def _account(reading: _Reading) -> None:
+    """Nothing of the text may be left over, and neighbours must be told apart as the shell does it."""
+    before: _Token | None = None
+    for token in reading.tokens:
+        gap = reading.text[before.end if before else 0 : token.start]
+        begins = token.start in reading.starts or token.kind in {"joint", "comment"}
+        if not (_BREAK if begins else _GAP).fullmatch(gap):
+            raise OpaqueScript("its text and its tree differ")
+        if before is not None and not _apart(before, token, gap, reading):
+            raise OpaqueScript("its text and its tree differ")
+        before = token
+    if not _BREAK.fullmatch(reading.text[before.end if before else 0 :]):
+        raise OpaqueScript("its text and its tree differ")
+
+
+def _apart(before: _Token, token: _Token, gap: str, reading: _Reading) -> bool:
+    """Whether two neighbours are really two."""
+    if before.kind == "comment":
+        return "\n" in gap or reading.text[token.start] == "\n"
+    if token.start in reading.starts:
+        return before.kind == "joint" or "\n" in gap.replace("\\\n", "")
+    if "joint" in {before.kind, token.kind}:
+        return True
+    if token.kind == "redirect" and not gap:
+        return not reading.text[before.start : before.end].isdigit()
+    return bool(gap)
+
+
+def all_nodes(root: "SgNode") -> Iterator["SgNode"]:
+    """Every node, outer ones first."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(node.children())
+
+
+if TYPE_CHECKING:
+    from ast_grep_py import SgNode
+
+_DEPTH = 4
+_MOST_FOUND = 5_000
+_FIERCE = {
+    "rm": "deletes", "rmdir": "deletes", "shred": "destroys", "dd": "writes raw bytes", "mkfs": "formats",
+    "sudo": "acts as another user", "doas": "acts as another user", "su": "acts as another user",
+    "chmod": "changes rights", "chown": "changes owners", "kill": "ends processes", "pkill": "ends processes",
+    "killall": "ends processes", "curl": "goes to the network", "wget": "goes to the network",
+    "ssh": "goes to another machine", "scp": "goes to another machine", "rsync": "copies elsewhere",
+    "nc": "goes to the network", "eval": "runs text that it makes", "crontab": "plans for later",
+    "truncate": "empties files", "mount": "mounts", "reboot": "stops the machine", "shutdown": "stops the machine",
+}  # fmt: skip
+_TAKES_SCRIPTS = SHELL_PROGRAMS | {
+    "eval", "trap", "su", "ssh", "watch", "xargs", "sudo", "env", "script", "find", "tmux", "screen", "flock",
+    "mapfile", "readarray", "compgen", "complete", "parallel", "vim", "vi", "nvim", "ex",
+}  # fmt: skip
+_HOLDS_SCRIPTS = {"alias": "=", "git": "=!"}
+"""Programs that are told of a script behind a name, and what stands between the two."""
+_BESIDE = frozenset({
+    "file_redirect", "herestring_redirect", "heredoc_redirect", "variable_assignment", "comment"
+})  # fmt: skip
+"""What stands among the words of a command and is none."""
+_SHAPED = re.compile(r"[$`*?\[{]")
+"""The name of a program with one of these in it is made by the shell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What a script is made of."""
+
+    text: str
+    parts: tuple[CommandWords, ...]
+    """Every command it runs, those inside of others included; none when it is opaque."""
+    opaque: str
+    """Why its commands can't be known for certain; empty when they are."""
+    found: tuple[CommandWords, ...]
+    """Every command that was seen in it, at any depth: enough to find dangers, never to rule them out."""
+    dangers: tuple[str, ...]
+    """What a person should look at, in words."""
+    seen: bool = True
+    """Whether all of it was looked at; else it was too long, or not to be read."""
+
+
+@lru_cache(maxsize=64)
+def read_script(text: str) -> Script:
+    """Read a script; never raises."""
+    try:
+        outer = plain_commands(text)
+        parts = tuple(each for words in outer for each in (words, *inner_commands(words)))
+    except OpaqueScript as reason:
+        # Bash takes a line that goes on together before it reads it: it is looked at as it is, and so.
+        texts = dict.fromkeys((text, text.replace("\\\n", "")))
+        found = tuple(islice((words for each in texts for words in _found(each, 0)), _MOST_FOUND + 1))
+        seen = len(found) <= _MOST_FOUND and _readable(text) and not any(map(_unnamed, found))
+        return Script(text, (), f"{reason}.", found, _dangers(text, found), seen=seen)
+    found = tuple(islice((each for words in parts for each in _opened(words, 0)), _MOST_FOUND))
+    return Script(text, parts, "", found, _dangers(text, parts))
+
+
+def _readable(text: str) -> bool:
+    """Whether the tree has everything in it."""
+    try:
+        return all(node.kind() != "ERROR" for node in all_nodes(parse_bash(text)))
+    except OpaqueScript:
+        return False
+
+
+def _unnamed(words: CommandWords) -> bool:
+    """Whether a rule can't know the program: the shell makes up its name, or a shell reads what it runs."""
+    from_input = program_basename(words[0]) in SHELL_PROGRAMS and all(
+        word.startswith("-") for word in words[1:]
+    )
+    return _SHAPED.search(words[0]) is not None or (from_input and "-c" not in words)
+
+
+def _found(text: str, depth: int) -> Iterator[CommandWords]:
+    try:
+        root = parse_bash(text)
+    except OpaqueScript:
+        return
+    for node in all_nodes(root):
+        if node.kind() == "command":
+            words = tuple(word for child in node.children() if _is_word(child) for word in _guesses(child))
+            if words:
+                yield from _opened(words, depth)
+
+
+def _is_word(node: "SgNode") -> bool:
+    return node.is_named() and node.kind() not in _BESIDE
+
+
+def _guesses(node: "SgNode") -> list[str]:
+    """A word as far as it can be known, or the words it becomes; else its text."""
+    text = without_ansi_quotes(node.text())
+    try:
+        return [literal_word(text)]
+    except OpaqueScript:
+        return expand_braces(text) or [text]
+
+
+def _opened(words: CommandWords, depth: int) -> Iterator[CommandWords]:
+    """A command, what it might run, and the scripts among its words."""
+    yield words
+    if depth >= _DEPTH:
+        return
+    for guess in possible_inner_commands(words):
+        yield from _opened(guess, depth + 1) if program_basename(guess[0]) in _TAKES_SCRIPTS else (guess,)
+    held = _HOLDS_SCRIPTS.get(program_basename(words[0]))
+    for word in words[1:]:
+        if held is not None and held in word:
+            yield from _found(word.partition(held)[2], depth + 1)
+    if program_basename(words[0]) in _TAKES_SCRIPTS:
+        for word in words[1:]:
+            if " " in word or "\n" in word:
+                yield from _found(word, depth + 1)
+
+
+def _dangers(text: str, found: tuple[CommandWords, ...]) -> tuple[str, ...]:
+    told = [
+        f"`{program_basename(words[0])}` {_FIERCE[program_basename(words[0])]}"
+        for words in found
+        if program_basename(words[0]) in _FIERCE
+    ]
+    told += [f"{hazard} (`{words[0]}`)" for words in found for hazard in find_hazards(words)]
+    return tuple(dict.fromkeys([*_written(text), *told]))[:12]
+
+
+def _written(text: str) -> list[str]:
+    """The files that redirections write."""
+    try:
+        root = parse_bash(text)
+    except OpaqueScript:
+        return []
+    targets = []
+    for node in all_nodes(root):
+        if node.kind() == "file_redirect" and ">" in node.text():
+            words = [
+                child for child in node.children() if child.is_named() and child.kind() != "file_descriptor"
+            ]
+            name = words[-1].text() if words else ""
+            if name and name != "/dev/null" and not name.isdigit():
+                targets.append(f"writes `{name}`")
+    return targets

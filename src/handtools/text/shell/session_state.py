@@ -1,0 +1,38 @@
+"""Functions, aliases and variables that earlier commands of a shell session left, and whether a script would use them."""
+
+import re
+from collections.abc import Iterable
+
+from handtools.text.shell.script_analysis import Script
+
+_FUNCTION = re.compile(r"^(?:function )?(\S+) \(\)", re.MULTILINE)
+_ALIAS = re.compile(r"^alias (?:-- )?([^=\s]+)=", re.MULTILINE)
+_STEERING = re.compile(
+    r"PATH|CDPATH|IFS|ENV|BASH_\w*|PS4|PROMPT_COMMAND|SHELL\w*|GLOBIGNORE|HOME|TMPDIR|EDITOR|VISUAL|BROWSER"
+    r"|LD_\w+|DYLD_\w+|GCONV_PATH|LOCPATH|PYTHON\w*|PERL\w*|RUBY\w*|NODE_\w+|npm_\w+|NPM_\w+|PIP_\w+|UV_\w+"
+    r"|GIT_\w+|SSH_\w+|JAVA_\w+|_JAVA_OPTIONS|JDK_\w+|MAVEN_\w+|GRADLE_\w+|CARGO\w*|RUST\w*|GO[A-Z]+|CC|CXX|AR"
+    r"|MAKE\w*|LESS\w*|PAGER|MANPAGER|XDG_\w+|\w*FLAGS|\w*_OPTIONS|\w*_OPTS|\w*PRELOAD\w*",
+)
+_SECRET = re.compile(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
+
+
+def defined_names(functions: str, aliases: str) -> frozenset[str]:
+    """The names of functions and aliases, as bash lists them; a few too many where a text looks like a heading."""
+    return frozenset((*_FUNCTION.findall(functions), *_ALIAS.findall(aliases)))
+
+
+def uses_any(script: Script, names: frozenset[str]) -> bool:
+    """Whether a script runs one of these; what a script that is not plain runs can't be told, so it might."""
+    if not script.parts:
+        return bool(names)
+    return any(words[0] in names for words in script.parts)
+
+
+def steering_variables(exports: Iterable[str]) -> list[str]:
+    """The variables among these that decide which programs run, or what they load."""
+    return sorted(name for name in exports if _STEERING.fullmatch(name))
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a variable sounds like one whose value nobody should be shown."""
+    return _SECRET.search(name) is not None

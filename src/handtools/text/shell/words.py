@@ -1,0 +1,152 @@
+"""Words of a shell command: unquoted as the shell would, where that can be known without running it, and quoted again."""
+
+import re
+
+CommandWords = tuple[str, ...]
+
+_SAFE = re.compile(r"[A-Za-z0-9_@%+=:,./^-]+")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[[^]]*\])?\+?=")
+_RESERVED = frozenset({
+    "if", "then", "elif", "else", "fi", "time", "for", "in", "until", "while", "do", "done", "case", "esac",
+    "coproc", "select", "function", "{", "}", "[[", "]]", "!",
+})  # fmt: skip
+
+
+_ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_SIGN = re.compile(r"\\(?:x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|.)", re.DOTALL)
+_LETTERS = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "a": "\a",
+    "b": "\b",
+    "e": "\x1b",
+    "E": "\x1b",
+    "f": "\f",
+    "v": "\v",
+}
+_BRACES = re.compile(r"([\w./-]*)\{([\w./,-]*,[\w./,-]*)\}([\w./-]*)")
+
+
+class OpaqueScript(Exception):
+    """What a script does can't be known from its text; the message says why, as the end of a sentence."""
+
+
+def literal_word(raw: str) -> str:
+    """A word as the program gets it; raises `OpaqueScript` when the shell would fill something in."""
+    made: list[str] = []
+    place = 0
+    while place < len(raw):
+        char = raw[place]
+        if char == "'":
+            end = raw.find("'", place + 1)
+            _require(end > 0, raw)
+            made.append(raw[place + 1 : end])
+            place = end + 1
+        elif char == '"':
+            text, place = _double(raw, place + 1)
+            made.append(text)
+        elif char == "\\":
+            _require(raw[place + 1 : place + 2] not in {"", "\n"}, raw)
+            made.append(raw[place + 1])
+            place += 2
+        elif raw.startswith("{}", place):
+            made.append("{}")
+            place += 2
+        else:
+            _require_plain(raw, place)
+            made.append(char)
+            place += 1
+    return "".join(made)
+
+
+def without_ansi_quotes(raw: str) -> str:
+    """A word with `$'\\x72m'` and `$"rm"` as plain quotes."""
+    plain = _ANSI.sub(lambda found: "'" + _signs(found[1]).replace("'", "'\\''") + "'", raw)
+    return plain.replace('$"', '"')
+
+
+def _signs(text: str) -> str:
+    return _SIGN.sub(lambda found: _sign(found[0]), text)
+
+
+def _sign(found: str) -> str:
+    if len(found) > 2 and found[1] in "xuU":
+        return chr(min(int(f"0x{found[2:]}", 0), 0x10FFFF))
+    if found[1] in "01234567":
+        return chr(int(found[1:], 8) & 0xFF)
+    return _LETTERS.get(found[1], found[1])
+
+
+def expand_braces(raw: str) -> list[str]:
+    """The words that one pair of braces stands for, where nothing else is to be filled in; else none."""
+    found = _BRACES.fullmatch(raw)
+    if found is None:
+        return []
+    before, inside, after = found.groups()
+    return [word for each in inside.split(",") if (word := f"{before}{each}{after}")]
+
+
+def _double(raw: str, place: int) -> tuple[str, int]:
+    """What stands between double quotes, and where it goes on."""
+    made: list[str] = []
+    while place < len(raw):
+        char = raw[place]
+        if char == '"':
+            return "".join(made), place + 1
+        if char in "$`":
+            raise OpaqueScript(f"`{_brief(raw)}` is filled in by the shell")
+        if char == "\\":
+            follows = raw[place + 1 : place + 2]
+            _require(follows not in {"", "\n"}, raw)
+            made.append(follows if follows in '$`"\\' else f"\\{follows}")
+            place += 2
+        else:
+            made.append(char)
+            place += 1
+    raise OpaqueScript(f"`{_brief(raw)}` has no end")
+
+
+def _require_plain(raw: str, place: int) -> None:
+    """Outside of quotes: nothing that the shell replaces, and nothing that ends a word."""
+    char = raw[place]
+    home = char == "~" and (place == 0 or raw[place - 1] in "=:")
+    if char in "$`*?[{}" or home:
+        raise OpaqueScript(f"`{_brief(raw)}` is filled in by the shell")
+    _require(char not in " \t\r\n;&|<>()" and not (char == "#" and place == 0), raw)
+
+
+def _require(fine: bool, raw: str) -> None:  # noqa: FBT001
+    if not fine:
+        raise OpaqueScript(f"`{_brief(raw)}` can't be read as a word")
+
+
+def program_word(raw: str) -> str:
+    """The first word of a command."""
+    if raw in _RESERVED:
+        raise OpaqueScript(f"`{raw}` is a word of the shell's own")
+    if _ASSIGNMENT.match(raw):
+        raise OpaqueScript(f"`{_brief(raw)}` sets a variable")
+    found = literal_word(raw)
+    if found.startswith("%"):
+        raise OpaqueScript(f"`{_brief(raw)}` is a job")
+    if not found:
+        raise OpaqueScript("it runs a program without a name")
+    return found
+
+
+def quote_words(words: CommandWords) -> str:
+    """Words as a line that the shell reads as exactly these."""
+    return " ".join(_quoted(word, first=place == 0) for place, word in enumerate(words))
+
+
+def _quoted(word: str, *, first: bool) -> str:
+    special = first and (word in _RESERVED or _ASSIGNMENT.match(word) is not None)
+    home = "=~" in word or ":~" in word
+    if _SAFE.fullmatch(word) and not special and not home:
+        return word
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def _brief(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:39]}…"

@@ -1,0 +1,100 @@
+"""Programs that run the program named after them (`timeout`, `env`, `sudo`, `xargs`), and the command inside."""
+
+import re
+from collections.abc import Mapping
+
+from handtools.text.shell.words import CommandWords, OpaqueScript
+
+# What takes a value of its own, and how many words come before the program.
+_SEEN_THROUGH: Mapping[str, tuple[frozenset[str], int]] = {
+    "timeout": (frozenset({"-k", "-s", "--kill-after", "--signal"}), 1),
+    "nohup": (frozenset(), 0),
+    "nice": (frozenset({"-n", "--adjustment"}), 0),
+    "ionice": (frozenset({"-c", "-n", "--class", "--classdata"}), 0),
+    "stdbuf": (frozenset({"-i", "-o", "-e", "--input", "--output", "--error"}), 0),
+    "setsid": (frozenset(), 0),
+    "command": (frozenset(), 0),
+    "builtin": (frozenset(), 0),
+    "env": (frozenset(), 0),
+    "chrt": (frozenset(), 1),
+    "busybox": (frozenset(), 0),
+    "toybox": (frozenset(), 0),
+}
+_ASKING = {"command": frozenset({"-v", "-V"}), "busybox": frozenset({"--list", "--help"})}
+"""Options with which they run nothing."""
+_AS_ANOTHER = frozenset({"sudo", "doas", "su", "pkexec", "runuser", "setpriv", "run0"})
+_OTHERS = frozenset({
+    "xargs", "parallel", "watch", "flock", "chroot", "unshare", "nsenter", "strace", "ltrace", "gdb", "script",
+    "ssh", "entr", "exec", "eval", "source", ".", "trap", "bash", "sh", "dash", "zsh", "ksh", "fish", "time",
+    "bwrap", "firejail", "systemd-run", "at", "batch", "expect", "tmux",
+    "screen", "rlwrap", "proot", "ld.so", "prlimit",
+    "taskset", "numactl", "alias", "hash", "enable", "coproc", "fc", "mapfile", "readarray", "complete", "bind",
+})  # fmt: skip
+_SAME_TASK = {"send-pack": "push", "http-push": "push", "fetch-pack": "fetch"}
+_RUN_FOR_OTHERS = frozenset({"find", "fd", "fdfind", "uv", "uvx", "npx", "bunx", "pnpx", "ld.so"})
+SHELL_PROGRAMS = frozenset({"bash", "sh", "dash", "zsh", "ksh", "fish"})
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+
+
+def program_basename(name: str) -> str:
+    """A program's name without its folder."""
+    return name.rpartition("/")[2]
+
+
+def as_rule_command(words: CommandWords) -> CommandWords:
+    """A command as rules name it: without its folder, and `git-push` or `git send-pack` as `git push`."""
+    name, rest = program_basename(words[0]), words[1:]
+    if name.startswith("git-"):
+        name, rest = "git", (name.removeprefix("git-"), *rest)
+    if name == "git":
+        rest = tuple(_SAME_TASK.get(word, word) for word in rest)
+    return (name, *rest)
+
+
+def unwrapped(words: CommandWords) -> CommandWords | None:
+    """The command inside a command, or None; raises `OpaqueScript` when what is inside can't be told."""
+    name = program_basename(words[0])
+    if name in _AS_ANOTHER:
+        raise OpaqueScript(f"`{name}` runs it as another user")
+    if name in _OTHERS:
+        raise OpaqueScript(f"`{name}` runs what it is given")
+    if name not in _SEEN_THROUGH:
+        return None
+    valued, skipped = _SEEN_THROUGH[name]
+    rest = list(words[1:])
+    while rest and rest[0].startswith("-"):
+        option = rest.pop(0)
+        if option in _ASKING.get(name, frozenset()) or (name == "nohup" and option.startswith("--")):
+            return None
+        if option == "--":
+            break
+        if name == "env":
+            raise OpaqueScript("`env` changes its surroundings")
+        if option in valued and rest:
+            rest.pop(0)
+    if name == "env" and rest and _ASSIGNMENT.match(rest[0]):
+        raise OpaqueScript("`env` changes its surroundings")
+    return tuple(rest[skipped:]) or None
+
+
+def inner_commands(words: CommandWords) -> tuple[CommandWords, ...]:
+    """All commands inside, outermost first; raises `OpaqueScript`."""
+    found: list[CommandWords] = []
+    inside = unwrapped(words)
+    while inside:
+        found.append(inside)
+        inside = unwrapped(inside)
+    return tuple(found)
+
+
+def possible_inner_commands(words: CommandWords) -> list[CommandWords]:
+    """What might be run inside, for finding dangers: every word that could begin a command."""
+    name = program_basename(words[0])
+    loader = name.startswith("ld-linux") or name in _RUN_FOR_OTHERS
+    if name not in _AS_ANOTHER | _OTHERS and name not in _SEEN_THROUGH and not loader:
+        return []
+    return [words[place:] for place, word in enumerate(words) if place and _could_begin(word)][:16]
+
+
+def _could_begin(word: str) -> bool:
+    return bool(word) and not word.startswith("-") and not _ASSIGNMENT.match(word)

@@ -1,0 +1,39 @@
+"""A text with one part replaced, put together only when someone needs all of it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class SplicedText:
+    """`text` with `new` in the place of what stands between two offsets; measured and sliced like a string."""
+
+    text: str
+    start: int
+    end: int
+    new: str
+
+    @cached_property
+    def whole(self) -> str:
+        """All of it as one string."""
+        # One result of the right size: adding up copies a large text twice.
+        return "".join((self.text[: self.start], self.new, self.text[self.end :]))
+
+    def __len__(self) -> int:
+        return len(self.text) - (self.end - self.start) + len(self.new)
+
+    def __getitem__(self, part: slice) -> str:
+        start, stop, _ = part.indices(len(self))
+        shift = self.start + len(self.new) - self.end
+        return "".join(
+            (
+                self.text[start : min(stop, self.start)],
+                self.new[max(start - self.start, 0) : max(stop - self.start, 0)],
+                self.text[max(start - shift, self.end) : max(stop - shift, 0)],
+            )
+        )
+
+    @property
+    def is_same(self) -> bool:
+        """Whether nothing is really replaced."""
+        return self.text[self.start : self.end] == self.new

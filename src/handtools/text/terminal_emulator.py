@@ -1,0 +1,338 @@
+"""Terminals: their output as plain text, the screen that a program draws on, and the escape sequences that keys send."""
+
+import codecs
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+_SEQUENCE = re.compile(
+    r"""\x1b\[ (?P<csi> [0-?]* [ -/]* [@-~])                     # cursor, colour, erase
+      | (?:\x1b[\]PX^_] | [\x90\x98\x9d-\x9f]) .*? (?:\x1b\\|\x07|\x9c|\Z)  # titles, clipboards, links
+      | \x1b [ -/]* [0-~] | \x9b [0-?]* [ -/]* [@-~]             # the others
+      | [\x1b\x9b]""",
+    re.VERBOSE | re.DOTALL,
+)
+_CONTROL = re.compile("[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9a\x9c-\x9f]")
+_MOVES = re.compile("[\r\b\x1b]")
+_ERASE_RIGHT, _ERASE_ALL = "\x1b", "\x1b\x1b"
+
+
+def plain_output(text: str) -> str:
+    """What a person would see: escape sequences gone, what was overwritten replaced."""
+    if not _MOVES.search(text) and not _CONTROL.search(text) and "\x9b" not in text:
+        return text
+    bare = _CONTROL.sub("", _SEQUENCE.sub(_essence, text)).replace("\r\n", "\n")
+    if not _MOVES.search(bare):
+        return bare
+    return "\n".join(_settled(line) if _MOVES.search(line) else line for line in bare.split("\n"))
+
+
+def decode_output(data: bytes, *, starts: bool = True, ends: bool = True) -> str:
+    """Any bytes as text; where a piece was cut out of more, half a character at the cut is left out."""
+    if not starts:
+        inside = sum(1 for _ in takewhile(lambda byte: byte & 0xC0 == 0x80, data[:4]))
+        data = data[inside:] if inside < 4 else data
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(data, final=ends)
+
+
+def _essence(match: re.Match[str]) -> str:
+    """Of all sequences only those that erase a line matter."""
+    found = match["csi"] or ""
+    if found in {"K", "0K"}:
+        return _ERASE_RIGHT
+    return _ERASE_ALL if found == "2K" else ""
+
+
+def _settled(line: str) -> str:
+    """One line after all overwriting."""
+    cells: list[str] = []
+    at = 0
+    for move, piece in _steps(line):
+        if move == "\r":
+            at = 0
+        elif move == "\b":
+            at = max(at - 1, 0)
+        elif move == _ERASE_RIGHT:
+            del cells[at:]
+        elif move == _ERASE_ALL:
+            cells = [" "] * at
+        cells.extend(" " * (at - len(cells)))
+        cells[at : at + len(piece)] = piece
+        at += len(piece)
+    return "".join(cells).rstrip(" ") if "\r" in line else "".join(cells)
+
+
+def _steps(line: str) -> Iterator[tuple[str, str]]:
+    """Moves, each with the text that follows it."""
+    for found in re.finditer("(\r|\b|\x1b\x1b|\x1b|^)([^\r\b\x1b]*)", line):
+        yield found[1], found[2]
+
+
+_NAMED = {
+    "enter": "\r", "tab": "\t", "escape": "\x1b", "backspace": "\x7f", "space": " ", "delete": "\x1b[3~",
+    "up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D", "home": "\x1b[H", "end": "\x1b[F",
+    "pageup": "\x1b[5~", "pagedown": "\x1b[6~", "insert": "\x1b[2~", "shift-tab": "\x1b[Z",
+    "f1": "\x1bOP", "f2": "\x1bOQ", "f3": "\x1bOR", "f4": "\x1bOS", "f5": "\x1b[15~", "f6": "\x1b[17~",
+    "f7": "\x1b[18~", "f8": "\x1b[19~", "f9": "\x1b[20~", "f10": "\x1b[21~", "f11": "\x1b[23~", "f12": "\x1b[24~",
+}  # fmt: skip
+KEY_NAMES = (*_NAMED, "ctrl-a … ctrl-z", "alt-x")
+
+
+class UnknownKey(ValueError):
+    """No key has that name."""
+
+
+def key_sequence(name: str) -> str:
+    """What a terminal sends for a key."""
+    key = name.strip().lower()
+    if key in _NAMED:
+        return _NAMED[key]
+    modifier, _, letter = key.rpartition("-")
+    if modifier == "ctrl" and len(letter) == 1 and "@" <= letter.upper() <= "_":
+        return chr(ord(letter.upper()) & 0x1F)
+    if modifier == "alt" and len(letter) == 1:
+        return f"\x1b{name.strip()[-1]}"
+    raise UnknownKey(name)
+
+
+_TOKEN = re.compile(
+    r"""(?P<text> [^\x00-\x1f\x7f-\x9f]+)
+      | \x1b\[ (?P<mark> [<-?]?) (?P<numbers> [0-9;:]*) [ -/]* (?P<final> [@-~])
+      | \x1b[\]PX^_] .*? (?:\x1b\\|\x07|\Z)
+      | \x1b (?P<set> [()*+]) (?P<charset> .)
+      | \x1b (?P<escape> [ -/]* [0-~])
+      | (?P<control> [\x00-\x1f\x7f-\x9f])""",
+    re.VERBOSE | re.DOTALL,
+)
+_BOX = str.maketrans("`afgjklmnopqrstuvwxyz{|}~", "◆▒°±┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
+_TAB = 8
+_MOST_STEPS = 10_000
+"""No honest program moves or erases further than this at once."""
+
+
+@dataclass(slots=True)
+class TerminalScreen:
+    """Rows of cells and a cursor. A cell is a character with its accents; a wide one's right half is empty."""
+
+    rows: int
+    columns: int
+    row: int = 0
+    column: int = 0
+    _cells: list[list[str]] = field(default_factory=list)
+    _top: int = 0
+    _bottom: int = 0
+    _saved: tuple[int, int] = (0, 0)
+    _aside: list[list[str]] | None = None
+    """The ordinary screen, while a program uses the other one."""
+    _boxes: bool = False
+    _wraps: bool = False
+    """The cursor stands after the last column: the next character begins a line."""
+
+    def __post_init__(self) -> None:
+        self._reset()
+
+    def feed(self, text: str) -> None:
+        """Take output; a sequence that is cut at the end is lost."""
+        for token in _TOKEN.finditer(text):
+            if token["text"]:
+                self._write(token["text"].translate(_BOX) if self._boxes else token["text"])
+            elif token["final"]:
+                self._sequence(token["mark"], token["numbers"], token["final"])
+            elif token["set"] == "(":
+                self._boxes = token["charset"] == "0"
+            elif token["escape"]:
+                self._escape(token["escape"])
+            elif token["control"]:
+                self._control(token["control"])
+
+    def lines(self) -> list[str]:
+        """What it shows, without what is empty at the end."""
+        shown = ["".join(row).rstrip() for row in self._cells]
+        while shown and not shown[-1]:
+            shown.pop()
+        return shown
+
+    def _reset(self) -> None:
+        self._cells = [self._blank() for _ in range(self.rows)]
+        self.row = self.column = self._top = 0
+        self._bottom = self.rows - 1
+        self._boxes = self._wraps = False
+
+    def _blank(self) -> list[str]:
+        return [" "] * self.columns
+
+    def _write(self, text: str) -> None:
+        for character in text:
+            width = _width(character)
+            if not width:
+                self._accent(character)
+                continue
+            if self._wraps or self.column + width > self.columns:
+                self.column = 0
+                self._feed_line()
+            self._wraps = False
+            row = self._cells[self.row]
+            row[self.column] = character
+            if width == 2 and self.column + 1 < self.columns:
+                row[self.column + 1] = ""
+            self.column += width
+            if self.column >= self.columns:
+                self.column, self._wraps = self.columns - 1, True
+
+    def _accent(self, character: str) -> None:
+        at = self.column if self._wraps else self.column - 1
+        if at >= 0:
+            self._cells[self.row][at] += character
+
+    def _control(self, character: str) -> None:
+        if character == "\r":
+            self.column = 0
+        elif character in "\n\v\f":
+            self._feed_line()
+        elif character == "\b":
+            self.column = max(self.column - 1, 0)
+        elif character == "\t":
+            self.column = min((self.column // _TAB + 1) * _TAB, self.columns - 1)
+        self._wraps = False
+
+    def _feed_line(self) -> None:
+        if self.row == self._bottom:
+            self._scroll(1)
+        else:
+            self.row = min(self.row + 1, self.rows - 1)
+
+    def _scroll(self, count: int) -> None:
+        """Move the lines of the region up, or down for a negative count."""
+        for _ in range(min(abs(count), self.rows)):
+            self._cells.pop(self._top if count > 0 else self._bottom)
+            self._cells.insert(self._bottom if count > 0 else self._top, self._blank())
+
+    def _escape(self, code: str) -> None:
+        if code == "7":
+            self._saved = (self.row, self.column)
+        elif code == "8":
+            self._move(*self._saved)
+        elif code == "c":
+            self._reset()
+        elif code in {"D", "E"}:
+            self.column = 0 if code == "E" else self.column
+            self._feed_line()
+        elif code == "M":
+            if self.row == self._top:
+                self._scroll(-1)
+            else:
+                self.row = max(self.row - 1, 0)
+
+    def _sequence(self, mark: str, numbers: str, final: str) -> None:
+        given = [min(int(n), _MOST_STEPS) if n.isdigit() else 0 for n in re.split("[;:]", numbers)]
+        if mark == "?" and final in "hl":
+            self._switch(given, on=final == "h")
+        elif not mark:
+            self._wraps = False
+            self._step(final, given[0] or 1, (given[1] if len(given) > 1 else 0) or 1)
+            self._change(final, given)
+
+    def _step(self, final: str, count: int, second: int) -> None:
+        """Sequences that move the cursor."""
+        match final:
+            case "A" | "F":
+                self._move(self.row - count, 0 if final == "F" else self.column)
+            case "B" | "E":
+                self._move(self.row + count, 0 if final == "E" else self.column)
+            case "C":
+                self._move(self.row, self.column + count)
+            case "D":
+                self._move(self.row, self.column - count)
+            case "G" | "`":
+                self._move(self.row, count - 1)
+            case "d":
+                self._move(count - 1, self.column)
+            case "H" | "f":
+                self._move(count - 1, second - 1)
+            case "s" | "u":
+                self._escape("7" if final == "s" else "8")
+
+    def _change(self, final: str, given: list[int]) -> None:
+        """Sequences that change what is shown."""
+        count = given[0] or 1
+        match final:
+            case "J":
+                self._erase_screen(given)
+            case "K":
+                self._erase_line(given)
+            case "L" | "M":
+                self._shift_lines(count if final == "L" else -count)
+            case "S" | "T":
+                self._scroll(count if final == "S" else -count)
+            case "@" | "P":
+                self._shift_cells(count if final == "@" else -count)
+            case "X":
+                self._overwrite(count)
+            case "r":
+                self._set_region(given)
+
+    def _switch(self, modes: list[int], *, on: bool) -> None:
+        """The other screen, which editors and pagers draw on."""
+        if not {47, 1047, 1049}.intersection(modes) or on == (self._aside is not None):
+            return
+        if on:
+            self._aside, self._saved = self._cells, (self.row, self.column)
+            self._cells = [self._blank() for _ in range(self.rows)]
+        else:
+            assert self._aside is not None
+            self._cells, self._aside = self._aside, None
+            self._move(*self._saved)
+
+    def _move(self, row: int, column: int) -> None:
+        self.row = min(max(row, 0), self.rows - 1)
+        self.column = min(max(column, 0), self.columns - 1)
+        self._wraps = False
+
+    def _erase_line(self, given: list[int]) -> None:
+        start = 0 if given[0] else self.column
+        end = self.column + 1 if given[0] == 1 else self.columns
+        self._cells[self.row][start:end] = [" "] * (end - start)
+
+    def _erase_screen(self, given: list[int]) -> None:
+        self._erase_line(given)
+        above, below = given[0] in {1, 2, 3}, given[0] != 1
+        for number in range(self.rows):
+            if (above and number < self.row) or (below and number > self.row):
+                self._cells[number] = self._blank()
+
+    def _shift_lines(self, count: int) -> None:
+        """Insert lines at the cursor, or remove some for a negative count."""
+        if self._top <= self.row <= self._bottom:
+            kept, self._top = self._top, self.row
+            self._scroll(-count)
+            self._top = kept
+            self.column = 0
+
+    def _shift_cells(self, count: int) -> None:
+        """Insert blanks at the cursor, or remove cells for a negative count."""
+        row = self._cells[self.row]
+        if count > 0:
+            row[self.column : self.column] = [" "] * min(count, self.columns)
+        else:
+            del row[self.column : self.column - count]
+        self._cells[self.row] = (row + self._blank())[: self.columns]
+
+    def _set_region(self, given: list[int]) -> None:
+        top, bottom = (given[0] or 1) - 1, (given[1] if len(given) > 1 else 0) or self.rows
+        if top < bottom <= self.rows:
+            self._top, self._bottom = top, bottom - 1
+            self._move(0, 0)
+
+    def _overwrite(self, count: int) -> None:
+        end = min(self.column + count, self.columns)
+        self._cells[self.row][self.column : end] = [" "] * (end - self.column)
+
+
+def _width(character: str) -> int:
+    if character.isascii():
+        return 1
+    if unicodedata.combining(character) or character in "\u200b\u200d\ufe0f":
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -1,0 +1,136 @@
+"""Truncated text: bounded pieces of a long text or line that say what was left out."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from handtools.text import lines
+
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Clipped:
+    """What is shown of a text, and how much there was.
+
+    A line that is shown in part counts as shown; the mark in a gap counts nowhere.
+    """
+
+    text: str
+    lines: int
+    shown_lines: int
+    bytes: int
+    shown_bytes: int
+    clipped: bool
+
+
+def clip(
+    text: str,
+    *,
+    max_lines: int,
+    max_bytes: int,
+    keep: Literal["head", "tail", "both"],
+    whole: tuple[int, int] | None = None,
+) -> Clipped:
+    """Keep whole lines within both limits, or a part of one where not even that fits.
+
+    `whole` is for a text out of whose middle something was taken already: the lines and bytes that there were.
+    """
+    height, size = lines.count(text), _size(text)
+    if height <= max_lines and size <= max_bytes:
+        return Clipped(text, height, height, size, size, clipped=False)
+    head = tail = mark = ""
+    if keep == "head":
+        head = _head(text, max_lines, max_bytes)
+    elif keep == "tail":
+        tail = _tail(text, max_lines, max_bytes)
+    else:
+        head = _head(text, (max_lines + 1) // 2, (max_bytes + 1) // 2)
+        rest = text[len(head) :]
+        tail = _tail(rest, max_lines - lines.count(head), max_bytes - _size(head))
+    # Both ends of one long line are still one line.
+    shown_lines = min(lines.count(head) + lines.count(tail), height)
+    shown_bytes = _size(head) + _size(tail)
+    if keep == "both":
+        all_lines, all_bytes = whole or (height, size)
+        mark = _mark(head, all_lines - shown_lines, all_bytes - shown_bytes)
+    return Clipped(head + mark + tail, height, shown_lines, size, shown_bytes, clipped=True)
+
+
+def clip_line(line: str, max_chars: int, *, around: int | None = None, part: bool = False) -> str:
+    """Keep `max_chars` characters of a line, from its start or around an offset; of a part no count is known."""
+    if len(line) <= max_chars:
+        return line
+    start = 0
+    if around is not None:
+        start = min(max(around - max_chars // 2, 0), len(line) - max_chars)
+    end = start + max_chars
+    if part:
+        return f"{'… ' * (start > 0)}{line[start:end]} …"
+    before = f"[{start} chars] … " if start else ""
+    after = f" … [{len(line) - end} chars]" if end < len(line) else ""
+    return f"{before}{line[start:end]}{after}"
+
+
+def sanitized_line(text: str, max_chars: int) -> str:
+    """A stranger's words as one line that moves no cursor and turns no text around."""
+    return " ".join(_UNSEEN.sub(" ", text).split())[:max_chars]
+
+
+def _mark(head: str, left_lines: int, left_bytes: int) -> str:
+    """Say on a line of its own what is missing."""
+    facts = f"{left_lines} lines, {left_bytes} bytes" if left_lines else f"{left_bytes} bytes"
+    start = "\n" if head and not lines.ending(head) else ""
+    return f"{start}[… {facts} left out …]\n"
+
+
+def _head(text: str, max_lines: int, max_bytes: int) -> str:
+    kept = _first_bytes(text, max_bytes)
+    rows = lines.split(kept)
+    if len(kept) < len(text) and len(rows) > 1 and not _ends_line(text, len(kept)):
+        rows.pop()
+    return "".join(rows[: max(max_lines, 0)])
+
+
+def _tail(text: str, max_lines: int, max_bytes: int) -> str:
+    kept = _last_bytes(text, max_bytes)
+    rows = lines.split(kept)
+    if len(kept) < len(text) and len(rows) > 1 and not _ends_line(text, len(text) - len(kept)):
+        del rows[0]
+    return "".join(rows[-max_lines:]) if max_lines > 0 else ""
+
+
+def _ends_line(text: str, offset: int) -> bool:
+    """Tell whether a line ends right before `offset`; between the two of a pair none does."""
+    return text[offset - 1] in "\r\n" and text[offset - 1 : offset + 1] != "\r\n"
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(_encoded(text))
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _first_bytes(text: str, max_bytes: int) -> str:
+    """Give the longest start of whole characters that fits."""
+    data = _encoded(text[: max(max_bytes, 0)])
+    end = max_bytes
+    if len(data) <= end:
+        return text[: max(max_bytes, 0)]
+    while data[end] & 0xC0 == 0x80:
+        end -= 1
+    return data[:end].decode("utf-8", "surrogatepass")
+
+
+def _last_bytes(text: str, max_bytes: int) -> str:
+    """Give the longest end of whole characters that fits."""
+    near = text[max(len(text) - max_bytes, 0) :]
+    data = _encoded(near)
+    start = len(data) - max_bytes
+    if start <= 0:
+        return near
+    while start < len(data) and data[start] & 0xC0 == 0x80:
+        start += 1
+    return data[start:].decode("utf-8", "surrogatepass")

@@ -1,0 +1,234 @@
+"""Which hosts may be reached: lists of names and networks as people write them, and addresses that lead to this machine or its neighbours."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+IpAddress = IPv4Address | IPv6Address
+IpNetwork = IPv4Network | IPv6Network
+
+METADATA_ADDRESSES = (
+    "169.254.169.254",
+    "169.254.170.2",
+    "100.100.100.200",
+    "192.0.0.192",
+    "fd00:ec2::254",
+    "fd20:ce::254",
+)
+"""Where clouds hand out the credentials of a machine."""
+
+# The networks for documentation are not here: nobody's machines are there by right, and laboratories route them.
+_LOCAL = (
+    ("0.0.0.0/8", "this machine"),
+    ("127.0.0.0/8", "this machine"),
+    ("10.0.0.0/8", "a private network"),
+    ("172.16.0.0/12", "a private network"),
+    ("192.168.0.0/16", "a private network"),
+    ("100.64.0.0/10", "a provider's network"),
+    ("169.254.0.0/16", "a link"),
+    ("192.0.0.0/24", "a protocol's network"),
+    ("192.88.99.0/24", "a relay"),
+    ("198.18.0.0/15", "a test network"),
+    ("224.0.0.0/4", "a group of machines"),
+    ("240.0.0.0/4", "a reserved network"),
+    ("::/128", "this machine"),
+    ("::1/128", "this machine"),
+    ("100::/64", "nowhere"),
+    ("fc00::/7", "a private network"),
+    ("fe80::/10", "a link"),
+    ("fec0::/10", "a private network"),
+    ("ff00::/8", "a group of machines"),
+)
+_WRAPPED = (
+    ("::ffff:0:0/96", 0),
+    ("::ffff:0:0:0/96", 0),
+    ("::/96", 0),
+    ("64:ff9b::/96", 0),
+    ("64:ff9b:1::/48", 0),
+    ("2002::/16", 80),
+)
+"""Networks of IPv6 that carry an address of IPv4, and how many bits come after it."""
+_REFUSED = tuple((ip_network(network), words) for network, words in _LOCAL)
+_CARRIERS = tuple((IPv6Network(network), shift) for network, shift in _WRAPPED)
+_TEREDO = IPv6Network("2001::/32")
+_PARTS = 4
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
+
+
+def address_refusal(address: str | IpAddress, *, but: tuple[IpNetwork, ...] = ()) -> str:
+    """Why an address must not be connected to, or nothing; `but` are networks that a person has listed."""
+    found = _read(address)
+    if found is None:
+        return "It is not an address."
+    inner = _carried(found)
+    if any(
+        each in network for each in (found, *inner) for network in but if each.version == network.version
+    ):
+        return ""
+    for each in (*inner, found):
+        if str(each) in METADATA_ADDRESSES:
+            return f"{address} hands out a machine's credentials."
+        for network, words in _REFUSED:
+            if each.version == network.version and each in network:
+                return f"{address} leads to {words}."
+    return ""
+
+
+def ip_literal(host: str) -> IpAddress | None:
+    """The address that a host is, in any spelling that a resolver takes for one; None when it is a name."""
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    found = _read(bare)
+    return found if found is not None else _old_spelling(bare.removesuffix("."))
+
+
+def _read(address: str | IpAddress) -> IpAddress | None:
+    if isinstance(address, IPv4Address | IPv6Address):
+        return _unscoped(address)
+    try:
+        return _unscoped(ip_address(address))
+    except ValueError:
+        return None
+
+
+def _unscoped(address: IpAddress) -> IpAddress:
+    """Without the interface: `fe80::1%eth0` is a link's address like any other."""
+    return IPv6Address(int(address)) if isinstance(address, IPv6Address) else address
+
+
+def _carried(address: IpAddress) -> tuple[IPv4Address, ...]:
+    """The addresses of IPv4 that a router would send it on to."""
+    if isinstance(address, IPv4Address):
+        return ()
+    if address in _TEREDO:
+        server, client = (int(address) >> 64) & 0xFFFFFFFF, ~int(address) & 0xFFFFFFFF
+        return (IPv4Address(server), IPv4Address(client))
+    for network, shift in _CARRIERS:
+        if address in network and int(address) > 1:
+            return (IPv4Address((int(address) >> shift) & 0xFFFFFFFF),)
+    return ()
+
+
+def _old_spelling(host: str) -> IPv4Address | None:
+    """`0x7f.1`, `017700000001` and `2130706433` are all 127.0.0.1 to a resolver."""
+    parts = host.split(".")
+    if len(parts) > _PARTS or not all(_NUMBER.fullmatch(part) for part in parts):
+        return None
+    try:
+        numbers = [_number(part) for part in parts]
+    except ValueError:
+        return None
+    *first, last = numbers
+    if any(number > 0xFF for number in first) or last >= 1 << 8 * (_PARTS - len(first)):
+        return None
+    high = sum(number << 8 * (3 - place) for place, number in enumerate(first))
+    return IPv4Address(high + last)
+
+
+def _number(text: str) -> int:
+    if text[:2] in {"0x", "0X"}:
+        return int(text[2:] or "0", 16)
+    return int(text, 8 if text.startswith("0") else 10)
+
+
+WEB_PORTS = frozenset({80, 443})
+"""What an entry without a port means."""
+_ENTRY = re.compile(
+    r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:]+|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*(?:/\d+)?)"
+    r"(?::(?P<port>\d+|\*))?"
+)
+_NAME = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")
+_MOST_PORT = 65535
+
+
+class BadHost(ValueError):
+    """An entry that can't be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostEntry:
+    """One line of a list: a name, `*.name` for all names below it, or an address or network; and its ports."""
+
+    name: str = ""
+    network: IpNetwork | None = None
+    ports: frozenset[int] | None = WEB_PORTS
+    """None: every port."""
+
+    def takes(self, host: str, port: int) -> bool:
+        """Whether it lets this through."""
+        if self.ports is not None and port not in self.ports:
+            return False
+        if self.network is not None:
+            address = ip_literal(host)
+            return (
+                address is not None and address.version == self.network.version and address in self.network
+            )
+        if self.name.startswith("*."):
+            return host.endswith(self.name[1:]) and len(host) > len(self.name) - 1
+        return host == self.name
+
+
+@dataclass(frozen=True)
+class HostList:
+    """A whole list: what is not in it is refused."""
+
+    entries: tuple[HostEntry, ...]
+
+    def lists(self, host: str, port: int) -> bool:
+        """Whether a connection is allowed, by name alone."""
+        return any(entry.takes(normalized_host(host), port) for entry in self.entries)
+
+    @cached_property
+    def networks(self) -> tuple[IpNetwork, ...]:
+        """The addresses that were listed as such: these may be local."""
+        return tuple(entry.network for entry in self.entries if entry.network is not None)
+
+
+def parse_host_list(listed: tuple[str, ...]) -> HostList:
+    """A list from what a person wrote; raises `BadHost`."""
+    return HostList(tuple(_entry(each) for each in listed))
+
+
+def split_host_port(written: str) -> tuple[str, int]:
+    """A host and a port from `host` or `host:port`; the usual port where none is written."""
+    host, colon, port = written.rpartition(":")
+    if not colon or not port.isdecimal() or (":" in host and not host.endswith("]")):
+        return written, 443
+    return host, int(port)
+
+
+def normalized_host(host: str) -> str:
+    """A name in the one spelling that is compared: small letters, no dot at the end, ASCII."""
+    bare = host.removesuffix(".").lower()
+    if bare.isascii():
+        return bare
+    try:
+        return bare.encode("idna").decode("ascii")
+    except UnicodeError:
+        return bare
+
+
+def _entry(written: str) -> HostEntry:
+    found = _ENTRY.fullmatch(written.strip())
+    if found is None:
+        raise BadHost(f"`{written}` is not a host.")
+    ports = _ports(written, found["port"])
+    bare = found["host"].removeprefix("[").removesuffix("]")
+    try:
+        return HostEntry(network=ip_network(bare, strict=False), ports=ports)
+    except ValueError:
+        pass
+    name = normalized_host(bare)
+    if ip_literal(name) is not None or not _NAME.fullmatch(name):
+        raise BadHost(f"`{written}` is not a host: write a name, `*.name`, an address or a network.")
+    return HostEntry(name=name, ports=ports)
+
+
+def _ports(written: str, port: str | None) -> frozenset[int] | None:
+    if port is None:
+        return WEB_PORTS
+    if port == "*":
+        return None
+    if not 0 < int(port) <= _MOST_PORT:
+        raise BadHost(f"`{written}` has no such port.")
+    return frozenset({int(port)})

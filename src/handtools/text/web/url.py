@@ -1,0 +1,115 @@
+"""URLs, parsed strictly, so that nobody further down can read another host out of the same text."""
+
+import re
+from dataclasses import dataclass, replace
+from ipaddress import IPv6Address
+from urllib.parse import quote, urljoin
+
+from handtools.text.web.host_access import ip_literal, normalized_host
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+MOST_URL_CHARS = 8_000
+_SHAPE = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?:(?P<slashes>//)(?P<authority>[^/?#]*))?"
+    r"(?P<rest>[^#]*)(?:#(?P<fragment>.*))?",
+    re.DOTALL,
+)
+_AUTHORITY = re.compile(r"(?P<host>\[[^\]]*\]|[^:\[\]]*)(?::(?P<port>[0-9]{0,5}))?")
+_NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_][a-z0-9_-]{0,62})*")
+_NUMERIC_END = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
+_UNFIT = re.compile(
+    r"[\x00-\x20\x7f\\\u0080-\u00a0\u00ad\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]"
+)
+_MOST_NAME = 253
+_KEPT = "!#$%&'()*+,/:;=?@[]~-._|^{}`\"<>"
+"""What is left as it is written after the host: everything in ASCII, since it was made by a server for itself."""
+
+
+class BadUrl(ValueError):
+    """Text that can't be visited; the message is a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """A place on the web, in one spelling: host in small ASCII letters or a plain address, nobody's password."""
+
+    scheme: str
+    host: str
+    port: int
+    rest: str
+    """Path and query, as they are sent."""
+    fragment: str = ""
+
+    @property
+    def authority(self) -> str:
+        """Host and port as a server is told: the usual port goes without saying."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        """The whole of it but the fragment, which is not sent."""
+        return f"{self.scheme}://{self.authority}{self.rest}"
+
+    def joined(self, reference: str) -> "Url":
+        """Where a reference found here leads; raises `BadUrl`."""
+        if _UNFIT.search(reference):
+            raise BadUrl("It sends us to an address with spaces, backslashes or invisible characters.")
+        try:
+            return parse_url(urljoin(str(self), reference))
+        except BadUrl:
+            raise
+        except ValueError:
+            raise BadUrl("It sends us to what is no address.") from None
+
+    def at(self, rest: str) -> "Url":
+        """Another path of the same server."""
+        return replace(self, rest=rest, fragment="")
+
+
+def parse_url(text: str) -> Url:
+    """A URL as a person or a server wrote it; raises `BadUrl`."""
+    if len(text) > MOST_URL_CHARS:
+        raise BadUrl(f"It is longer than {MOST_URL_CHARS:,} characters.")
+    if _UNFIT.search(text.strip(" ")):
+        raise BadUrl("It holds spaces, backslashes or invisible characters.")
+    found = _SHAPE.fullmatch(text.strip(" "))
+    if found is None:
+        raise BadUrl("It has no scheme: it must begin with https:// or http://.")
+    scheme = found["scheme"].lower()
+    if scheme not in DEFAULT_PORTS:
+        raise BadUrl(f"`{scheme[:20]}:` is not visited: only https and http are.")
+    if not found["slashes"]:
+        raise BadUrl(f"After `{scheme}:` two slashes and a host must follow.")
+    host, port = _authority(found["authority"], DEFAULT_PORTS[scheme])
+    rest = quote(found["rest"], safe=_KEPT)
+    return Url(scheme, host, port, rest if rest.startswith("/") else f"/{rest}", found["fragment"] or "")
+
+
+def _authority(text: str, usual: int) -> tuple[str, int]:
+    if "@" in text:
+        raise BadUrl("It holds a user name or a password; such a URL is not visited.")
+    found = _AUTHORITY.fullmatch(text)
+    if found is None:
+        raise BadUrl("Its host and port can't be read.")
+    port = int(found["port"]) if found["port"] else usual
+    if not 0 < port < 1 << 16:
+        raise BadUrl(f"There is no port {port}.")
+    return _host(found["host"]), port
+
+
+def _host(text: str) -> str:
+    if text.startswith("["):
+        address = ip_literal(text)
+        if not isinstance(address, IPv6Address) or "%" in text:
+            raise BadUrl("What is in brackets is not an address.")
+        return str(address)
+    # Small letters and ASCII digits first: a resolver would fold `１２７` to 127 after we had looked.
+    name = normalized_host(text)
+    address = ip_literal(name)
+    if address is not None:
+        return str(address)
+    if not name or len(name) > _MOST_NAME or not _NAME.fullmatch(name):
+        raise BadUrl(f"`{text[:80]}` is not the name of a host.")
+    if _NUMERIC_END.fullmatch(name):
+        raise BadUrl(f"`{text[:80]}` looks like an address and is none.")
+    return name

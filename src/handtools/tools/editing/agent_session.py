@@ -1,0 +1,175 @@
+"""A session with the edit agent's model: its edits are applied as it writes; what does not fit is asked again."""
+
+from dataclasses import dataclass, field
+
+from handtools.core.callbacks import Model, closing_stream
+from handtools.core.changes import ChangeSet
+from handtools.core.context import Progress
+from handtools.core.errors import InvalidInput, NoMatch, TooLarge
+from handtools.core.files import Files
+from handtools.text.editing import AlreadyApplied, EditRefused
+from handtools.text.editing.edit_agent_protocol import (
+    AnswerPiece,
+    AnswerTags,
+    Declined,
+    EditStreamParser,
+    MalformedAnswer,
+    OldNewPair,
+    OldTextComplete,
+    ShowLines,
+    ShownFile,
+    edit_prompt,
+    relevant_lines,
+)
+from handtools.text.editing.literal_edits import extended_to_line_end
+from handtools.text.lines import LineRange, count, line_at, merged_ranges, split
+from handtools.text.token_budget import estimate_tokens
+from handtools.tools.editing.drafts import Draft, refusal_error
+
+MAX_ROUNDS = 5
+WHOLE_LINES = 2_000
+WHOLE_TOKENS = 30_000
+"""A file over either is shown by its outline and the parts that the instructions seem to mean."""
+MAX_SHOWN_LINES = 1_200
+MAX_ANSWER_CHARS = 1_000_000
+
+_EDIT_DIRECTLY_HINT = "Nothing was written. Say it more precisely, or use `edit`."
+
+
+@dataclass(slots=True)
+class EditAgentSession:
+    """Asks, takes up edits, asks again with what is really there; nothing is written before it ends well."""
+
+    model: Model
+    draft: Draft
+    instructions: str
+    say: Progress
+    outline: str = ""
+    """Of a long file, to go with the parts that are shown."""
+    rounds: int = 0
+    made: list[OldNewPair] = field(default_factory=list)
+    there: int = 0
+    """How many edits had nothing to do."""
+    _wanted: list[LineRange] = field(default_factory=list)
+    _marks: AnswerTags = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._marks = AnswerTags.absent_from(self.draft.body, self.instructions)
+
+    async def hold(self) -> None:
+        """Ask until every edit has its place and the model is done."""
+        open_points: list[str] = []
+        for self.rounds in range(1, MAX_ROUNDS + 1):
+            open_points = await self._ask(self._so_far(open_points))
+            if not open_points:
+                break
+        else:
+            last = open_points[-1]
+            raise NoMatch(
+                f"After {MAX_ROUNDS} questions the model's edits do not fit. {last}",
+                hint=_EDIT_DIRECTLY_HINT,
+            )
+        if not (self.made and self.draft.is_changed) and not self.there:
+            raise InvalidInput("The model made no edit.", hint=_EDIT_DIRECTLY_HINT)
+
+    async def land(self, files: Files, note: str) -> None:
+        """Write all edits as one change; onto what others wrote meanwhile, if every edit still has its place."""
+        if not self.draft.is_changed:
+            return
+        if self.draft.before is not None:
+            fresh = await Draft.read(files, self.draft.path)
+            if fresh.before != self.draft.before:
+                await self._carry_over(fresh)
+        await files.apply(ChangeSet.of(self.draft.change(), note=note))
+
+    async def _carry_over(self, fresh: Draft) -> None:
+        for pair in self.made:
+            outcome = await fresh.replace(
+                None, extended_to_line_end(fresh.body, pair.old, pair.new), pair.new
+            )
+            if isinstance(outcome, EditRefused):
+                where = "Nothing was written. The file was changed meanwhile: "
+                raise refusal_error(outcome, where, old="the old text", new="the new text")
+        self.draft = fresh
+
+    async def _ask(self, so_far: list[str]) -> list[str]:
+        """One answer, taken up as it comes; what is still open after it."""
+        asked = edit_prompt(self._sight(), self.instructions, self._marks, before=so_far)
+        stream, chars, open_points = EditStreamParser(self._marks), 0, list[str]()
+        answer = self.model(asked)
+        async with closing_stream(answer):
+            async for text in answer:
+                chars += len(text)
+                if chars > MAX_ANSWER_CHARS:
+                    raise TooLarge(
+                        f"The model's answer has over {MAX_ANSWER_CHARS:,} characters.",
+                        hint=_EDIT_DIRECTLY_HINT,
+                    )
+                for piece in stream.feed(text):
+                    open_points += await self._take(piece)
+                if not stream.unfinished():
+                    break
+        left = stream.unfinished()
+        # Lines that were asked for end an answer too.
+        return open_points or ([f"Not finished: {left}. Write what is missing."] if left else [])
+
+    async def _take(self, piece: AnswerPiece) -> list[str]:
+        """Use one piece; what is wrong with it, in words for the model."""
+        if isinstance(piece, OldTextComplete):
+            self._announce(piece.old)
+        elif isinstance(piece, OldNewPair):
+            return await self._make(piece)
+        elif isinstance(piece, ShowLines):
+            return [self._show(piece)]
+        elif isinstance(piece, Declined):
+            raise InvalidInput(f"The model can't do it: {piece.why}", hint=_EDIT_DIRECTLY_HINT)
+        elif isinstance(piece, MalformedAnswer):
+            return [f"Not understood: {piece.why}. Write that edit again."]
+        return []
+
+    async def _make(self, pair: OldNewPair) -> list[str]:
+        if pair in self.made:
+            return []
+        if not pair.old and not self.draft.body:
+            self.draft.put(pair.new)
+            self.made.append(pair)
+            return []
+        outcome = await self.draft.replace(
+            None, extended_to_line_end(self.draft.body, pair.old, pair.new), pair.new
+        )
+        if isinstance(outcome, EditRefused):
+            why = str(refusal_error(outcome, old="the old text", new="the new text"))
+            return [f"Refused:\n{self._marks.pair(pair.old, pair.new)}\n{why}"]
+        if isinstance(outcome, AlreadyApplied):
+            self.there += 1
+            self.say(f"{self.draft.path}: an edit was already there, at {outcome.where}\n")
+            return []
+        self.made.append(pair)
+        line = line_at(self.draft.body, outcome.spans[0].start)
+        self.say(f"{self.draft.path}: edit {len(self.made)} made at line {line}\n")
+        return []
+
+    def _announce(self, old: str) -> None:
+        """Say where an edit goes while its new text is still being written."""
+        if self.draft.body.count(old) == 1:
+            line = line_at(self.draft.body, self.draft.body.index(old))
+            self.say(f"{self.draft.path}: edit {len(self.made) + 1} goes to line {line}\n")
+
+    def _show(self, wanted: ShowLines) -> str:
+        total = count(self.draft.body)
+        first = min(max(1, wanted.first), max(1, total))
+        last = min(max(first, wanted.last), first + MAX_SHOWN_LINES - 1, max(1, total))
+        self._wanted.append(LineRange(first, last))
+        return f"Lines {first} to {last} are shown now. Go on."
+
+    def _so_far(self, open_points: list[str]) -> list[str]:
+        made = f"{len(self.made)} edits are made, and the file is shown with them; do not write them again."
+        return [made, *open_points] if self.rounds > 1 else []
+
+    def _sight(self) -> ShownFile:
+        lines = split(self.draft.body)
+        if len(lines) <= WHOLE_LINES and estimate_tokens(self.draft.body) <= WHOLE_TOKENS:
+            return ShownFile(path=self.draft.path, lines=lines)
+        meant = relevant_lines(lines, self.instructions, most=MAX_SHOWN_LINES)
+        windows = merged_ranges((*meant, *self._wanted))
+        return ShownFile(path=self.draft.path, lines=lines, outline=self.outline, windows=windows)

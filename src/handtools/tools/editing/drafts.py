@@ -1,0 +1,326 @@
+"""Drafts: text files as a call will leave them, from the bytes read to the change written.
+
+Also the errors and notes that the editing tools tell a model about a match.
+"""
+
+import builtins
+from dataclasses import dataclass, field
+from typing import Self
+
+from handtools.core.changes import Change, ChangeSet
+from handtools.core.errors import (
+    AlreadyExists,
+    InvalidInput,
+    ManyMatches,
+    NoMatch,
+    NotFound,
+    Stale,
+    TooLarge,
+    ToolError,
+    WrongKind,
+)
+from handtools.core.files import Files
+from handtools.core.history import History
+from handtools.text.diffs.unified_diff import (
+    KnownCommonEnds,
+    first_changed_line,
+    unified_diff,
+    without_carriage_returns,
+)
+from handtools.text.editing import (
+    AlreadyApplied,
+    Applied,
+    EditOutcome,
+    EditRefused,
+    RefusalCode,
+    render_refusal,
+    replace_text,
+)
+from handtools.text.encoding import DecodedText, Unencodable, decode, is_binary, without_surrogates
+from handtools.text.lines import convert_line_ends, number_lines
+from handtools.text.splice import SplicedText
+
+MAX_EDIT_BYTES = 50_000_000
+"""Files over this size are not edited as text."""
+
+_PLAIN = DecodedText("", "utf-8")
+_MAX_SHOWN_LINES = 12
+_FAULTS: dict[RefusalCode, type[ToolError]] = {
+    "ambiguous": ManyMatches,
+    "stale": Stale,
+    "no_change": InvalidInput,
+    "empty": InvalidInput,
+    "omission": InvalidInput,
+    "too_large": TooLarge,
+}
+
+
+def refusal_error(
+    refused: EditRefused, where: str = "", *, old: str = "old_string", new: str = "new_string"
+) -> ToolError:
+    """What the model reads when the matcher refuses, in the words of the tool it called."""
+    said = _with_argument_names(without_surrogates(render_refusal(refused)), old, new)
+    return _FAULTS.get(refused.code, NoMatch)(where + said)
+
+
+async def refusal_with_history(
+    history: History, path: str, refused: EditRefused, old: str, where: str
+) -> ToolError:
+    """The refusal, with where the text went if a recorded call took it out."""
+    error = refusal_error(refused, where)
+    by = await history.replacer(path, convert_line_ends(old, "\n")) if refused.code == "not_found" else None
+    if by is not None:
+        ago = "the last call" if not by.calls_ago else f"{by.calls_ago + 1} calls ago"
+        error.message += f"\nThis text was there until {by.tool} replaced it ({ago}, {by.call_id})."
+    return error
+
+
+def _with_argument_names(text: str, old: str, new: str) -> str:
+    """The text with the names of the arguments; what stands between fences is the file's and stays."""
+    fence = ""
+    rows = text.split("\n")
+    for index, row in enumerate(rows):
+        if row.startswith("```") and not row.strip("`") and fence in ("", row):
+            fence = "" if fence else row
+        elif not fence:
+            rows[index] = row.replace("old_string", old).replace("new_string", new)
+    return "\n".join(rows)
+
+
+def already_applied_text(done: AlreadyApplied) -> str:
+    """What the model reads when its change is there: that it is made, and where."""
+    shown = without_surrogates(number_lines(done.window.lines[:_MAX_SHOWN_LINES], done.window.line))
+    once_more = "To have it once more, send more of the lines around it."
+    return f"Nothing to do: the change is already there, at {done.where}.\n{shown}\n{once_more}"
+
+
+def match_note(outcome: Applied | AlreadyApplied) -> str:
+    """A sentence on how the text was found; empty where it stood there letter for letter."""
+    if isinstance(outcome, AlreadyApplied):
+        return f" Nothing to do: the change was already there, at {outcome.where}."
+    return _inexact_match_note(outcome)
+
+
+def _inexact_match_note(applied: Applied) -> str:
+    if applied.tier == "exact" and not applied.notes:
+        return ""
+    if applied.tier == "text as last read":
+        said = "The file had changed since you read it; both changes are in it now"
+    elif applied.tier == "exact":
+        said = "Matched"
+    else:
+        said = f"Matched except for {applied.tier}"
+    return f" {said}{''.join(f'; {note}' for note in applied.notes)}."
+
+
+@dataclass(slots=True)
+class Draft:
+    """One text file: what it was, what it is to be."""
+
+    path: str
+    before: bytes | None
+    source: DecodedText
+    _text: str | SplicedText
+    mode: int | None = None
+    """The permission bits to give it; None leaves them."""
+    origin: str | None = None
+    """The path that it is moved or copied from."""
+    same: KnownCommonEnds = KnownCommonEnds()  # noqa: RUF009 — a plain tuple, never changed
+    """How much at both ends of the text is known to be as it was, so that a large file need not be compared."""
+
+    @classmethod
+    async def read(cls, files: Files, path: str, *, text_only: bool = True) -> Self:
+        """The file as it is; refused where it is no text or too large."""
+        before = await files.read(path)
+        path = files.named(path)
+        if is_binary(before):
+            if not text_only:
+                return cls(path, before, _PLAIN, "")
+            raise WrongKind(f"`{path}` is a binary file.", hint="Edit text files only.")
+        if len(before) > MAX_EDIT_BYTES:
+            hint = "Change it with a command such as sed, or split it."
+            raise TooLarge(
+                f"`{path}` has {len(before):,} bytes; the limit is {MAX_EDIT_BYTES:,}.", hint=hint
+            )
+        source = decode(before)
+        return cls(path, before, source, source.body)
+
+    @classmethod
+    def new(cls, path: str, body: str = "") -> Self:
+        """A file that is not there yet."""
+        return cls(path, None, _PLAIN, body)
+
+    async def replace(self, files: Files | None, old: str, new: str, *, every: bool = False) -> EditOutcome:
+        """Replace text in the only place that can be meant; what the agent last saw helps where the text fails.
+
+        Without files nothing was seen but the text as it is.
+        """
+        outcome = replace_text(self.body, old, new, every=every)
+        if files and not every and not (isinstance(outcome, Applied) and outcome.tier == "exact"):
+            seen = await files.seen(self.path)
+            if seen is not None and seen != self.before and not is_binary(seen):
+                outcome = replace_text(self.body, old, new, seen=decode(seen).body)
+        if isinstance(outcome, Applied):
+            head, tail = outcome.spans[0].start, len(self.body) - outcome.spans[-1].end
+            if self.body is not self.source.body:
+                head, tail = min(self.same.head, head), min(self.same.tail, tail)
+            self.same, self._text = KnownCommonEnds(head, tail), outcome.result
+        return outcome
+
+    @property
+    def body(self) -> str:
+        """The text as it is to be."""
+        return self._text if isinstance(self._text, str) else self._text.whole
+
+    def put(self, body: str) -> None:
+        """Make it another text, of which nothing is known."""
+        self._text, self.same = body, KnownCommonEnds()
+
+    def bytes(self) -> bytes:
+        """The file as it is to be written."""
+        try:
+            return self._spliced() or self.source.encode(self.body)
+        except Unencodable as failure:
+            hint = f"Use characters that {self.source.encoding} has, or convert the file to UTF-8 first."
+            raise InvalidInput(f"`{self.path}` can't hold the new text: {failure}.", hint=hint) from failure
+
+    def _spliced(self) -> builtins.bytes | None:
+        """The file's own bytes around the new ones, where every character is a byte; no text is put together."""
+        now, before = self._text, self.before
+        if isinstance(now, str) or before is None or now.text is not self.source.body:
+            return None
+        if self.source.encoding != "utf-8" or len(before) != len(now.text):
+            return None
+        around = memoryview(before)
+        return b"".join((around[: now.start], self.source.encode(now.new), around[now.end :]))
+
+    def change(self) -> Change:
+        """What lands."""
+        return Change.of(self.path, before=self.before, after=self.bytes(), mode=self.mode)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there is anything to land."""
+        if isinstance(self._text, SplicedText) and self._text.text is self.source.body:
+            return not self._text.is_same or self.mode is not None
+        return self.before is None or self.body != self.source.body or self.mode is not None
+
+    def diff(self) -> str:
+        """What is written, as a unified diff that any transport can carry."""
+        was = None if self.before is None and self.origin is None else self.source.body
+        diff = unified_diff(self.path, was, self._text, before_path=self.origin, same=self._counted())
+        return _shown(diff)
+
+    @property
+    def first_changed_line(self) -> int | None:
+        """The first line that differs from the file as it was."""
+        return first_changed_line(self.source.body, self._text, same=self._counted())
+
+    def _counted(self) -> KnownCommonEnds:
+        """What is the same, its lines counted: once, for a large file has many."""
+        if self.same.feeds is None:
+            feeds = self.source.body.count("\n", 0, self.same.head)
+            self.same = self.same._replace(feeds=feeds)
+        return self.same
+
+
+def _shown(diff: str) -> str:
+    return without_surrogates(without_carriage_returns(diff))
+
+
+@dataclass(slots=True)
+class DraftSet:
+    """Several drafts that land together or not at all; what an earlier step left is what a later one finds."""
+
+    files: Files
+    drafts: dict[str, Draft] = field(default_factory=dict)
+    removed: dict[str, Draft] = field(default_factory=dict)
+
+    async def open(self, path: str) -> Draft:
+        """The file as earlier steps left it."""
+        key = await self._key(path)
+        self._refuse_removed(path, key)
+        if key not in self.drafts:
+            self.drafts[key] = await Draft.read(self.files, key)
+        return self.drafts[key]
+
+    async def create(self, path: str, body: str, source: DecodedText | None = None) -> Draft:
+        """A new file where there is none; one that an earlier step removed is written over."""
+        key = await self._key(path)
+        gone = self.removed.pop(key, None)
+        if key in self.drafts or (gone is None and await self.files.facts(key) is not None):
+            raise AlreadyExists(f"`{path}` exists already.", hint="Update it, or choose another path.")
+        before = gone.before if gone else None
+        draft = Draft(key, before, source or (gone.source if gone else _PLAIN), body)
+        self.drafts[key] = draft
+        return draft
+
+    async def remove(self, path: str) -> Draft:
+        """Take a file away."""
+        self._refuse_link(path)
+        key = await self._key(path)
+        self._refuse_removed(path, key)
+        draft = self.drafts.pop(key, None) or await Draft.read(self.files, key, text_only=False)
+        if draft.before is None:
+            raise InvalidInput(f"`{path}` is made and removed in the same call.", hint="Leave both out.")
+        self.removed[key] = draft
+        return draft
+
+    async def move(self, path: str, target: str, *, keep: bool = False) -> Draft:
+        """Take a file to another path, with its encoding and mode; or only a copy of it."""
+        self._refuse_link(path)
+        draft = await self.open(path)
+        facts = await self.files.facts(path)
+        if not keep:
+            await self.remove(path)
+        moved = await self.create(target, draft.body, draft.source)
+        moved.origin, moved.mode = draft.path, facts.mode if facts else None
+        return moved
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there is anything to land."""
+        return bool(self.removed) or any(draft.is_changed for draft in self.drafts.values())
+
+    def changes(self, note: str) -> ChangeSet:
+        """Everything as one change; removals first, so that a name can be taken over."""
+        gone = [Change.of(path, before=draft.before, after=None) for path, draft in self.removed.items()]
+        written = [draft.change() for draft in self.drafts.values() if draft.is_changed]
+        if not gone and not written:
+            message = "Nothing was written: every file is already as the call would leave it."
+            raise InvalidInput(message, hint="Go on if that is what you wanted.")
+        return ChangeSet((*gone, *written), note)
+
+    def diff(self) -> str:
+        """All of it as one unified diff."""
+        # What was moved is told by where it went.
+        moved = {draft.origin for draft in self.drafts.values()}
+        gone = (
+            unified_diff(path, draft.source.body, None)
+            for path, draft in self.removed.items()
+            if path not in moved
+        )
+        pieces = [*(draft.diff() for draft in self.drafts.values()), *map(_shown, gone)]
+        # A rename without hunks ends where git's next header stands: what has no such header comes before it.
+        return "".join(sorted(pieces, key=lambda piece: piece.startswith("diff --git ")))
+
+    def _refuse_removed(self, path: str, key: str) -> None:
+        if key in self.removed:
+            message = f"`{path}` is removed earlier in the same call."
+            raise NotFound(message, hint="Leave one of the two out.")
+
+    def _refuse_link(self, path: str) -> None:
+        """Not what a link leads to: who names the link means the link."""
+        folder, _, name = path.rpartition("/")
+        above = self.files.named(folder) if folder else "."
+        file = self.files.named(path)
+        if name not in ("", ".", "..") and file != (name if above == "." else f"{above}/{name}"):
+            hint = "Name the file itself, or move and delete the link with a command such as mv or rm."
+            raise WrongKind(f"`{path}` is a link to `{file}`.", hint=hint)
+
+    async def _key(self, path: str) -> str:
+        """One name for one file, whatever way the path is written."""
+        facts = await self.files.facts(path)
+        if facts is not None or path.startswith("/"):
+            return path if facts is None else facts.path
+        return "/".join(part for part in path.split("/") if part not in ("", "."))

@@ -1,0 +1,442 @@
+"""One file as `read` shows it: numbered lines, outline, fold, symbol, diff, preview, repository map.
+
+Text that is too large to hold is read a window of lines at a time.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel
+
+from handtools.core.changes import digest
+from handtools.core.context import Context
+from handtools.core.errors import HandtoolsError, InvalidInput, NotFound, TooLarge, WrongKind
+from handtools.core.files import Files
+from handtools.core.media import MAX_IMAGES, Preview, PreviewRequest
+from handtools.core.result import Image
+from handtools.core.search import SearchScope
+from handtools.core.syntax import Outline, Symbol, qualified_name, symbol_chains, symbols_named
+from handtools.text.diffs.unified_diff import unified_diff
+from handtools.text.encoding import DecodedText, decode, is_binary
+from handtools.text.file_view import (
+    NOTE_TOKENS,
+    OutlineSymbol,
+    ReadBudget,
+    RequestedLines,
+    fold_bodies,
+    lines_that_fit,
+    number_page,
+    render_outline,
+)
+from handtools.text.large_file_lines import (
+    LargeFileFormat,
+    LargeFileIndex,
+    bytes_after_line_ends,
+    cut_at_character,
+)
+from handtools.text.lines import bare, dominant_ending, number_lines, split
+from handtools.text.paths import PathSpec, similar_names
+from handtools.text.plurals import counted
+from handtools.text.repository_map import map_that_fits, rank_definitions
+from handtools.tools.reading.repository_map import MAX_MAPPED_FILES, survey_repository
+
+WINDOW_BYTES = 4 << 20
+HEAD_BYTES = 64 << 10
+
+
+async def index_lines(files: Files, path: str) -> LargeFileIndex:
+    """Count the lines of a file; the memory of one window is enough."""
+    counts: list[int] = []
+    size, ended, reading = 0, True, LargeFileFormat()
+    while window := await files.read(path, start=size, size=WINDOW_BYTES):
+        if not size:
+            reading = LargeFileFormat.of(window[:HEAD_BYTES])
+        size += len(window)
+        known = reading.plain(window)
+        counts.append(known.count(reading.end))
+        ended = known.endswith(reading.end)
+    return LargeFileIndex(counts, ended, reading, size)
+
+
+@dataclass(frozen=True, slots=True)
+class LargeFileLines:
+    """Lines that follow each other, and what their characters are."""
+
+    lines: list[str]
+    encoding: str
+    cut: bool = False
+    """Whether the one line that is here is only the beginning of one."""
+
+
+async def read_lines_at(
+    files: Files, path: str, found: LargeFileIndex, first: int, *, max_bytes: int
+) -> LargeFileLines:
+    """Lines from one on, as many as come whole in so many bytes, or the beginning of one."""
+    window, ends = found.place(first)
+    data, last = b"", False
+    while len(data) <= max_bytes and not last:
+        more = await files.read(path, start=window * WINDOW_BYTES, size=WINDOW_BYTES)
+        data += bytes_after_line_ends(found.reading.plain(more), ends, found.reading.end)
+        window, ends, last = window + 1, 0, len(more) < WINDOW_BYTES
+    source = decode(cut_at_character(data, max_bytes))
+    end = found.reading.end.decode()
+    lines = [f"{line}{end}" for line in source.body.split(end)]
+    part, encoding = len(data) > max_bytes, found.reading.wide or source.encoding
+    if part and len(lines) == 1:
+        return LargeFileLines(lines, encoding, cut=True)
+    if part or lines[-1] == end:
+        lines.pop()
+    return LargeFileLines(lines, encoding)
+
+
+ViewKind = Literal["auto", "text", "outline", "fold", "map", "changes", "image"]
+
+MAX_LINES = 2_000
+MAX_BYTES = 50_000
+MAX_LINE_CHARS = 2_000
+WHOLE_BYTES = 4 << 20
+"""A larger text is read in windows."""
+LARGE_BYTES = 2 * MAX_BYTES
+"""How much of such a text is looked at to show a page of it."""
+MEDIA_BYTES = 64 << 20
+MAP_TOKENS = 4_000
+NEAR_SECONDS = 2.0
+"""How long the tree is searched for a file that may have moved."""
+_BINARY_HINT = "Use a tool that understands its format."
+_GLOB = frozenset("*?[]{}!\\")
+_ENDS = {"\n": "lf", "\r\n": "crlf", "\r": "cr"}
+_UNFOLDED_KINDS = frozenset({"class", "impl", "interface", "namespace", "struct", "trait", "enum"})
+"""Kinds whose bodies are lists of more symbols: a folded view keeps them open."""
+
+
+class ViewFacts(BaseModel):
+    """Facts about one file, or a part of one, as programs get them."""
+
+    path: str
+    view: str = "text"
+    start_line: int = 0
+    end_line: int = 0
+    total_lines: int = 0
+    clipped: bool = False
+    """Whether lines, pages or pictures that were asked for are left out."""
+    left_out: str = ""
+    encoding: str = ""
+    line_end: str = ""
+    bytes: int = 0
+    sha256: str = ""
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewedText:
+    """What is shown of one file, and the facts about it."""
+
+    text: str
+    part: ViewFacts
+    images: tuple[Image, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileView:
+    """One look at one file."""
+
+    ctx: Context
+    target: PathSpec
+    span: RequestedLines
+    view: ViewKind
+    wish: PreviewRequest
+    budget: ReadBudget
+
+    async def piece(self) -> ViewedText:
+        """Show it the way that was asked for, or the way that suits it."""
+        path = self.target.path
+        if self.view == "map":
+            return await self._map()
+        data = await self._bytes()
+        binary = is_binary(data)
+        kind = self.ctx.media.kind(path, data)
+        shown_as_such = (kind == "notebook" and self.view == "auto") or (
+            kind == "pdf" and self.view != "text"
+        )
+        if len(data) > WHOLE_BYTES:
+            return await (self._large_media(binary=binary) if binary or shown_as_such else self._large())
+        if binary or shown_as_such:
+            return await self._media(data)
+        source = decode(data)
+        lines = split(source.body)
+        long = self.view == "auto" and self._whole and (len(lines) > MAX_LINES or len(data) > MAX_BYTES)
+        if long and kind == "table":
+            return await self._media(data)
+        facts = _facts(path, data, source, len(lines))
+        if self.view == "changes":
+            return await self._changes(facts, lines, source)
+        if self.target.symbol or long or self.view in {"outline", "fold"}:
+            outline = await self.ctx.syntax.outline(path, data)
+            if self.target.symbol:
+                return self._symbol(facts, lines, _outline_or_error(outline, path))
+            if self.view == "fold":
+                return self._fold(facts, lines, _outline_or_error(outline, path))
+            if self.view == "outline" or (outline and outline.symbols):
+                return self._outline(facts, lines, _outline_or_error(outline, path))
+        return self._page(facts, lines)
+
+    @property
+    def _whole(self) -> bool:
+        return self.target.whole and self.span.whole
+
+    def _page(self, facts: ViewFacts, lines: list[str], note: str = "") -> ViewedText:
+        first, last = self._within(len(lines))
+        shown = number_page(
+            lines[first - 1 :], (first, last), len(lines), self.budget, max_chars=MAX_LINE_CHARS
+        )
+        left_out = _lines_not_shown(first, shown.end, len(lines))
+        part = _with_facts(
+            facts, start_line=first, end_line=shown.end, clipped=shown.clipped, left_out=left_out
+        )
+        return ViewedText(note + shown.text, part)
+
+    def _within(self, total: int) -> tuple[int, int]:
+        try:
+            first, last = self.span.within(total)
+        except ValueError as problem:
+            message = f"`{self.target.path}`: {problem}."
+            raise InvalidInput(message, hint="Use a smaller start_line.") from None
+        return first, last
+
+    def _symbol(self, facts: ViewFacts, lines: list[str], outline: Outline) -> ViewedText:
+        """The lines of a symbol; of several that bear the name, all."""
+        ways = symbols_named(outline.symbols, self.target.symbol)
+        if not ways:
+            names = [qualified_name(way) for way in symbol_chains(outline.symbols)]
+            close = similar_names(self.target.symbol, names)
+            hint = f"Near it: {', '.join(close)}." if close else "Use view=outline to see what it defines."
+            raise NotFound(f"`{facts.path}` defines no `{self.target.symbol}`.", hint=hint)
+        shown, room, whole = [], self.budget.keeping(NOTE_TOKENS), True
+        for way in ways:
+            rows = lines[way[-1].start_line - 1 : way[-1].end_line]
+            kept = lines_that_fit(rows, room, max_chars=MAX_LINE_CHARS)
+            whole = whole and len(kept) == len(rows)
+            end = way[-1].start_line + len(kept) - 1
+            cut = f", shown to {end}; use start_line={end + 1}" if len(kept) < len(rows) else ""
+            note = f"({qualified_name(way)}: lines {way[-1].start_line}-{way[-1].end_line} of {len(lines)}{cut}.)"
+            shown.append(f"{number_lines(kept, way[-1].start_line)}\n{note}")
+            room = room.less(shown[-1])
+            if room.spent:
+                break
+        if len(shown) < len(ways):
+            shown.append(f"({counted(len(ways) - len(shown), 'more symbol')} of this name left out.)")
+            whole = False
+        first = ways[0][-1]
+        part = _with_facts(facts, view="symbol", start_line=first.start_line, end_line=first.end_line)
+        part = _with_facts(part, left_out="everything but the symbol", clipped=not whole)
+        return ViewedText("\n".join(shown), part)
+
+    def _outline(self, facts: ViewFacts, lines: list[str], outline: Outline) -> ViewedText:
+        shown = render_outline(lines, outline_heads(outline), self.budget.keeping(2 * NOTE_TOKENS))
+        note = f"(Outline of {len(lines)} lines of {outline.language}, each with its line range"
+        note += f"; {shown.left_out} deeper or later symbols left out" if shown.left_out else ""
+        note += f'. Read a part with start_line and end_line, or a symbol as "{facts.path}::Name".'
+        if outline.broken_lines:
+            note += f" The syntax is broken near line {outline.broken_lines[0]}."
+        clipped = bool(shown.left_out) or self.view == "auto"  # then the lines were asked for
+        part = _with_facts(facts, view="outline", left_out="the lines themselves", clipped=clipped)
+        return ViewedText(f"{shown.text}\n{note})", part)
+
+    def _fold(self, facts: ViewFacts, lines: list[str], outline: Outline) -> ViewedText:
+        rows = fold_bodies(lines, outline_heads(outline))
+        room = self.budget.keeping(NOTE_TOKENS)
+        kept = lines_that_fit([f"{row}\n" for row in rows], room, max_chars=MAX_LINE_CHARS)
+        clipped = len(kept) < len(rows)
+        note = f"(Folded: {len(lines)} lines in {len(rows)} rows"
+        note += f", of which the first {len(kept)} fit; view=outline is shorter.)" if clipped else ".)"
+        part = _with_facts(facts, view="fold", left_out="folded bodies", clipped=clipped)
+        return ViewedText("\n".join([*map(bare, kept), note]), part)
+
+    async def _changes(self, facts: ViewFacts, lines: list[str], source: DecodedText) -> ViewedText:
+        """Only what is different from what this agent last saw, because it asked for that."""
+        seen = await self.ctx.files.seen(self.target.path)
+        if seen is None:
+            return self._page(facts, lines, "(You have not read this file before, so here it is.)\n")
+        facts = _with_facts(facts, view="changes")
+        before = decode(seen).body
+        if before == source.body:
+            part = _with_facts(facts, left_out="everything: it is unchanged")
+            return ViewedText(f"(Unchanged since you last saw it: {len(lines)} lines.)", part)
+        rows = split(unified_diff(self.target.path, before, source.body))
+        kept = lines_that_fit(rows, self.budget.keeping(NOTE_TOKENS), max_chars=MAX_LINE_CHARS)
+        clipped = len(kept) < len(rows)
+        note = f"\n({len(rows) - len(kept)} more rows of the diff left out.)" if clipped else ""
+        part = _with_facts(facts, left_out="lines that did not change", clipped=clipped)
+        return ViewedText("\n".join(map(bare, kept)) + note, part)
+
+    async def _media(self, data: bytes) -> ViewedText:
+        path = self.target.path
+        found = await self.ctx.media.preview(path, data, self.wish)
+        if found is None:
+            kind = self.ctx.media.describe(data)
+            what = f"a binary file ({kind})" if kind else "a binary file"
+            raise WrongKind(f"`{path}` is {what} of {len(data):,} bytes.", hint=_BINARY_HINT)
+        lines = split(found.text)
+        facts = ViewFacts(path=path, view=found.kind, bytes=len(data), sha256=digest(data))
+        rest = f" Left out: {found.left_out}." if found.left_out else ""
+        title = f"({found.title}.{rest})"
+        if not lines:
+            part = _with_facts(facts, left_out=found.left_out, clipped=bool(found.left_out))
+            return ViewedText(title, part, found.images)
+        shown = self._page(_with_facts(facts, total_lines=len(lines)), lines, f"{title}\n")
+        images = _pictures(found, shown.part)
+        more = counted(len(images) - MAX_IMAGES, "more picture") if len(images) > MAX_IMAGES else ""
+        left_out = "; ".join(filter(None, (shown.part.left_out, found.left_out, more)))
+        note = f"\n(Left out: {more}; read the lines around them.)" if more else ""
+        clipped = shown.part.clipped or bool(found.left_out or more)
+        part = _with_facts(shown.part, left_out=left_out, clipped=clipped)
+        return ViewedText(shown.text + note, part, images[:MAX_IMAGES])
+
+    async def _large_media(self, *, binary: bool) -> ViewedText:
+        data = await self.ctx.files.read(self.target.path, size=MEDIA_BYTES + 1)
+        if len(data) > MEDIA_BYTES and not binary:
+            return await self._large()
+        if len(data) > MEDIA_BYTES:
+            message = f"`{self.target.path}` is a binary file over {MEDIA_BYTES >> 20} MB."
+            raise TooLarge(message, hint=_BINARY_HINT)
+        return await self._media(data)
+
+    async def _large(self) -> ViewedText:
+        """Lines of a text that is too large to hold."""
+        path = self.target.path
+        if self.target.symbol or self.view in {"outline", "fold", "changes"}:
+            raise TooLarge(f"`{path}` is over {WHOLE_BYTES >> 20} MB.", hint="Read a range of lines.")
+        found = await index_lines(self.ctx.files, path)
+        first, last = self._within(found.total)
+        stretch = await read_lines_at(self.ctx.files, path, found, first, max_bytes=LARGE_BYTES)
+        lines = stretch.lines
+        if stretch.cut:
+            lines = [f"{lines[0][: MAX_LINE_CHARS - 40]} … [of more than {LARGE_BYTES:,} bytes]"]
+        shown = number_page(lines, (first, last), found.total, self.budget, max_chars=MAX_LINE_CHARS)
+        part = ViewFacts(
+            path=path,
+            encoding=stretch.encoding,
+            line_end=_ENDS[dominant_ending("".join(lines))],
+            bytes=found.bytes,
+            start_line=first,
+            end_line=shown.end,
+            total_lines=found.total,
+            clipped=shown.clipped,
+            left_out=_lines_not_shown(first, shown.end, found.total),
+        )
+        return ViewedText(shown.text, part)
+
+    async def _map(self) -> ViewedText:
+        seen = await survey_repository(self.ctx.search, self.ctx.syntax, self.target.path)
+        tokens = MAP_TOKENS if self.budget.tokens is None else self.budget.tokens
+        order = rank_definitions(seen.definitions, seen.mentions)
+        text, count = map_that_fits(order, tokens - NOTE_TOKENS)
+        left = f"{len(order) - count:,} less-referenced definitions" if count < len(order) else ""
+        if seen.files > MAX_MAPPED_FILES:
+            left += f"{', and ' if left else ''}files beyond the newest {MAX_MAPPED_FILES:,}"
+        shown = f"{count:,} of {len(order):,} definitions"
+        note = f"(Map of {len(seen.mentions):,} sources, most-referenced first: {shown}"
+        part = ViewFacts(path=self.target.path, view="map", left_out=left, clipped=bool(left))
+        return ViewedText(f"{text}\n{note}{f'; left out {left}' if left else ''}.)", part)
+
+    async def _bytes(self) -> bytes:
+        path = self.target.path
+        try:
+            return await self.ctx.files.read(path, size=WHOLE_BYTES + 1)
+        except NotFound as missing:
+            raise await _not_found_with_hint(self.ctx, path, missing) from None
+        except WrongKind as other:
+            facts = await self.ctx.files.facts(path)
+            hint = "Only regular files can be read; leave it alone."
+            if facts is not None and facts.kind == "folder":
+                hint = "List it, or read it with view=map to see what its sources define."
+            raise WrongKind(other.message, hint=hint) from None
+
+
+def _pictures(found: Preview, part: ViewFacts) -> tuple[Image, ...]:
+    """The pictures that belong to the lines that are shown."""
+    if not found.image_lines:
+        return found.images
+    lines = range(part.start_line or 1, (part.end_line or 0) + 1)
+    placed = zip(found.images, found.image_lines, strict=True)
+    return tuple(image for image, line in placed if line in lines)
+
+
+def _facts(path: str, data: bytes, source: DecodedText, total: int) -> ViewFacts:
+    return ViewFacts(
+        path=path,
+        total_lines=total,
+        encoding=source.encoding,
+        line_end=_ENDS[dominant_ending(source.body)],
+        bytes=len(data),
+        sha256=digest(data),
+    )
+
+
+def _with_facts(part: ViewFacts, **facts: str | int) -> ViewFacts:
+    """The same part with other facts."""
+    return part.model_copy(update=facts)
+
+
+def _lines_not_shown(first: int, end: int, total: int) -> str:
+    """The lines that are not shown."""
+    gaps = [(1, first - 1), (end + 1, total)]
+    return ", ".join(f"lines {start}-{last}" for start, last in gaps if start <= last)
+
+
+def _outline_or_error(outline: Outline | None, path: str) -> Outline:
+    if outline is None:
+        hint = "Read it as text, with start_line and end_line."
+        raise InvalidInput(f"`{path}` is in no language whose syntax is known here.", hint=hint)
+    return outline
+
+
+def outline_heads(outline: Outline) -> list[OutlineSymbol]:
+    """The symbols as views draw them."""
+    return [_outline_head(len(way) - 1, way[-1]) for way in symbol_chains(outline.symbols)]
+
+
+def _outline_head(depth: int, one: Symbol) -> OutlineSymbol:
+    foldable = one.kind not in _UNFOLDED_KINDS and not (
+        one.kind in {"key", "element", "heading"} and one.children
+    )
+    return OutlineSymbol(depth, one.start_line, one.end_line, one.line, one.body_line, foldable)
+
+
+async def _not_found_with_hint(ctx: Context, path: str, missing: NotFound) -> NotFound:
+    """The error, with where the file went or what it may have been meant to be."""
+    if (now := await ctx.files.moved(path)) is not None:
+        return NotFound(missing.message, hint=f"It moved to {now}.")
+    folder, _, name = path.rpartition("/")
+    if await _is_link(ctx, folder or ".", name):
+        return NotFound(missing.message, hint="It is a link whose target is not there. List its folder.")
+    close = await _near_names(ctx, path)
+    return NotFound(missing.message, hint=f"Near it: {', '.join(close)}.") if close else missing
+
+
+async def _is_link(ctx: Context, folder: str, name: str) -> bool:
+    facts = await ctx.files.facts(folder)
+    if facts is None or facts.kind != "folder":
+        return False
+    return any(
+        e.kind == "link" and e.path.rpartition("/")[2] == name for e in await ctx.files.names(folder)
+    )
+
+
+async def _near_names(ctx: Context, path: str) -> list[str]:
+    """Names like the missing one in its folder, else the same name elsewhere: files move."""
+    folder, _, name = path.rpartition("/")
+    facts = await ctx.files.facts(folder or ".")
+    if facts is not None and facts.kind == "folder":
+        names = [entry.path.rpartition("/")[2] for entry in await ctx.files.names(folder or ".")]
+        close = [f"{folder}/{found}" if folder else found for found in similar_names(name, names)]
+        if close:
+            return close
+    if not name or _GLOB.intersection(name):
+        return []
+    try:
+        scope = SearchScope(include=(f"**/{name}",), timeout=NEAR_SECONDS)
+        moved = await ctx.search.paths(scope, wanted="file", most=3)
+    except HandtoolsError:
+        return []
+    return [entry.path for entry in moved.found]

@@ -1,0 +1,64 @@
+"""What the sources below a folder define and mention: the data of the repository map."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from handtools.core.search import Search, SearchGaps, SearchScope
+from handtools.core.syntax import Symbol, SymbolKind, Syntax, qualified_name, symbol_chains
+from handtools.text.encoding import decode
+from handtools.text.lines import bare, split
+from handtools.text.repository_map import MappedDefinition, mentioned_names
+from handtools.text.truncation import clip_line
+
+MAX_MAPPED_FILES = 1_000
+MAX_SOURCE_BYTES = 300_000
+"""Larger sources are generated or data."""
+HEAD_CHARS = 120
+_BATCH = 50
+_DEFINING: frozenset[SymbolKind] = frozenset(
+    {"class", "enum", "function", "impl", "interface", "macro", "method", "struct", "trait", "type"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RepositorySurvey:
+    """Definitions of a tree, the words of each file, and how many files there are."""
+
+    definitions: tuple[MappedDefinition, ...]
+    mentions: dict[str, Counter[str]]
+    files: int
+    gaps: SearchGaps
+
+
+async def survey_repository(search: Search, syntax: Syntax, root: str) -> RepositorySurvey:
+    """Look at the sources below a folder, a batch at a time; what rules hide is not among them."""
+    found = await search.paths(SearchScope(root=root), wanted="file", most=MAX_MAPPED_FILES)
+    small = sorted(entry.path for entry in found.found if (entry.bytes or 0) <= MAX_SOURCE_BYTES)
+    definitions: list[MappedDefinition] = []
+    mentions: dict[str, Counter[str]] = {}
+    for start in range(0, len(small), _BATCH):
+        for path, data in sorted((await search.read(small[start : start + _BATCH])).items()):
+            outline = await syntax.outline(path, data)
+            if outline is None:
+                continue
+            body = decode(data).body
+            mentions[path] = mentioned_names(body)
+            lines = split(body)
+            definitions += [
+                MappedDefinition(
+                    path, qualified_name(way), way[-1].line, _definition_line(lines, way[-1].line)
+                )
+                for way in symbol_chains(outline.symbols)
+                if _is_defined(way)
+            ]
+    return RepositorySurvey(tuple(definitions), mentions, found.total, found.gaps)
+
+
+def _is_defined(way: tuple[Symbol, ...]) -> bool:
+    """Whether others can name it: what a function defines for itself is its own affair."""
+    local = any(outer.kind in {"function", "method"} for outer in way[:-1])
+    return way[-1].kind in _DEFINING and len(way) <= 2 and not local
+
+
+def _definition_line(lines: list[str], line: int) -> str:
+    return clip_line(bare(lines[line - 1]).rstrip(), HEAD_CHARS)

@@ -1,0 +1,1 @@
+"""What the search tools share: hits, ranked, paged and shown with the symbols around them."""
