@@ -1,4 +1,7 @@
-"""Checks of `handtools doctor`: this machine and its journal, language servers, and the MCP server with its clients."""
+"""Checks of `handtools doctor`: this machine and its journal, language servers.
+
+And the MCP server with its clients.
+"""
 
 import contextlib
 import json

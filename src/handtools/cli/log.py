@@ -11,9 +11,13 @@ from handtools.cli.open_workspace import WorkspaceRecord, open_record_at
 from handtools.cli.terminal import one_line, plain_table, print_json, print_remark, stdout_console
 
 if TYPE_CHECKING:
-    from handtools.cli.open_workspace import WorkspaceRecord
+    from rich.text import Text
+
     from handtools.core.changes import Change
     from handtools.runtime.journal import LoggedCall, RecordedTouch
+
+    Row = tuple[LoggedCall, list[RecordedTouch]]
+
 
 SIGNS = {"created": "+", "changed": "~", "deleted": "-"}
 LISTED_PATHS = 2
@@ -98,13 +102,6 @@ def _net_change(record: "WorkspaceRecord", path: str, group: Sequence["RecordedT
 def _is_folder(change: "Change") -> bool:
     return "folder" in {node.kind for node in (change.before, change.after) if node}
 
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from handtools.runtime.journal import LoggedCall, RecordedTouch
-
-    Row = tuple[LoggedCall, list[RecordedTouch]]
 
 DAY_SECONDS = 86_400.0
 STATUS_STYLES = {"ok": "green", "pending": "yellow", "denied": "red", "error": "red", "timeout": "red"}

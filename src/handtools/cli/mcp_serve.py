@@ -10,6 +10,9 @@ import typer
 from handtools.cli import options
 from handtools.cli.terminal import CommandStopped, print_remark
 
+if TYPE_CHECKING:
+    from handtools.mcp.http_server import TokenGrants
+
 
 class PresetName(StrEnum):
     """Which tools are offered."""
@@ -70,10 +73,7 @@ def mcp(
     )
 
 
-if TYPE_CHECKING:
-    from handtools.mcp.http_server import TokenGrants
-
-TOKEN_VARIABLE = "HANDTOOLS_TOKEN"
+TOKEN_VARIABLE = "HANDTOOLS_TOKEN"  # noqa: S105
 
 
 def serve(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+
 PIPE_COLUMNS = 1_000
 """How wide a table may become where no terminal limits it."""
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -127,10 +128,6 @@ def _console(*, stderr: bool) -> "Console":
     return console
 
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-
 def is_interactive() -> bool:
     """Whether there is a person who sees a question and can answer it."""
     return sys.stdin.isatty() and sys.stderr.isatty()
@@ -183,9 +180,6 @@ def _signal_pipe() -> Iterator[int]:
         os.close(reading)
         os.close(writing)
 
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 PROMPT_LINES = 40
 PROMPT_BYTES = 8_000

@@ -1,11 +1,12 @@
 """Programs: find and start programs outside the workspace; the one module of `host` that starts processes.
 
-What is started here runs with our rights, outside every boundary. So its file really lies outside the workspace,
-its environment is made of a few names, its input is empty unless we give it bytes, and it is ended in time. What a
-call asks for runs inside a boundary instead: as a `Launch`, which a supervisor executes.
+What is started here runs with our rights, outside every boundary. So its file really lies outside the
+workspace, its environment is made of a few names, its input is empty unless we give it bytes, and it is ended
+in time. What a call asks for runs inside a boundary instead: as a `Launch`, which a supervisor executes.
 
-Our own program may run from the folder it works on, and loads its code from there. No check of ours could tell such
-a file from one that was put in its place: `installation_folders` names them, and the toolbox adds a rule about them.
+Our own program may run from the folder it works on, and loads its code from there. No check of ours could tell
+such a file from one that was put in its place: `installation_folders` names them, and the toolbox adds a rule
+about them.
 """
 
 import contextlib

@@ -1,4 +1,7 @@
-"""ASGI: requests, refusals and answers; plain JSON, and a stream of events only where something comes before it."""
+"""ASGI: requests, refusals and answers; plain JSON.
+
+And a stream of events only where something comes before it.
+"""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """The handshake: `initialize` and the first `tools/list`, answered before the MCP SDK is loaded.
 
-A client shows our tools once it has an answer to both. Both are known without the SDK, whose import takes longer than
-all the rest: so they are answered first, and the SDK is loaded then. What it has to know of is handed to it
-afterwards, and its own answers to that are kept back; a test holds that both are alike.
+A client shows our tools once it has an answer to both. Both are known without the SDK, whose import takes
+longer than all the rest: so they are answered first, and the SDK is loaded then. What it has to know of is
+handed to it afterwards, and its own answers to that are kept back; a test holds that both are alike.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""The HTTP server: many clients and workspaces in one process. Tokens, access checks and limits, start and shutdown."""
+"""The HTTP server: many clients and workspaces in one process.
+
+Tokens, access checks and limits, start and shutdown.
+"""
 
 import gc
 import hashlib

@@ -1,4 +1,7 @@
-"""Idempotency: which call a request is, so that the same request never runs twice, also when replicas are both asked."""
+"""Idempotency: which call a request is, so that the same request never runs twice.
+
+Also when replicas are both asked.
+"""
 
 import hashlib
 import json

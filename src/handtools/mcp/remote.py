@@ -1,4 +1,6 @@
-"""A toolbox on another machine: `RemoteToolbox`, with the interface of `Toolbox` over MCP's HTTP, and the methods that answer it.
+"""A toolbox on another machine: `RemoteToolbox`, with the interface of `Toolbox` over MCP's HTTP.
+
+And the methods that answer it.
 
 A policy that comes with a call may narrow the policy of its token, and never widen it.
 """
@@ -27,6 +29,9 @@ from handtools.runtime.observability import EventAnnouncer
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import VERDICT_STRENGTH, Decision
 from handtools.toolbox import Toolbox, ToolDefinition
+
+if TYPE_CHECKING:
+    import httpx2
 
 
 def policy_to_json(policy: Policy) -> dict[str, Any]:
@@ -195,9 +200,6 @@ def _refused_error(message: str) -> Exception:
 
     return MCPError(code=REFUSED_CODE, message=message)
 
-
-if TYPE_CHECKING:
-    import httpx2
 
 MOST_ATTEMPTS = 6
 FIRST_PAUSE_SECONDS = 0.1

@@ -19,7 +19,8 @@ from handtools.text.encoding import is_binary, without_surrogates
 from handtools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from mcp_types import ReadResourceRequestParams
+    from mcp_types import GetPromptRequestParams, ReadResourceRequestParams
+
 
 URI_SCHEME = "handtools://"
 FILE_URI, OUTPUT_URI = f"{URI_SCHEME}file/", f"{URI_SCHEME}output/"
@@ -139,9 +140,6 @@ def _resource_missing(message: str) -> Exception:
 
     return MCPError(code=RESOURCE_NOT_FOUND, message=without_surrogates(message))
 
-
-if TYPE_CHECKING:
-    from mcp_types import GetPromptRequestParams
 
 INVALID_PARAMS = -32602
 REVIEWED_CALLS = 40

@@ -19,6 +19,9 @@ from handtools import __version__
 from handtools.mcp.handshake import CAPABILITIES, INSTRUCTIONS, SERVER_INFO, SERVER_NAME
 from handtools.mcp.tool_calls import ConnectionTools
 
+if TYPE_CHECKING:
+    from handtools.mcp.roots import Roots
+
 LAZY_PACKAGES = ("mcp", "mcp.server", "mcp.client")
 """Packages whose `__init__` imports far more than their modules need: clients, web servers, OAuth."""
 
@@ -151,10 +154,6 @@ def _tracing_middleware() -> list[Any]:
     from mcp.server._otel import OpenTelemetryMiddleware
 
     return [OpenTelemetryMiddleware()]
-
-
-if TYPE_CHECKING:
-    from handtools.mcp.roots import Roots
 
 
 def server_for(desk: ConnectionTools, roots: "Roots | None" = None) -> MethodRegistry:

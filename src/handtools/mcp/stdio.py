@@ -24,6 +24,10 @@ from handtools.core.errors import HandtoolsError
 from handtools.host.files.user_folders import policy_file
 from handtools.mcp.handshake import Handshake, Json, written_tools_list
 
+if TYPE_CHECKING:
+    from handtools.mcp.tool_calls import ConnectionTools
+    from handtools.toolbox import Toolbox
+
 MOST_LINE_BYTES = 64 << 20
 
 
@@ -54,7 +58,7 @@ async def standard_streams(listed: Callable[[], Json]) -> AsyncIterator[tuple[An
 
 async def _connect_pipes(
     reader: asyncio.StreamReader, incoming: Any, outgoing: Any
-) -> tuple[asyncio.ReadTransport, asyncio.WriteTransport, "_Flow"] | None:
+) -> tuple[asyncio.ReadTransport, asyncio.WriteTransport, "_WriteFlow"] | None:
     """Both streams in the event loop's hands; None where they are no pipes."""
     modes = [os.fstat(file.fileno()).st_mode for file in (incoming, outgoing)]
     if sys.platform == "win32" or not all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in modes):
@@ -189,11 +193,6 @@ def _private_streams() -> Any:
             file.close()
 
 
-if TYPE_CHECKING:
-    from handtools.mcp.handshake import Json
-    from handtools.mcp.tool_calls import ConnectionTools
-    from handtools.toolbox import Toolbox
-
 SIGTERM_STATUS = 128 + signal.SIGTERM
 """The exit status of programs that SIGTERM ended."""
 
@@ -249,10 +248,6 @@ async def _run_sdk_loop(desk: "ConnectionTools", root: Path | None, reading: Any
 
     registry = cast("Any", server_for(desk, Roots(desk, root) if root is not None else None))
     await serve_dual_era_loop(registry, reading, writing, lifespan_state={})
-
-
-if TYPE_CHECKING:
-    from handtools.toolbox import Toolbox
 
 
 def serve_folder(

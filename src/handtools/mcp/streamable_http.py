@@ -1,8 +1,10 @@
-"""MCP's streamable HTTP: requests of the current protocol, each complete in itself, and sessions of the older ones.
+"""MCP's streamable HTTP: requests of the current protocol, each complete in itself.
 
-What a message means, and with which words it is refused, is the SDK's to say. Its own transport has a stream and
-several tasks for each request; here an answer is plain JSON, and becomes a stream only when something is to be told
-before it.
+And sessions of the older ones.
+
+What a message means, and with which words it is refused, is the SDK's to say. Its own transport has a stream
+and several tasks for each request; here an answer is plain JSON, and becomes a stream only when something is to
+be told before it.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""`tools/list` and `tools/call` of one connection or token: run, asked about, progress relayed, counted in metrics."""
+"""`tools/list` and `tools/call` of one connection or token: run, asked about, progress relayed.
+
+Counted in metrics.
+"""
 
 import time
 from collections import Counter
@@ -35,6 +38,10 @@ from handtools.runtime.policy.rules import Rule
 from handtools.text.encoding import without_surrogates
 from handtools.text.truncation import clip
 from handtools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+    from mcp_types import CallToolRequestParams
 
 
 @dataclass(slots=True)
@@ -155,10 +162,6 @@ async def _relay_progress(
             await report(float(count[0]), None, without_surrogates(shown))
     told.set()
 
-
-if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
-    from mcp_types import CallToolRequestParams
 
 AnsweredBy = Literal["client", "person"]
 """Who answers what a rule asks: the client that called, or a person at this machine (`handtools approve`)."""

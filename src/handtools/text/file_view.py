@@ -1,4 +1,7 @@
-"""Views of a file for a reader: numbered lines within a budget, an outline of its symbols, or the whole with bodies folded away."""
+"""Views of a file for a reader: numbered lines within a budget, an outline of its symbols.
+
+Or the whole with bodies folded away.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

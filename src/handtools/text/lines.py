@@ -1,4 +1,7 @@
-r"""Lines of a text as an editor counts them (only ``\n``, ``\r\n`` and ``\r`` end a line), ranges of lines, and UTF-16 columns."""
+r"""Lines of a text as an editor counts them (only ``\n``, ``\r\n`` and ``\r`` end a line), ranges of lines.
+
+And UTF-16 columns.
+"""
 
 import re
 from collections.abc import Iterable, Sequence

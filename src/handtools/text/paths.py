@@ -1,8 +1,11 @@
-"""Paths that a model writes: made relative to the workspace root or refused, and specifications such as `a.py:10-40`.
+"""Paths that a model writes: made relative to the workspace root or refused.
 
-A `..` is refused wherever it stands. Above the root it would leave the workspace; further down,
-`a/../b` is `b` only as long as `a` is no symlink, which text alone cannot tell. A specification names a file and a part of it:
-`a.py:10-40`, `a.py:10`, `a.py::Class.method`, as compilers, test runners and people write them; the column of `a.py:10:5` is dropped.
+And specifications such as `a.py:10-40`.
+
+A `..` is refused wherever it stands. Above the root it would leave the workspace; further down, `a/../b` is `b`
+only as long as `a` is no symlink, which text alone cannot tell. A specification names a file and a part of it:
+`a.py:10-40`, `a.py:10`, `a.py::Class.method`, as compilers, test runners and people write them; the column of
+`a.py:10:5` is dropped.
 """
 
 import re

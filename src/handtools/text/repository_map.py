@@ -1,4 +1,7 @@
-"""A repository map: the definitions of a tree that matter most, ranked by how much the rest of it mentions them."""
+"""A repository map: the definitions of a tree that matter most.
+
+Ranked by how much the rest of it mentions them.
+"""
 
 import math
 import re

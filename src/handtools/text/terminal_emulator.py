@@ -1,4 +1,7 @@
-"""Terminals: their output as plain text, the screen that a program draws on, and the escape sequences that keys send."""
+"""Terminals: their output as plain text, the screen that a program draws on.
+
+And the escape sequences that keys send.
+"""
 
 import codecs
 import re

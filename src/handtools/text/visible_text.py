@@ -1,4 +1,7 @@
-"""Text in which nothing is hidden: control, invisible and direction characters shown, long blanks squeezed, before a person decides."""
+"""Text in which nothing is hidden: control, invisible and direction characters shown, long blanks squeezed.
+
+Before a person decides.
+"""
 
 import re
 import unicodedata

@@ -19,8 +19,8 @@ def test_a_file_of_tokens_is_read_with_paths_beside_it(tmp_path):
     grants = read_grants(
         written(
             tmp_path,
-            f'[[token]]\nname = "a"\nsha256 = "{token_digest("x").upper()}"\nworkspace = "one"\npreset = "reading"\n'
-            'block = ["bash"]\nasks = "person"\n'
+            f'[[token]]\nname = "a"\nsha256 = "{token_digest("x").upper()}"\nworkspace = "one"\n'
+            'preset = "reading"\nblock = ["bash"]\nasks = "person"\n'
             '[[token]]\nname = "b"\ntoken_file = "b.token"\nworkspace = "/two"\n',
         )
     )

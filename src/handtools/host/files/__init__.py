@@ -1,1 +1,4 @@
-"""The workspace on disk and what is kept beside it. Start with `local_files`, then `path_resolution` and `transaction`."""
+"""The workspace on disk and what is kept beside it.
+
+Start with `local_files`, then `path_resolution` and `transaction`.
+"""

@@ -1,4 +1,6 @@
-"""Tell whether a file or tree is still the same: by its size and time, by its digest, or by a lease that is held on it.
+"""Tell whether a file or tree is still the same: by its size and time, by its digest.
+
+Or by a lease that is held on it.
 
 A read lease makes the kernel hold back whoever opens the file for writing and tell us; without a lease (not the
 owner, another file system, another system) the bytes are compared a second time instead.

@@ -1,4 +1,7 @@
-"""File locks (flock): one writer per resource, across the processes of a checkout and the toolboxes of a process."""
+"""File locks (flock): one writer per resource.
+
+Across the processes of a checkout and the toolboxes of a process.
+"""
 
 import errno
 import hashlib

@@ -1,4 +1,6 @@
-"""Read a git repository without trusting it: where a file was renamed to, worktrees, exclude files above the workspace.
+"""Read a git repository without trusting it: where a file was renamed to, worktrees.
+
+Exclude files above the workspace.
 
 A repository's configuration can name programs, and an archive or a command can bring a repository along. So git
 never sees one: it is given a folder of ours with a configuration of ours, in which only the objects are the

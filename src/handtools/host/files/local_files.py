@@ -1,7 +1,7 @@
 """Local files: a workspace on this machine's disk, confined to its folder.
 
-The bytes of a large file are not read and written for undo: the file itself is moved to the backups. What displaced
-it is told by its size and a time that is given to it, so that both are known before it is written.
+The bytes of a large file are not read and written for undo: the file itself is moved to the backups. What
+displaced it is told by its size and a time that is given to it, so that both are known before it is written.
 """
 
 import errno

@@ -1,4 +1,7 @@
-"""Temporary files: the new thing is made under a temporary name beside its target, complete and durable before anyone sees it."""
+"""Temporary files: the new thing is made under a temporary name beside its target.
+
+Complete and durable before anyone sees it.
+"""
 
 import contextlib
 import os

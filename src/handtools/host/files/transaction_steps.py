@@ -1,8 +1,11 @@
-"""Steps of a file transaction: a file, a link or a folder takes its place in one moment, and gives it back as carefully.
+"""Steps of a file transaction: a file, a link or a folder takes its place in one moment.
+
+And gives it back as carefully.
 
 The new thing changes places with the old, so that what was displaced can still be looked at: if it is not what
 was compared, or someone wrote to it meanwhile, the two change places again. No bytes are removed that were not
-compared. A hard link is broken on purpose: writing in place would change a file outside the workspace through it.
+compared. A hard link is broken on purpose: writing in place would change a file outside the workspace through
+it.
 """
 
 import contextlib

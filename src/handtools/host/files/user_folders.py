@@ -1,4 +1,7 @@
-"""The user's folders: home, settings and state, the state folder of each workspace, and where the policy file is."""
+"""The user's folders: home, settings and state, the state folder of each workspace.
+
+And where the policy file is.
+"""
 
 import contextlib
 import hashlib

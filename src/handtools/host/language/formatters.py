@@ -20,6 +20,9 @@ from handtools.host.sandbox.readable_folders import program_folders
 from handtools.text.diffs.formatter_scope import format_touched_lines, has_same_words
 from handtools.text.encoding import DecodedText, Unencodable, decode, is_binary
 
+if TYPE_CHECKING:
+    from handtools.host.sandbox.launch import Runner
+
 _SETTINGS_BYTES = 1 << 20
 
 
@@ -212,8 +215,6 @@ _BY_SUFFIX = {
 }
 _SETTING_FILE_NAMES = frozenset(setting.name for formatter in FORMATTERS for setting in formatter.settings)
 
-if TYPE_CHECKING:
-    from handtools.host.sandbox.launch import Runner
 
 FORMATTER_SECONDS = 5.0
 MOST_FORMATTED_BYTES = 2_000_000

@@ -1,2 +1,4 @@
-"""Processes confined, captured and ended: runners, overlays, proxy, containers, supervisors. Start with `launch`,
-then `runners.runner_selection` and `processes.running_process`."""
+"""Processes confined, captured and ended: runners, overlays, proxy, containers, supervisors.
+
+Start with `launch`, then `runners.runner_selection` and `processes.running_process`.
+"""

@@ -286,7 +286,7 @@ def _pattern_arg(pattern: str) -> str:
 
 
 T = TypeVar("T")
-Collect = Callable[["Run", IO[bytes]], T]
+Collect = Callable[["RipgrepRun", IO[bytes]], T]
 
 _READ_BYTES = 1 << 16
 _ERROR_BYTES = 1 << 20

@@ -20,6 +20,7 @@ from handtools.host.syntax.grammar import (
 if TYPE_CHECKING:
     from ast_grep_py import SgNode
 
+
 _C_NESTED_DECLARATORS = {"parenthesized_declarator", "reference_declarator"}
 _C_TEMPLATE_ARGUMENTS = re.compile(r"<[^<>]*>")
 _C_BODY: NodeRule = {"has": {"field": "body", **any_kind("field_declaration_list", "enumerator_list")}}
@@ -92,9 +93,6 @@ CPP = Grammar(
     strings=("string_literal", "raw_string_literal"),
 )
 
-if TYPE_CHECKING:
-    from ast_grep_py import SgNode
-
 
 def _csharp_field_name(node: "SgNode") -> SymbolName | None:
     """`public int X = 1;` keeps its name two levels down."""
@@ -132,8 +130,6 @@ CSHARP = Grammar(
     ),
 )
 
-if TYPE_CHECKING:
-    from ast_grep_py import SgNode
 
 _GO_RECEIVER = re.compile(r"(\w+)\s*(?:\[[^\]]*\])?\s*\)?\s*\Z")
 
@@ -192,8 +188,6 @@ JAVA = Grammar(
     strings=("string_literal",),
 )
 
-if TYPE_CHECKING:
-    from ast_grep_py import SgNode
 
 _KOTLIN_TOP_LEVEL = inside_kind("source_file", "class_body", "enum_class_body")
 

@@ -103,6 +103,6 @@ _GRAMMAR_MODULES = {"tsx": "typescript"}
 @cache
 def grammar_of(language: str) -> Grammar:
     """The table of a language, loaded when it is first needed."""
-    module = import_module(f"{__name__}.{_GRAMMAR_MODULES.get(language, language)}")
+    module = import_module(f"{__package__}.{_GRAMMAR_MODULES[language]}")
     grammar: Grammar = getattr(module, language.upper())
     return grammar

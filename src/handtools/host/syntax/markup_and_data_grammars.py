@@ -41,8 +41,6 @@ CSS = Grammar(
     strings=("string_value",),
 )
 
-if TYPE_CHECKING:
-    from ast_grep_py import SgNode
 
 _HTML_LANDMARKS = {
     "article", "aside", "body", "dialog", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "head", "header",
@@ -85,9 +83,6 @@ JSON = Grammar(
     definitions={"pair": DefinitionRule("key", name_without(field_text("key"), r"^\"|\"$"), body="value")},
     strings=("string",),
 )
-
-if TYPE_CHECKING:
-    from ast_grep_py import SgNode
 
 
 def _markdown_heading_level(node: "SgNode") -> int:

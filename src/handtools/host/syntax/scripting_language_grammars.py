@@ -19,6 +19,9 @@ from handtools.host.syntax.grammar import (
     name_without,
 )
 
+if TYPE_CHECKING:
+    from ast_grep_py import SgNode
+
 _BASH_TOP_LEVEL = {
     "any": [
         {"inside": {"kind": "program"}},
@@ -166,9 +169,6 @@ PHP = Grammar(
     imports=("namespace_use_declaration",),
     strings=("string", "encapsed_string", "heredoc"),
 )
-
-if TYPE_CHECKING:
-    from ast_grep_py import SgNode
 
 
 _PYTHON_HOLDERS = {"module", "class_definition"}

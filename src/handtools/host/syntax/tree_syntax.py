@@ -25,6 +25,9 @@ from handtools.host.syntax.languages import grammar_of, language_of
 from handtools.text import lines
 from handtools.text.encoding import decode, without_surrogates
 
+if TYPE_CHECKING:
+    from ast_grep_py import Pos, Range, SgNode
+
 
 class _Limit(NamedTuple):
     spelling: re.Pattern[str]
@@ -56,9 +59,6 @@ def exceeds_parser_limits(text: str, language: str) -> bool:
     levels = _LEVELS.get(language)
     return levels is not None and any(len(found[0]) > _MOST_CHARS for found in levels.finditer(text))
 
-
-if TYPE_CHECKING:
-    from ast_grep_py import Pos, Range, SgNode
 
 CONTAINER_KINDS: frozenset[SymbolKind] = frozenset(
     {"class", "enum", "impl", "interface", "struct", "trait"}
@@ -293,9 +293,6 @@ def _spots(node: "SgNode") -> tuple[TextPosition, TextPosition]:
 def _spot(place: "Pos") -> TextPosition:
     return TextPosition(place.line + 1, place.column)
 
-
-if TYPE_CHECKING:
-    from ast_grep_py import SgNode
 
 PARSED_BYTES = 4 << 20
 """Larger files are not parsed: a tree takes many times the memory of its text."""

@@ -157,22 +157,26 @@ CLIENTS: dict[str, KnownClient] = {
     client.name: client
     for client in (
         KnownClient(
-            name="claude", title="Claude Code", file=_in_workspace(".mcp.json"), keys=MCP_SERVERS_KEYS, entry=_claude_entry, folder=".",
+            name="claude", title="Claude Code", file=_in_workspace(".mcp.json"), keys=MCP_SERVERS_KEYS,
+            entry=_claude_entry, folder=".",
             own_tools=(OwnTools(_in_workspace(".claude/settings.json"), (
                 ListItemsEdit(("permissions", "deny"), (
                     "Bash", "Read", "Edit", "Write", "NotebookEdit", "Glob", "Grep", "Monitor")),)),),
             after="Claude Code asks once whether it may use the server of this folder.",
         ),
         KnownClient(
-            name="claude-desktop", title="Claude Desktop", file=_claude_desktop_file, keys=MCP_SERVERS_KEYS, entry=_plain_entry,
+            name="claude-desktop", title="Claude Desktop", file=_claude_desktop_file, keys=MCP_SERVERS_KEYS,
+            entry=_plain_entry,
             scope="user", kept_tools="It has no file or shell tools of its own.",
         ),
         KnownClient(
-            name="cursor", title="Cursor", file=_in_workspace(".cursor/mcp.json"), keys=MCP_SERVERS_KEYS, entry=_plain_entry,
+            name="cursor", title="Cursor", file=_in_workspace(".cursor/mcp.json"), keys=MCP_SERVERS_KEYS,
+            entry=_plain_entry,
             folder="${workspaceFolder}", kept_tools=_NO_SETTING,
         ),
         KnownClient(
-            name="vscode", title="VS Code", file=_in_workspace(".vscode/mcp.json"), keys=("servers", ENTRY_NAME), entry=_typed_entry,
+            name="vscode", title="VS Code", file=_in_workspace(".vscode/mcp.json"), keys=("servers", ENTRY_NAME),
+            entry=_typed_entry,
             folder="${workspaceFolder}", kept_tools=_NO_SETTING,
         ),
         KnownClient(
@@ -180,7 +184,8 @@ CLIENTS: dict[str, KnownClient] = {
             entry=_zed_entry, scope="user", kept_tools=_NO_SETTING,
         ),
         KnownClient(
-            name="codex", title="Codex", file=_CODEX, keys=("mcp_servers", ENTRY_NAME), entry=_plain_entry, shape="toml",
+            name="codex", title="Codex", file=_CODEX, keys=("mcp_servers", ENTRY_NAME),
+            entry=_plain_entry, shape="toml",
             folder=".",
             own_tools=(OwnTools(_CODEX, (
                 SettingEdit(("features", "shell_tool"), value=False), SettingEdit(("sandbox_mode",), "read-only"),
@@ -215,7 +220,8 @@ CLIENTS: dict[str, KnownClient] = {
             keys=MCP_SERVERS_KEYS, entry=_plain_entry, scope="user", kept_tools=_NO_SETTING,
         ),
         KnownClient(
-            name="opencode", title="opencode", file=_OPENCODE, keys=("mcp", ENTRY_NAME), entry=_opencode_entry, folder=".",
+            name="opencode", title="opencode", file=_OPENCODE, keys=("mcp", ENTRY_NAME),
+            entry=_opencode_entry, folder=".",
             own_tools=(OwnTools(_OPENCODE, _deny_tools("bash", "read", "edit", "glob", "grep", "list")),),
         ),
         KnownClient(
@@ -232,7 +238,8 @@ CLIENTS: dict[str, KnownClient] = {
         ),
         KnownClient(
             name="continue", title="Continue", file=_in_home(".continue", "config.yaml"),
-            keys=("mcpServers", yaml_edit.ITEM_KEY, ENTRY_NAME), entry=_continue_entry, shape="yaml", scope="user", folder=".",
+            keys=("mcpServers", yaml_edit.ITEM_KEY, ENTRY_NAME),
+            entry=_continue_entry, shape="yaml", scope="user", folder=".",
             own_tools=(OwnTools(_in_home(".continue", "permissions.yaml"), (
                 ListItemsEdit(("exclude",), ("Bash", "Read", "List", "Write", "Edit", "MultiEdit", "Search")),),
                 "yaml"),),
@@ -246,7 +253,8 @@ CLIENTS: dict[str, KnownClient] = {
                     "read_files", "run_commands", "search_codebase", "editor", "apply_patch")),)),),
         ),
         KnownClient(
-            name="copilot", title="Copilot CLI", file=_in_workspace(".github/mcp.json"), keys=MCP_SERVERS_KEYS, entry=_typed_entry,
+            name="copilot", title="Copilot CLI", file=_in_workspace(".github/mcp.json"), keys=MCP_SERVERS_KEYS,
+            entry=_typed_entry,
             folder=".",
             kept_tools="It has no such setting in a file. Start it with --excluded-tools=bash,read_bash,list_bash,"
             "stop_bash,view,create,edit,glob,grep",

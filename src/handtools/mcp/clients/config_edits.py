@@ -1,4 +1,7 @@
-"""Edits of a client's configuration: applied with a note of what was there, kept on record, and taken back by that note."""
+"""Edits of a client's configuration: applied with a note of what was there, kept on record.
+
+And taken back by that note.
+"""
 
 import hashlib
 import json

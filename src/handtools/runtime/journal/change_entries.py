@@ -307,7 +307,8 @@ class ChangeEntries:
             return self._blobs.get(connection, str(row[0]))
 
     def _touches(self, where: str, *values: Any, chosen: str = "") -> list[RecordedTouch]:
-        query = f"SELECT {TOUCH_COLUMNS} FROM touches t JOIN {chosen or self._owned} e ON e.id = t.entry WHERE {where}"
+        entries = chosen or self._owned
+        query = f"SELECT {TOUCH_COLUMNS} FROM touches t JOIN {entries} e ON e.id = t.entry WHERE {where}"
         with self._database.reading() as connection:
             rows = connection.execute(query, values).fetchall()
         return [

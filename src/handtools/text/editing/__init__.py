@@ -1,6 +1,9 @@
-"""Replace `old_string` by `new_string` in a text, in the one place that can be meant, or refuse and say what to send.
+"""Replace `old_string` by `new_string` in a text, in the one place that can be meant.
 
-Start with `replacement.replace_text`, which tries the rules one after another: exact, loose, with lines left out, with a typo, merged.
+Or refuse and say what to send.
+
+Start with `replacement.replace_text`, which tries the rules one after another: exact, loose, with lines left
+out, with a typo, merged.
 """
 
 from handtools.text.editing.edit_outcome import (

@@ -1,6 +1,9 @@
-"""Edit arguments as they may have been meant: code fences, line numbers, escapes, entities, diff signs and typos undone.
+"""Edit arguments as they may have been meant: code fences, line numbers, escapes, entities.
 
-What is undone in `old_string` is undone in `new_string` too. A typo is corrected only where it can be no other word.
+Diff signs and typos undone.
+
+What is undone in `old_string` is undone in `new_string` too. A typo is corrected only where it can be no other
+word.
 """
 
 import html

@@ -1,6 +1,7 @@
 """Replacement of lines that match only loosely: the change from old to new is made on the file's own lines.
 
-The change becomes steps over lines (`edit_script`); a changed line keeps the file's spelling by a three-way merge of its words (`merge_words`).
+The change becomes steps over lines (`edit_script`); a changed line keeps the file's spelling by a three-way
+merge of its words (`merge_words`).
 """
 
 import re

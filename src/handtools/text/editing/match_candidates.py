@@ -1,4 +1,7 @@
-"""Candidate places of an edit: where old lines stand in the file with as little forgotten as possible, narrowed by a hint."""
+"""Candidate places of an edit: where old lines stand in the file with as little forgotten as possible.
+
+Narrowed by a hint.
+"""
 
 from dataclasses import dataclass
 from itertools import pairwise

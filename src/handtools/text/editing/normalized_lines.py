@@ -1,6 +1,9 @@
-"""Lines of a text in normalized forms, so that lines can be compared without regard to blanks, look-alike characters or quotes.
+"""Lines of a text in normalized forms, so that lines can be compared without regard to blanks.
 
-`MatchLoss` names what two lines must forget to be equal; `LineIndex` holds a text's lines and their normalized forms, computed when needed.
+Look-alike characters or quotes.
+
+`MatchLoss` names what two lines must forget to be equal; `LineIndex` holds a text's lines and their normalized
+forms, computed when needed.
 """
 
 import re

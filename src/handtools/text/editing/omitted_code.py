@@ -1,4 +1,6 @@
-"""Code that a model left out of an edit (`# ... rest unchanged`): refused in `new_string`, matched piece by piece in `old_string`.
+"""Code that a model left out of an edit (`# ... rest unchanged`): refused in `new_string`.
+
+Matched piece by piece in `old_string`.
 
 `check_arguments` also refuses empty and unchanged arguments before anything is looked for.
 """

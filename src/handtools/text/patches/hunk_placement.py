@@ -1,6 +1,7 @@
 """Hunks applied to the text of one file, each in the one place that can be meant, or refused.
 
-A place is found by the hunk's lines, by its line number, by the scopes named after `@@`, and by how many places are alike.
+A place is found by the hunk's lines, by its line number, by the scopes named after `@@`, and by how many places
+are alike.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,8 +1,10 @@
-"""Ignore files (`.gitignore`, `.ignore`, `.rgignore`): which names they leave out, decided one name at a time on the way down.
+"""Ignore files (`.gitignore`, `.ignore`, `.rgignore`): which names they leave out.
 
-As ripgrep has it: the last rule of a file that matches decides, a deeper file before a higher
-one, and `.ignore` files before `.gitignore` files. What is in an ignored folder is never reached,
-so nothing here looks at the folders above a name.
+Decided one name at a time on the way down.
+
+As ripgrep has it: the last rule of a file that matches decides, a deeper file before a higher one, and
+`.ignore` files before `.gitignore` files. What is in an ignored folder is never reached, so nothing here looks
+at the folders above a name.
 """
 
 import re

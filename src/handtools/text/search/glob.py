@@ -1,17 +1,18 @@
-r"""Globs: path patterns as `.gitignore` has them, matched in bounded time; a prefilter for many paths, and selections of paths.
+r"""Globs: path patterns as `.gitignore` has them, matched in bounded time; a prefilter for many paths.
 
-`*`, `?` and `[a-z]` stay within one component, `**` spans components, `{a,b}` are alternatives
-and `\` takes the next character literally. A pattern without a slash (a trailing one aside)
-matches at any depth, one with a slash from the root on. A trailing slash asks for a folder.
-What matches a folder matches everything below it. Two stars beside other characters are one
-star, and a leading `!` or `#` has no meaning of its own.
+And selections of paths.
 
-Why time is bounded: a wildcard takes the first place where the fixed text after it fits and is
-never tried again (atomic groups). For patterns of this kind the first place is as good as any
-later one, so nothing is lost, and the cost stays within the product of both lengths.
+`*`, `?` and `[a-z]` stay within one component, `**` spans components, `{a,b}` are alternatives and `\` takes
+the next character literally. A pattern without a slash (a trailing one aside) matches at any depth, one with a
+slash from the root on. A trailing slash asks for a folder. What matches a folder matches everything below it.
+Two stars beside other characters are one star, and a leading `!` or `#` has no meaning of its own.
 
-The prefilter: every glob has text that a path must contain to match it. One search for that text
-through all paths at once settles the usual case, that none of them has it.
+Why time is bounded: a wildcard takes the first place where the fixed text after it fits and is never tried
+again (atomic groups). For patterns of this kind the first place is as good as any later one, so nothing is
+lost, and the cost stays within the product of both lengths.
+
+The prefilter: every glob has text that a path must contain to match it. One search for that text through all
+paths at once settles the usual case, that none of them has it.
 """
 
 import re

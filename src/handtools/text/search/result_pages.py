@@ -1,9 +1,12 @@
-"""Search results as they are shown: which files come first, hits with the lines around them, and cursors from page to page.
+"""Search results as they are shown: which files come first, hits with the lines around them.
 
-Files that define what was looked for come before those that use it, source before tests and documents, and those before what
-somebody else wrote or a program made; the rest is the order of paths. A ranked answer is ranked in blocks of a fixed number of hits,
-in the order of paths. A cursor names the hit before its block, how much of the block was shown, and what the block was: changes
-before the block then move nothing, and a change inside it is noticed. In a newest-first list a cursor is told by time.
+And cursors from page to page.
+
+Files that define what was looked for come before those that use it, source before tests and documents, and
+those before what somebody else wrote or a program made; the rest is the order of paths. A ranked answer is
+ranked in blocks of a fixed number of hits, in the order of paths. A cursor names the hit before its block, how
+much of the block was shown, and what the block was: changes before the block then move nothing, and a change
+inside it is noticed. In a newest-first list a cursor is told by time.
 """
 
 import hashlib

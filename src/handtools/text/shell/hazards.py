@@ -1,8 +1,9 @@
 """Hazardous words: options and operands that make a harmless-looking command write, delete or run something.
 
-In `HAZARD_TABLE` one line is a program, or several that are alike, what it then does, and the spellings of that. `git:push` is
-about one task of a program. Long options are written in full: programs take any beginning of one. Patterns of words come with an
-example. Every spelling is a test. Of sed it is the script that is read: whether it runs programs or writes files.
+In `HAZARD_TABLE` one line is a program, or several that are alike, what it then does, and the spellings of
+that. `git:push` is about one task of a program. Long options are written in full: programs take any beginning
+of one. Patterns of words come with an example. Every spelling is a test. Of sed it is the script that is read:
+whether it runs programs or writes files.
 """
 
 import re

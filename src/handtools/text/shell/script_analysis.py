@@ -1,7 +1,7 @@
 """A bash script analysed once: its plain commands, why it is opaque if it is, and its dangers in words.
 
-The syntax tree is not believed: every piece of the text must be accounted for by a word, an operator or a comment, and
-each word is read again by our own rules. Where the two readings differ, the script is opaque.
+The syntax tree is not believed: every piece of the text must be accounted for by a word, an operator or a
+comment, and each word is read again by our own rules. Where the two readings differ, the script is opaque.
 """
 
 import re
@@ -29,6 +29,7 @@ from handtools.text.shell.wrapper_programs import (
 
 if TYPE_CHECKING:
     from ast_grep_py import SgNode
+
 
 MOST_SCRIPT_CHARS = 12_000
 """The worst of this length takes a second to read."""
@@ -208,9 +209,6 @@ def all_nodes(root: "SgNode") -> Iterator["SgNode"]:
         yield node
         waiting += reversed(node.children())
 
-
-if TYPE_CHECKING:
-    from ast_grep_py import SgNode
 
 _DEPTH = 4
 _MOST_FOUND = 5_000

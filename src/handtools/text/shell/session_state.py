@@ -1,4 +1,7 @@
-"""Functions, aliases and variables that earlier commands of a shell session left, and whether a script would use them."""
+"""Functions, aliases and variables that earlier commands of a shell session left.
+
+And whether a script would use them.
+"""
 
 import re
 from collections.abc import Iterable

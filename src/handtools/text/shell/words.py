@@ -1,4 +1,7 @@
-"""Words of a shell command: unquoted as the shell would, where that can be known without running it, and quoted again."""
+"""Words of a shell command: unquoted as the shell would, where that can be known without running it.
+
+And quoted again.
+"""
 
 import re
 

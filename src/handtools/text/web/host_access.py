@@ -1,4 +1,7 @@
-"""Which hosts may be reached: lists of names and networks as people write them, and addresses that lead to this machine or its neighbours."""
+"""Which hosts may be reached: lists of names and networks as people write them.
+
+And addresses that lead to this machine or its neighbours.
+"""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""The content of a web page: bytes decoded by charset, HTML turned into Markdown or plain text, the sections of long Markdown; marked as untrusted."""
+"""The content of a web page: bytes decoded by charset, HTML turned into Markdown or plain text.
+
+The sections of long Markdown; marked as untrusted.
+"""
 
 import codecs
 import hashlib
@@ -12,6 +15,9 @@ from typing import TYPE_CHECKING, Literal
 from handtools.text.encoding import DecodedText, decode
 from handtools.text.lines import LineRange, merged_ranges
 from handtools.text.token_budget import estimate_tokens
+
+if TYPE_CHECKING:
+    from html_to_markdown import ConversionOptions
 
 
 def mark_untrusted(told: str, *parts: str, secret: str) -> str:
@@ -78,9 +84,6 @@ def _is_utf8(data: bytes) -> bool:
         return False
     return True
 
-
-if TYPE_CHECKING:
-    from html_to_markdown import ConversionOptions
 
 PageFormat = Literal["markdown", "text"]
 

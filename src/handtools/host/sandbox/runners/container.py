@@ -34,19 +34,8 @@ _HOST_PATH_VARIABLES = ("HOME", "LOGNAME", "PATH", "SHELL", "TMPDIR", "USER", "V
 """Where things are on this machine; in an image they are elsewhere."""
 _NO_HOST_LIST = "Hosts can't be listed in a container: the command had no network."
 _SYSTEM_FOLDERS = (
-    "/",
-    "/usr",
-    "/etc",
-    "/proc",
-    "/sys",
-    "/dev",
-    "/run",
-    "/home",
-    "/tmp",
-    "/var",
-    "/bin",
-    "/lib",
-)  # noqa: S108
+    "/", "/usr", "/etc", "/proc", "/sys", "/dev", "/run", "/home", "/tmp", "/var", "/bin", "/lib",  # noqa: S108
+)  # fmt: skip
 _MOST_MASKS = 256
 _MS_BIND, _MS_REMOUNT, _MS_RDONLY = 0x1000, 0x20, 0x1
 _PRIVATE_MOUNTS = Mount("none", "/", flags=0x4000 | 0x40000)
