@@ -17,7 +17,7 @@ Table = Mapping[str, Mapping[str, tuple[str, ...]]]
 
 def all_tools() -> dict[str, Tool]:
     """Every tool of ours, by its name."""
-    names = [found.name for found in pkgutil.iter_modules(handtools.tools.__path__)]
+    names = [found.name for found in pkgutil.iter_modules(handtools.tools.__path__) if not found.ispkg]
     homes = [importlib.import_module(f"handtools.tools.{name}") for name in names]
     found = [value for home in homes for value in vars(home).values() if isinstance(value, Tool)]
     return {one.name: one for one in found}

@@ -1,5 +1,7 @@
 """The import contracts hold, and each one notices when it is broken."""
 
+# ruff: noqa: E501 - a breach is a line
+
 import os
 import re
 import subprocess
@@ -45,6 +47,8 @@ BREACHES = [
     (LAYERS, "core/planted.py", "from handtools import Toolbox", "handtools.core.planted -> handtools"),
     (LAYERS, "utils.py", "", "utils\n"),
     (TOOLS, "tools/planted.py", "import handtools.tools.edit", "handtools.tools.planted -> handtools.tools.edit"),
+    (TOOLS, "tools/editing/drafts.py", "import handtools.tools.edit", "handtools.tools.editing.drafts -> handtools.tools.edit"),
+    (TOOLS, "tools/reading/file_view.py", "import handtools.tools.search.ranked_hits", "handtools.tools.reading.file_view -> handtools.tools.search.ranked_hits"),
     (MACHINE, "text/planted.py", "import os", "handtools.text.planted -> os"),
     (MACHINE, "core/planted.py", "import asyncio", "handtools.core.planted -> asyncio"),
     (MACHINE, "tools/planted.py", "from subprocess import run", "handtools.tools.planted -> subprocess"),

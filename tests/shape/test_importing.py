@@ -49,7 +49,7 @@ for name in Hidden.names:
 sys.meta_path.insert(0, Hidden())
 
 # Programs of their own, started on Linux alone; nothing imports them.
-PROGRAMS = ("processes.supervisor", "processes.entering")
+PROGRAMS = ("processes.supervisor", "processes.pre_exec")
 
 import pkgutil
 import handtools

@@ -40,8 +40,8 @@ BREACHES: list[tuple[Rule, str, str, str]] = [
     (
         source_rules.public_names,
         "src/handtools/__init__.py",
-        '"Call": "core.call" => "Call": "core.cancel"',
-        "Call is not defined in core.cancel",
+        '"Call": "core.call" => "Call": "core.changes"',
+        "Call is not defined in core.changes",
     ),
     (
         source_rules.public_names,
@@ -77,7 +77,7 @@ BREACHES: list[tuple[Rule, str, str, str]] = [
         source_rules.broad_excepts,
         "src/handtools/core/errors.py",
         "except Exception => except ValueError",
-        "core/errors.py: attempt is listed and not there",
+        "core/errors.py: caught_exception is listed and not there",
     ),
     (
         source_rules.next_steps,

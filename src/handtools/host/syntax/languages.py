@@ -96,8 +96,15 @@ def _by_shebang(data: bytes) -> str | None:
     return _BY_PROGRAM.get(_VERSION.sub("", match[1].decode("ascii", "replace"))) if match else None
 
 
-_GRAMMAR_MODULES = {"tsx": "typescript"}
-"""Languages that share the table of another."""
+_COMPILED = ("c", "cpp", "csharp", "go", "java", "kotlin", "rust", "scala", "swift")
+_SCRIPTING = ("bash", "javascript", "typescript", "tsx", "lua", "php", "python", "ruby")
+_MARKUP_AND_DATA = ("css", "html", "json", "markdown", "yaml")
+_GRAMMAR_MODULES = (
+    dict.fromkeys(_COMPILED, "compiled_language_grammars")
+    | dict.fromkeys(_SCRIPTING, "scripting_language_grammars")
+    | dict.fromkeys(_MARKUP_AND_DATA, "markup_and_data_grammars")
+)
+"""The module that holds the grammar of a language."""
 
 
 @cache
