@@ -58,7 +58,8 @@ def public_names(root: Path) -> list[str]:
     if len(listed) > PUBLIC_NAMES:
         problems.append(f"{len(listed)} public names, at most {PUBLIC_NAMES}")
     for name, home in homes.items():
-        path = package(root) / f"{home.replace('.', '/')}.py"
+        module = package(root) / home.replace(".", "/")
+        path = module / "__init__.py" if module.is_dir() else module.with_suffix(".py")
         if not path.is_file() or name not in defined(path):
             problems.append(f"{name} is not defined in {home}")
     return problems

@@ -188,7 +188,12 @@ async def test_failures_of_the_way_are_told_apart(site):
 
 async def test_facts_and_variables_travel_with_a_call(box):
     asked = await box.call(
-        Call(tool="write", args={"path": ".envrc", "content": "y\n"}, metadata={"chat": 7}, session="chats")
+        Call(
+            tool="write",
+            args={"path": ".vscode/a.json", "content": "y\n"},
+            metadata={"chat": 7},
+            session="chats",
+        )
     )
     assert asked.request.metadata == {"chat": 7}
     heard, ended = [], threading.Event()

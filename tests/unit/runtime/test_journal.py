@@ -176,7 +176,7 @@ def test_a_process_that_ends_in_order_has_written_what_waits(tmp_path):
         "import sys; from handtools import Call, Result\n"
         "from handtools.runtime.journal import Journal, CallRecord\n"
         "from handtools.testing.memory_toolbox import MemoryStore\n"
-        "note = Note(Call(tool='read', args={}, id='a'), Result('x', None), 1.0, 2.0, {})\n"
+        "note = CallRecord(Call(tool='read', args={}, id='a'), Result('x', None), 1.0, 2.0, {})\n"
         "Journal(sys.argv[1], MemoryStore()).later(note)\n"
     )
     path = str(tmp_path / "j.sqlite")

@@ -1,1 +1,0 @@
-"""The network of a command that may reach listed hosts and nothing else."""

@@ -1,1 +1,0 @@
-"""Processes: started by a supervisor, collected within bounds, ended with all they started."""

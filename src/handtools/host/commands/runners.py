@@ -1,1 +1,0 @@
-"""Runners: how a launch is confined, each with an honest word about its boundary."""

@@ -1,1 +1,0 @@
-"""Scan: where no layer can be put over the workspace, it is looked at before and after a command."""

@@ -1,1 +1,0 @@
-"""Search engines: one small adapter each."""
