@@ -1,6 +1,6 @@
 """Hand tools for coding agents: every call confined, recorded and reversible.
 
-Names are loaded when they are first used, so that importing the package costs nothing.
+Names are loaded when they are first used, so that importing the package costs nothing. ADR 3, 150.
 """
 
 from typing import TYPE_CHECKING

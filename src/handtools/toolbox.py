@@ -1,4 +1,7 @@
-"""The toolbox: tools, a machine and a policy put together; async, or blocking as `BlockingToolbox`."""
+"""The toolbox: tools, a machine and a policy put together; async, or blocking as `BlockingToolbox`.
+
+ADR 2.
+"""
 
 import copy
 import logging

@@ -1,4 +1,7 @@
-"""`handtools install` and `uninstall`: put the server into a client's configuration, and take it out again."""
+"""`handtools install` and `uninstall`: put the server into a client's configuration, and take it out again.
+
+ADR 130.
+"""
 
 import shutil
 import sys

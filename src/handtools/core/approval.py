@@ -1,4 +1,7 @@
-"""Approval as a value: a question to a person that is answered now, later, or from another process."""
+"""Approval as a value: a question to a person that is answered now, later, or from another process.
+
+ADR 1.
+"""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field

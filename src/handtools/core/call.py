@@ -1,4 +1,7 @@
-"""A call: which tool, with what arguments, by whom and until when; and the `CancelToken` that cancels it."""
+"""A call: which tool, with what arguments, by whom and until when; and the `CancelToken` that cancels it.
+
+ADR 170.
+"""
 
 import json
 import logging

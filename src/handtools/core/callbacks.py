@@ -1,4 +1,7 @@
-"""Callbacks: what only the program around us can do. A tool that needs one is offered when it is there."""
+"""Callbacks: what only the program around us can do. A tool that needs one is offered when it is there.
+
+ADR 80.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager

@@ -1,4 +1,7 @@
-"""Changes: what is at a path before and after, for files and whole folders; a `ChangeSet` is all or nothing."""
+"""Changes: what is at a path before and after, for files and whole folders; a `ChangeSet` is all or nothing.
+
+ADR 60.
+"""
 
 import hashlib
 import json

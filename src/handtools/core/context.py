@@ -1,4 +1,4 @@
-"""The context of a call: every port that a tool may use, and nothing else."""
+"""The context of a call: every port that a tool may use, and nothing else. ADR 80."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

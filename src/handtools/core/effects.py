@@ -1,4 +1,7 @@
-"""Effects: everything a tool does to the world, as values that policy can judge before they happen."""
+"""Effects: everything a tool does to the world, as values that policy can judge before they happen.
+
+ADR 95, 121.
+"""
 
 import hashlib
 import json

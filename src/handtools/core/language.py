@@ -1,6 +1,6 @@
 """Language servers and formatters: questions, answers, diagnostics and their ports.
 
-`diagnostic_delta` tells which diagnostics of a file are new, fixed or still there after a change.
+`diagnostic_delta` tells which diagnostics of a file are new, fixed or still there after a change. ADR 81.
 """
 
 from collections.abc import Callable, Sequence

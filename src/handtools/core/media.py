@@ -1,4 +1,7 @@
-"""Media: images, PDFs, notebooks, archives and tables as previews that a model can read, and the port for them."""
+"""Media: images, PDFs, notebooks, archives and tables as previews that a model can read, and the port for them.
+
+ADR 21.
+"""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol

@@ -1,4 +1,7 @@
-"""Search: patterns, scope, hits, listings and what was left out, and the ports that search a workspace."""
+"""Search: patterns, scope, hits, listings and what was left out, and the ports that search a workspace.
+
+ADR 10, 98.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

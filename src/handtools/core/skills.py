@@ -1,4 +1,7 @@
-"""Skills: instructions that people wrote for agents, in folders with a SKILL.md; and how they are read."""
+"""Skills: instructions that people wrote for agents, in folders with a SKILL.md; and how they are read.
+
+ADR 94.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator

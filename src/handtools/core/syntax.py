@@ -1,4 +1,4 @@
-"""Syntax: symbols, outlines and structural matches that a parser finds, and the port for it."""
+"""Syntax: symbols, outlines and structural matches that a parser finds, and the port for it. ADR 20."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

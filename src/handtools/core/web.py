@@ -1,6 +1,6 @@
 """The web: requests, responses, pages and search results, and the ports for them.
 
-`Visit` is one connection to a host, by a web tool or by a command.
+`Visit` is one connection to a host, by a web tool or by a command. ADR 90.
 """
 
 from collections.abc import Callable

@@ -6,7 +6,7 @@ in time. What a call asks for runs inside a boundary instead: as a `Launch`, whi
 
 Our own program may run from the folder it works on, and loads its code from there. No check of ours could tell
 such a file from one that was put in its place: `installation_folders` names them, and the toolbox adds a rule
-about them.
+about them. ADR 124.
 """
 
 import contextlib

@@ -1,4 +1,7 @@
-"""Skills on this machine: SKILL.md files in the workspace, in the user's folders and in installed packages."""
+"""Skills on this machine: SKILL.md files in the workspace, in the user's folders and in installed packages.
+
+ADR 94.
+"""
 
 import os
 import time

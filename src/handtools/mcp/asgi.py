@@ -1,6 +1,6 @@
 """ASGI: requests, refusals and answers; plain JSON.
 
-And a stream of events only where something comes before it.
+And a stream of events only where something comes before it. ADR 73.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping

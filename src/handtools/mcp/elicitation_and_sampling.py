@@ -1,4 +1,7 @@
-"""What the server asks of a client: an approval as a form (elicitation), and the client's own model (sampling)."""
+"""What the server asks of a client: an approval as a form (elicitation), and the client's own model (sampling).
+
+ADR 71.
+"""
 
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping

@@ -3,6 +3,8 @@
 A client shows our tools once it has an answer to both. Both are known without the SDK, whose import takes
 longer than all the rest: so they are answered first, and the SDK is loaded then. What it has to know of is
 handed to it afterwards, and its own answers to that are kept back; a test holds that both are alike.
+
+ADR 70.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """The HTTP server: many clients and workspaces in one process.
 
-Tokens, access checks and limits, start and shutdown.
+Tokens, access checks and limits, start and shutdown. ADR 72.
 """
 
 import gc

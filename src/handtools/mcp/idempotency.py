@@ -1,6 +1,6 @@
 """Idempotency: which call a request is, so that the same request never runs twice.
 
-Also when replicas are both asked.
+Also when replicas are both asked. ADR 71.
 """
 
 import hashlib

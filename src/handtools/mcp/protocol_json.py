@@ -1,4 +1,4 @@
-"""Tool definitions and results as the JSON that MCP sends."""
+"""Tool definitions and results as the JSON that MCP sends. ADR 110."""
 
 import base64
 from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 And the methods that answer it.
 
-A policy that comes with a call may narrow the policy of its token, and never widen it.
+A policy that comes with a call may narrow the policy of its token, and never widen it. ADR 71.
 """
 
 import json

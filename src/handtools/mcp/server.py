@@ -1,7 +1,7 @@
 """The MCP server: its methods by name, as the SDK's runner reads them, with the SDK loaded in parts.
 
 The SDK's own `Server` would do, but importing it brings the web framework, OAuth and the whole client: half of the
-time until the first answer on stdio. So its packages load their parts when they are asked for.
+time until the first answer on stdio. So its packages load their parts when they are asked for. ADR 70.
 """
 
 import copy

@@ -4,7 +4,7 @@ And sessions of the older ones.
 
 What a message means, and with which words it is refused, is the SDK's to say. Its own transport has a stream
 and several tasks for each request; here an answer is plain JSON, and becomes a stream only when something is to
-be told before it.
+be told before it. ADR 73, 100.
 """
 
 import asyncio

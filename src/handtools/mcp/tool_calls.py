@@ -1,6 +1,6 @@
 """`tools/list` and `tools/call` of one connection or token: run, asked about, progress relayed.
 
-Counted in metrics.
+Counted in metrics. ADR 71.
 """
 
 import time

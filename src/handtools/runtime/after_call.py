@@ -1,4 +1,7 @@
-"""What follows when a tool is done: formatters, diagnostics, notes from AGENTS.md and skills, output limits."""
+"""What follows when a tool is done: formatters, diagnostics, notes from AGENTS.md and skills, output limits.
+
+ADR 94.
+"""
 
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The executor: the life of one call, from its id to its recorded result; and dry runs of a call."""
+"""The executor: the life of one call, from its id to its recorded result; and dry runs of a call. ADR 1."""
 
 import json
 import logging

@@ -1,4 +1,7 @@
-"""Changes as transactions: record the intent, write, mark it done; and recover what a crash left open."""
+"""Changes as transactions: record the intent, write, mark it done; and recover what a crash left open.
+
+ADR 5.
+"""
 
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Sequence

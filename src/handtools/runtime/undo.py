@@ -1,4 +1,7 @@
-"""Undo, redo and restore: a path goes back only if it is still as the call left it; otherwise it is a conflict."""
+"""Undo, redo and restore: a path goes back only if it is still as the call left it; otherwise it is a conflict.
+
+ADR 103.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress

@@ -1,4 +1,7 @@
-"""A workspace: the ports of one machine, its journal, the outputs of each owner, a cache of recent files."""
+"""A workspace: the ports of one machine, its journal, the outputs of each owner, a cache of recent files.
+
+ADR 120.
+"""
 
 import threading
 from collections import OrderedDict

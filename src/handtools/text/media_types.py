@@ -1,4 +1,7 @@
-"""The media type of a file, by its first bytes; its name only tells texts and packed documents apart."""
+"""The media type of a file, by its first bytes; its name only tells texts and packed documents apart.
+
+ADR 96.
+"""
 
 import re
 from typing import Literal

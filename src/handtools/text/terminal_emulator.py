@@ -1,6 +1,6 @@
 """Terminals: their output as plain text, the screen that a program draws on.
 
-And the escape sequences that keys send.
+And the escape sequences that keys send. ADR 52.
 """
 
 import codecs

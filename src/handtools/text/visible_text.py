@@ -1,6 +1,6 @@
 """Text in which nothing is hidden: control, invisible and direction characters shown, long blanks squeezed.
 
-Before a person decides.
+Before a person decides. ADR 121.
 """
 
 import re

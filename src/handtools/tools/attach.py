@@ -1,4 +1,4 @@
-"""Attach: files of the workspace for the person, by way of the program around us."""
+"""Attach: files of the workspace for the person, by way of the program around us. ADR 96."""
 
 from pydantic import BaseModel, Field
 

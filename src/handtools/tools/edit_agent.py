@@ -1,4 +1,4 @@
-"""Edit agent: instructions in words, carried out on one file by a model that the host supplies."""
+"""Edit agent: instructions in words, carried out on one file by a model that the host supplies. ADR 97."""
 
 from collections.abc import Iterable
 from typing import Literal

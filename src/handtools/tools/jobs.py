@@ -1,4 +1,4 @@
-"""Jobs: look at, feed and end what runs in the background."""
+"""Jobs: look at, feed and end what runs in the background. ADR 52."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""List: what a folder holds, as paths or as a tree."""
+"""List: what a folder holds, as paths or as a tree. ADR 98."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

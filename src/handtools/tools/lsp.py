@@ -1,4 +1,4 @@
-"""Lsp: ask language servers about code, by the names and lines that a model knows."""
+"""Lsp: ask language servers about code, by the names and lines that a model knows. ADR 81."""
 
 import re
 from collections.abc import Sequence

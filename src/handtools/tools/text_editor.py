@@ -1,4 +1,7 @@
-"""Text editor: one tool that views, creates and edits, in the shape of the vendor's published editions."""
+"""Text editor: one tool that views, creates and edits, in the shape of the vendor's published editions.
+
+ADR 31.
+"""
 
 from dataclasses import replace
 from datetime import UTC, datetime

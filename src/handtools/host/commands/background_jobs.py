@@ -1,4 +1,7 @@
-"""Background jobs: commands that go on after their call has returned. All of them end when this process does."""
+"""Background jobs: commands that go on after their call has returned. All of them end when this process does.
+
+ADR 65.
+"""
 
 import contextlib
 import time

@@ -1,4 +1,4 @@
-"""The stages around one launch: its changes captured, its network proxied, its sandbox applied."""
+"""The stages around one launch: its changes captured, its network proxied, its sandbox applied. ADR 65."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -2,6 +2,8 @@
 
 No shell is kept alive. Each command writes down on a private descriptor what it leaves behind, and the next one
 begins with that; nothing in the output stands for the end of a command, so nothing can pretend to be it.
+
+ADR 51.
 """
 
 import contextlib

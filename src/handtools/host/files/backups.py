@@ -2,6 +2,8 @@
 
 They lie outside the workspace, on the same file system where there is a place for it: moving is then one rename,
 however large the thing is. Elsewhere things are copied, and the copy is complete before anything is removed.
+
+ADR 60.
 """
 
 import contextlib

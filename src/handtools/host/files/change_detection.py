@@ -3,7 +3,7 @@
 Or by a lease that is held on it.
 
 A read lease makes the kernel hold back whoever opens the file for writing and tell us; without a lease (not the
-owner, another file system, another system) the bytes are compared a second time instead.
+owner, another file system, another system) the bytes are compared a second time instead. ADR 102.
 """
 
 import contextlib

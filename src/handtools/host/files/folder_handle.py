@@ -1,6 +1,8 @@
 """Open folders: what can be done with the names in one, and walking everything below it. No link is followed.
 
 Trees may be deeper than Python recurses and than the kernel takes as one path: walks keep paths and few handles.
+
+ADR 114.
 """
 
 import contextlib

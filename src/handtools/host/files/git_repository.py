@@ -4,7 +4,7 @@ Exclude files above the workspace.
 
 A repository's configuration can name programs, and an archive or a command can bring a repository along. So git
 never sees one: it is given a folder of ours with a configuration of ours, in which only the objects are the
-repository's. What its HEAD is we read ourselves. Objects are data; nothing in them is executed.
+repository's. What its HEAD is we read ourselves. Objects are data; nothing in them is executed. ADR 124.
 """
 
 import os

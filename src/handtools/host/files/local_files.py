@@ -2,6 +2,8 @@
 
 The bytes of a large file are not read and written for undo: the file itself is moved to the backups. What
 displaced it is told by its size and a time that is given to it, so that both are known before it is written.
+
+ADR 32.
 """
 
 import errno

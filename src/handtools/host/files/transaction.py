@@ -3,7 +3,7 @@
 New files are made beside their targets and are durable before any target changes; then the targets are compared
 and held, and change places with the new files; then the folders are made durable. Only after a last look at what
 was displaced is it removed: the lease has been held all that time, so a writer who had found the old file by name
-just before it was displaced is seen as well. Any failure takes the earlier steps back, in reverse.
+just before it was displaced is seen as well. Any failure takes the earlier steps back, in reverse. ADR 5.
 """
 
 import os

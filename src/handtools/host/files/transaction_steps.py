@@ -5,7 +5,7 @@ And gives it back as carefully.
 The new thing changes places with the old, so that what was displaced can still be looked at: if it is not what
 was compared, or someone wrote to it meanwhile, the two change places again. No bytes are removed that were not
 compared. A hard link is broken on purpose: writing in place would change a file outside the workspace through
-it.
+it. ADR 5, 32.
 """
 
 import contextlib

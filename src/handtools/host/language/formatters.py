@@ -1,4 +1,7 @@
-"""Formatters: the table, which one a project asks for, and its run over a change, confined and timed."""
+"""Formatters: the table, which one a project asks for, and its run over a change, confined and timed.
+
+ADR 89.
+"""
 
 import hashlib
 import os

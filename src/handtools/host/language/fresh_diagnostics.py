@@ -2,6 +2,8 @@
 
 Servers differ in what they let us prove, so each has its own proof (see `servers`). All end the same way: with
 what was found, or with no verdict and why. There is no third way: nothing old is ever taken for an answer.
+
+ADR 81.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Local language: the HostLanguage port over servers of this machine."""
+"""Local language: the HostLanguage port over servers of this machine. ADR 81."""
 
 import os
 from collections.abc import Callable, Sequence

@@ -1,4 +1,7 @@
-"""Which language server a file has here: where its program is, and where its project begins. Starts nothing."""
+"""Which language server a file has here: where its program is, and where its project begins. Starts nothing.
+
+ADR 124.
+"""
 
 import json
 import os

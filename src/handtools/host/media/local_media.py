@@ -1,4 +1,4 @@
-"""The Media port over the readers that are installed here."""
+"""The Media port over the readers that are installed here. ADR 21."""
 
 import os
 from importlib.util import find_spec

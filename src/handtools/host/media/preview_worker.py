@@ -1,4 +1,4 @@
-"""Previews of files made in a worker process: the task, its arguments and its result."""
+"""Previews of files made in a worker process: the task, its arguments and its result. ADR 125."""
 
 import importlib
 from collections.abc import Callable, Mapping

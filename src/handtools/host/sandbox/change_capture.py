@@ -1,4 +1,7 @@
-"""The `Capture` protocol: how a command's changes are recorded; and how a file on disk becomes a node."""
+"""The `Capture` protocol: how a command's changes are recorded; and how a file on disk becomes a node.
+
+ADR 61.
+"""
 
 import contextlib
 import os

@@ -3,6 +3,8 @@
 The command gets a network namespace that leads nowhere. Before it executes, its process binds a port there and
 hands the listening socket out to us, so there is no bridge and no other program inside, and nothing to get past.
 The proxy has a thread and an event loop of its own: a background job outlives the loop that started it.
+
+ADR 58.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Capture by comparing scans of the workspace before and after a command, where no overlay can be mounted.
 
 The command writes in place. So its changes are not judged before they happen, only recorded, and what the budget
-did not reach can't be taken back: those paths are listed.
+did not reach can't be taken back: those paths are listed. ADR 61.
 """
 
 import contextlib

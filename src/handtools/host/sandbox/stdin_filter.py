@@ -1,4 +1,7 @@
-"""Run a confined program as a filter: bytes to its standard input, bytes from its standard output."""
+"""Run a confined program as a filter: bytes to its standard input, bytes from its standard output.
+
+ADR 89.
+"""
 
 import contextlib
 import os

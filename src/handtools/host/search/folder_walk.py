@@ -1,4 +1,7 @@
-"""Walk folders: what they hold, newest paths and trees, with the ignore files on the way. No link is followed."""
+"""Walk folders: what they hold, newest paths and trees, with the ignore files on the way. No link is followed.
+
+ADR 98.
+"""
 
 import contextlib
 import heapq

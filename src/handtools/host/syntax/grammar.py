@@ -1,4 +1,7 @@
-"""A grammar: what counts as a definition, a call, an import, a comment and a string in one language."""
+"""A grammar: what counts as a definition, a call, an import, a comment and a string in one language.
+
+ADR 20.
+"""
 
 import re
 from collections.abc import Callable, Mapping

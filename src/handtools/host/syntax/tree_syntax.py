@@ -1,4 +1,7 @@
-"""The Syntax port over ast-grep's parsers: symbols, roles and pattern matches from a file's syntax tree."""
+"""The Syntax port over ast-grep's parsers: symbols, roles and pattern matches from a file's syntax tree.
+
+ADR 20.
+"""
 
 import hashlib
 import re

@@ -1,6 +1,6 @@
 """The HTTP client: one request to an address that was vetted, rate-limited, decoded, its headers read.
 
-Loaded with the first request: it brings the HTTP library.
+Loaded with the first request: it brings the HTTP library. ADR 90.
 """
 
 import ssl

@@ -1,4 +1,4 @@
-"""The bytes of a page as text or Markdown; large pages are converted in a worker."""
+"""The bytes of a page as text or Markdown; large pages are converted in a worker. ADR 92, 125."""
 
 import os
 from collections.abc import Mapping

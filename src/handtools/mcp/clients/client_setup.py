@@ -1,4 +1,7 @@
-"""The known clients, where each keeps its servers and its own tools, and which files change to set one up."""
+"""The known clients, where each keeps its servers and its own tools, and which files change to set one up.
+
+ADR 130.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""The approval gate: judges each effect, asks a person where a rule says so, and remembers what was granted."""
+"""The approval gate: judges each effect, asks a person where a rule says so, and remembers what was granted.
+
+ADR 1, 121.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterable

@@ -1,4 +1,7 @@
-"""What a person is shown before they approve: title, notes, diff or script; a cut says how much it hides."""
+"""What a person is shown before they approve: title, notes, diff or script; a cut says how much it hides.
+
+ADR 121.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

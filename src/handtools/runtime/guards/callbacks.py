@@ -1,4 +1,7 @@
-"""Guarded callbacks: judged, called once per call, their failures and stray cancellations told as tool errors."""
+"""Guarded callbacks: judged, called once per call, their failures and stray cancellations told as tool errors.
+
+ADR 95.
+"""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Guarded commands: judged before they run; what they changed is applied like any other change."""
+"""Guarded commands: judged before they run; what they changed is applied like any other change. ADR 61."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,4 +1,7 @@
-"""Guarded files and skills: paths resolved, effects judged, changes locked, recorded and announced."""
+"""Guarded files and skills: paths resolved, effects judged, changes locked, recorded and announced.
+
+ADR 114.
+"""
 
 import contextlib
 from collections.abc import Callable

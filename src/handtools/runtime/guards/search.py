@@ -1,4 +1,4 @@
-"""Guarded search: roots are judged, and what rules hide is in no answer."""
+"""Guarded search: roots are judged, and what rules hide is in no answer. ADR 10."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""Guarded web: every host is judged before it is looked up, those of redirects too; robots.txt is heeded."""
+"""Guarded web: every host is judged before it is looked up, those of redirects too; robots.txt is heeded.
+
+ADR 90.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

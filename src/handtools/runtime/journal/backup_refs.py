@@ -1,4 +1,7 @@
-"""References to backups that the journal needs, and digests of large files, computed after the call."""
+"""References to backups that the journal needs, and digests of large files, computed after the call.
+
+ADR 60, 102.
+"""
 
 import sqlite3
 import threading

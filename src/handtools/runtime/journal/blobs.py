@@ -1,4 +1,7 @@
-"""Blobs: bytes by digest, compressed, or as a delta to another blob; large ones are in the store."""
+"""Blobs: bytes by digest, compressed, or as a delta to another blob; large ones are in the store.
+
+ADR 105.
+"""
 
 import sqlite3
 import struct

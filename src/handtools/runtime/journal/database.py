@@ -1,4 +1,7 @@
-"""The journal's SQLite file: WAL mode, shared by processes, with write-behind for calls that changed nothing."""
+"""The journal's SQLite file: WAL mode, shared by processes, with write-behind for calls that changed nothing.
+
+ADR 35, 120.
+"""
 
 import atexit
 import sqlite3

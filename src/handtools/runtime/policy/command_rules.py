@@ -1,7 +1,7 @@
 """Commands judged: a script part by part before it runs, then which of its changes may be applied.
 
 None of this confines a command: it decides who is asked. Links that leave the workspace and new git
-repositories are asked about for every tool.
+repositories are asked about for every tool. ADR 59.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

@@ -2,6 +2,8 @@
 
 One row for each, with what is in it. A name stands for itself, for a link of that name and for all below it. Where
 ordinary projects have a folder of the same name (`.docker`, `.cargo`, `.config`), only the file in it is named.
+
+ADR 126.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,7 @@
-"""Rules about paths, commands and hosts, the decisions they lead to, and the two that are built in."""
+"""Rules about paths, commands and hosts, the decisions they lead to, and the two that are built in.
+
+ADR 91.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Of what a formatter changed in a file, only the part that lies where an edit touched it."""
+"""Of what a formatter changed in a file, only the part that lies where an edit touched it. ADR 89."""
 
 import re
 from collections import Counter

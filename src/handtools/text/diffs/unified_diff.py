@@ -1,7 +1,7 @@
 """Minimal line diffs, rendered as unified diffs that `git apply` and `patch` accept.
 
 A line added after an equal line might as well have been added before it. Of all such places `slide_edits` takes
-the one where the text begins something: little indented, not closing a block, after a blank.
+the one where the text begins something: little indented, not closing a block, after a blank. ADR 4.
 """
 
 import re

@@ -1,4 +1,7 @@
-"""Edits that are already applied: the file has the new text where the old one would be, or around it."""
+"""Edits that are already applied: the file has the new text where the old one would be, or around it.
+
+ADR 180.
+"""
 
 from dataclasses import dataclass
 

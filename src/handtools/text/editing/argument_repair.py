@@ -3,7 +3,7 @@
 Diff signs and typos undone.
 
 What is undone in `old_string` is undone in `new_string` too. A typo is corrected only where it can be no other
-word.
+word. ADR 108.
 """
 
 import html

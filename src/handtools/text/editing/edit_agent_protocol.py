@@ -1,4 +1,7 @@
-"""What the `edit_agent` tool asks a model, and the parser of the edits that its answer streams back."""
+"""What the `edit_agent` tool asks a model, and the parser of the edits that its answer streams back.
+
+ADR 97.
+"""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,7 @@
-"""Replacement of an `old_string` that stands in the file letter for letter: once and only once, or every time."""
+"""Replacement of an `old_string` that stands in the file letter for letter: once and only once, or every time.
+
+ADR 180.
+"""
 
 import re
 import unicodedata

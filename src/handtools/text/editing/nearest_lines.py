@@ -1,4 +1,4 @@
-"""The lines of a file that come nearest to an `old_string` which is not there, if any do."""
+"""The lines of a file that come nearest to an `old_string` which is not there, if any do. ADR 180."""
 
 import re
 from collections import Counter, defaultdict

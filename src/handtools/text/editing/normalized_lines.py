@@ -3,7 +3,7 @@
 Look-alike characters or quotes.
 
 `MatchLoss` names what two lines must forget to be equal; `LineIndex` holds a text's lines and their normalized
-forms, computed when needed.
+forms, computed when needed. ADR 108.
 """
 
 import re

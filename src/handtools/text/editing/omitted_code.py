@@ -2,7 +2,7 @@
 
 Matched piece by piece in `old_string`.
 
-`check_arguments` also refuses empty and unchanged arguments before anything is looked for.
+`check_arguments` also refuses empty and unchanged arguments before anything is looked for. ADR 180.
 """
 
 import re

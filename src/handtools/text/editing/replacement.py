@@ -1,4 +1,4 @@
-"""Replace `old_string` in a text: rule by rule, and the first rule that finds anything decides."""
+"""Replace `old_string` in a text: rule by rule, and the first rule that finds anything decides. ADR 180."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace as replaced

@@ -2,7 +2,7 @@
 
 `merged_with_seen` brings an edit of the text as last read to the text as it is now. `replace_near` takes
 `old_string` as the origin, for an old text that the file has almost, and in one place only: the change is made
-if it lies beside what differs, or if what differs is an earlier version of this very change.
+if it lies beside what differs, or if what differs is an earlier version of this very change. ADR 180.
 """
 
 import re

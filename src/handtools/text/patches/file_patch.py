@@ -1,4 +1,7 @@
-"""What every patch format is parsed into: files, hunks and their rows; and the inverse of a patch."""
+"""What every patch format is parsed into: files, hunks and their rows; and the inverse of a patch.
+
+ADR 30.
+"""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, assert_never

@@ -1,6 +1,6 @@
 """Which hosts may be reached: lists of names and networks as people write them.
 
-And addresses that lead to this machine or its neighbours.
+And addresses that lead to this machine or its neighbours. ADR 58.
 """
 
 import re

@@ -1,6 +1,6 @@
 """The content of a web page: bytes decoded by charset, HTML turned into Markdown or plain text.
 
-The sections of long Markdown; marked as untrusted.
+The sections of long Markdown; marked as untrusted. ADR 92.
 """
 
 import codecs

@@ -1,4 +1,4 @@
-"""URLs, parsed strictly, so that nobody further down can read another host out of the same text."""
+"""URLs, parsed strictly, so that nobody further down can read another host out of the same text. ADR 90."""
 
 import re
 from dataclasses import dataclass, replace

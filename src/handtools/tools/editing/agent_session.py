@@ -1,4 +1,7 @@
-"""A session with the edit agent's model: its edits are applied as it writes; what does not fit is asked again."""
+"""A session with the edit agent's model: its edits are applied as it writes; what does not fit is asked again.
+
+ADR 97.
+"""
 
 from dataclasses import dataclass, field
 

@@ -1,6 +1,6 @@
 """Drafts: text files as a call will leave them, from the bytes read to the change written.
 
-Also the errors and notes that the editing tools tell a model about a match.
+Also the errors and notes that the editing tools tell a model about a match. ADR 30.
 """
 
 import builtins

@@ -1,6 +1,6 @@
 """One file as `read` shows it: numbered lines, outline, fold, symbol, diff, preview, repository map.
 
-Text that is too large to hold is read a window of lines at a time.
+Text that is too large to hold is read a window of lines at a time. ADR 21.
 """
 
 from dataclasses import dataclass

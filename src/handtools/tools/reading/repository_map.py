@@ -1,4 +1,4 @@
-"""What the sources below a folder define and mention: the data of the repository map."""
+"""What the sources below a folder define and mention: the data of the repository map. ADR 21."""
 
 from collections import Counter
 from dataclasses import dataclass

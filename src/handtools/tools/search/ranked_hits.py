@@ -1,4 +1,7 @@
-"""Search hits ranked, paged and shown with their symbols; searches by syntax kind and structural pattern."""
+"""Search hits ranked, paged and shown with their symbols; searches by syntax kind and structural pattern.
+
+ADR 10.
+"""
 
 import re
 from collections import Counter

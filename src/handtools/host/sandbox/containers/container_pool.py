@@ -1,4 +1,7 @@
-"""Containers kept for reuse: the pool, the spec that equal ones share, and labels that name their owner."""
+"""Containers kept for reuse: the pool, the spec that equal ones share, and labels that name their owner.
+
+ADR 62.
+"""
 
 import atexit
 import contextlib

@@ -1,7 +1,7 @@
 """A helper process of root's that mounts an overlay over the workspace inside a running container.
 
 Mounts are made in a namespace of that process, where the paths are this machine's, and the finished tree is moved
-into the container's. Nothing is mounted where others see it, and it goes with the container.
+into the container's. Nothing is mounted where others see it, and it goes with the container. ADR 63.
 """
 
 import contextlib

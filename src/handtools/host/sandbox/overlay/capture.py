@@ -1,7 +1,7 @@
 """Capture by overlayfs: every command writes into an upper layer of its own, which is listed before it lands.
 
 The overlay is mounted in a mount namespace that ends with the command. Nothing is ever mounted where others can
-see it, so there is nothing to unmount, also after a crash.
+see it, so there is nothing to unmount, also after a crash. ADR 61, 67.
 """
 
 import os

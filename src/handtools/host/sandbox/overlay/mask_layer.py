@@ -2,6 +2,8 @@
 
 A mount over each would do too, but bubblewrap looks through all mounts for each that it makes. In the layer each
 is marked as gone (a whiteout). What a command writes to such a path is a change of the private file, judged so.
+
+ADR 126.
 """
 
 import os

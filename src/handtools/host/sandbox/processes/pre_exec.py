@@ -1,7 +1,7 @@
 """What a new process does to itself between fork and exec: namespaces, mounts, limits, Landlock, seccomp.
 
 It runs in a supervisor's child only. A supervisor has one thread, so its child may run Python: what others need
-`preexec_fn` or a launcher program for is done here, in order.
+`preexec_fn` or a launcher program for is done here, in order. ADR 58.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Polls the memory and disk use of a command, where no cgroup limits the whole tree. Runs in a supervisor.
 
 It does not hold anything back: what is used between two polls is used. So it polls often, and counts closely only
-when a cheap look says that a limit may be exceeded.
+when a cheap look says that a limit may be exceeded. ADR 66.
 """
 
 import contextlib

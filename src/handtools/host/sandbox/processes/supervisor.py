@@ -2,7 +2,7 @@
 
 It is the subreaper of all their descendants, so none gets away; and when we are gone, however we went, it ends
 them. It is a process of its own because being a subreaper concerns a whole process: the program that uses us may
-have children of its own, and would be handed strangers.
+have children of its own, and would be handed strangers. ADR 50, 67.
 """
 
 import contextlib

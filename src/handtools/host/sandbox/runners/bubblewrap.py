@@ -1,4 +1,7 @@
-"""The bubblewrap runner: a command in namespaces of its own, seeing only the workspace and read-only programs."""
+"""The bubblewrap runner: a command in namespaces of its own, seeing only the workspace and read-only programs.
+
+ADR 55.
+"""
 
 import os
 import re

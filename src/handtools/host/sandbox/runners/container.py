@@ -1,4 +1,7 @@
-"""The container runner: a command in a Docker container, with the programs of an image and this workspace."""
+"""The container runner: a command in a Docker container, with the programs of an image and this workspace.
+
+ADR 62.
+"""
 
 import contextlib
 import os

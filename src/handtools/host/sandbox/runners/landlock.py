@@ -1,4 +1,4 @@
-"""The Landlock runner, for machines without namespaces: rules on files, and no sockets."""
+"""The Landlock runner, for machines without namespaces: rules on files, and no sockets. ADR 55."""
 
 import contextlib
 import os

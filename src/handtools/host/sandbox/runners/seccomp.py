@@ -1,7 +1,7 @@
 """Seccomp filters: which system calls a confined command may make, as the BPF program the kernel loads.
 
 A filter is put together from rules here, without a library: each rule denies one call, always or when all its
-checks hold; what no rule denies is allowed. Call numbers are known for x86-64 and AArch64.
+checks hold; what no rule denies is allowed. Call numbers are known for x86-64 and AArch64. ADR 55, 66.
 """
 
 import errno
