@@ -24,10 +24,7 @@ Sliceable = str | bytes | SplicedText
 
 
 def common_prefix(a: Sliceable, b: Sliceable, known: int = 0) -> int:
-    """Give the length of the common prefix of two texts.
-
-    The first `known` characters are taken as equal unread.
-    """
+    """Give the length of the common prefix of two texts; the first `known` characters are not compared."""
     at, most = min(known, len(a), len(b)), min(len(a), len(b))
     step = _FIRST_STEP
     while at < most:
@@ -39,7 +36,7 @@ def common_prefix(a: Sliceable, b: Sliceable, known: int = 0) -> int:
 
 
 def common_suffix(a: Sliceable, b: Sliceable, known: int = 0) -> int:
-    """Give the length of the common suffix of two texts; the last `known` characters are taken as equal unread."""
+    """Give the length of the common suffix of two texts; the last `known` characters are not compared."""
     at, most = min(known, len(a), len(b)), min(len(a), len(b))
     step = _FIRST_STEP
     while at < most:
@@ -326,10 +323,7 @@ def _evenly(a: LineIds, b: LineIds) -> IndexPairs:
 
 
 def line_after_edits(edits: Sequence[LineEdit], line: int) -> int | None:
-    """Give the number that a line has after the edits of a line diff.
-
-    None when the line itself was replaced or removed.
-    """
+    """Give the number that a line has after the edits of a line diff; None when the line was replaced."""
     at = bisect_right(edits, line - 1, key=itemgetter(0)) - 1
     # Of an insertion and a replacement at one place, the later one decides: it reaches further.
     if at < 0:

@@ -31,10 +31,7 @@ def around_text(page: LineIndex, text: str, at: int, old: str, new: str) -> Alre
 def around_lines(
     page: LineIndex, match: LineMatch, old: list[str], new: list[str]
 ) -> AlreadyApplied | None:
-    """Detect that old lines, matched loosely, already have the other lines of the new text around them.
-
-    Else None.
-    """
+    """Detect that the file has the other lines of `new` around loosely matched old lines; None if it does not."""
     mine, wanted = ([normalized(line) for line in side if not is_blank(line)] for side in (old, new))
     rows = page.normalized_text[1:-1].split("\n")
     places = (place for line, place in zip(old, match.places, strict=True) if not is_blank(line))
@@ -107,10 +104,7 @@ def _at_edge(rows: list[str], old: list[str], new: list[str]) -> tuple[int, int]
 
 
 def new_text_present(page: LineIndex, old: str, new: str) -> AlreadyApplied | None:
-    """Detect that the file lacks the old text but has the new one, near the old place or long enough to be it.
-
-    Else None.
-    """
+    """Detect that the file has the new text instead of the old one; None if it does not, or may by chance."""
     wanted = lines.convert_line_ends(new, "\n").strip("\n")
     letters = sum(map(str.isalnum, wanted))
     if letters < _FEWEST_LETTERS or wanted in lines.convert_line_ends(old, "\n"):

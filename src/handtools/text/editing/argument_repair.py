@@ -85,10 +85,7 @@ _MOST_LOOKED_FOR = 50
 
 
 def typo_corrections(body: str, old: str) -> Iterator[dict[str, str]]:
-    """Yield word replacements (wrong: right) after which every word of `old` occurs in the file.
-
-    None if not a typo.
-    """
+    """Yield spelling corrections (wrong word: right word) after which every word of `old` occurs in the file."""
     words = set(_WORD.findall(old))
     lines = len([line for line in old.split("\n") if line.strip()])
     most = 2 if lines >= LONG_BLOCK_LINES else 1
@@ -149,7 +146,7 @@ def _differ_at_edge(longer: str, shorter: str) -> bool:
 
 
 def _is_clumsy(bad: str, word: str, head: int) -> bool:
-    """Whether two words differ by two swapped letters or a doubled one, which is always a typing error."""
+    """Whether two words differ by two swapped letters or a doubled one: a typing error, not another name."""
     if len(bad) == len(word):
         pair = bad[head : head + 2]
         return pair == word[head : head + 2][::-1] and (head + 2 < len(word) or _ends_long(word))
@@ -465,10 +462,7 @@ def without_entities(_: str, old: str, new: str) -> ArgumentReading | None:
 
 
 def without_diff_signs(_: str, old: str, new: str) -> ArgumentReading | None:
-    """Remove the `-` and `+` in the first column of edit arguments that were copied from a diff.
-
-    None if not all have it.
-    """
+    """Remove the `-` and `+` of a diff from the first column of edit arguments; None when a line has none."""
     removed, added = old.split("\n"), new.split("\n")
     if not _signed(removed, "-") or not _signed(added, "+"):
         return None

@@ -63,10 +63,7 @@ def replace_exact(page: LineIndex, old: str, new: str, hint: MatchHint | None) -
 
 
 def _replace_at(page: LineIndex, text: str, at: int, needle: str, wanted: str) -> EditOutcome | None:
-    """Replace the occurrence at an offset, or refuse if that would cut a word or line.
-
-    None where whole lines must match.
-    """
+    """Replace the occurrence at an offset, or refuse if that cuts a word or line; None where lines must match."""
     body = page.text
     if refusal := _cut_word(page, text, at, needle, wanted):
         return refusal
@@ -167,10 +164,7 @@ def _cut_word(page: LineIndex, text: str, at: int, old: str, new: str) -> EditRe
 
 
 def _lost_depth(page: LineIndex, text: str, at: int, old: str, new: str) -> EditRefused | None:
-    """Refuse an edit that adds lines below one quoted without its indentation: their depth would be unclear.
-
-    Else None.
-    """
+    """Refuse an edit that adds lines below one quoted without its indentation; None where their depth is clear."""
     start = lines.start_of(text, at)
     lost = text[start:at]
     added = [leading_blanks(line) for line in lines.split(new)[1:] if line.strip()]
