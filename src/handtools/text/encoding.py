@@ -1,7 +1,4 @@
-"""Character encodings: bytes of a file decoded to text and encoded back without losing a byte.
-
-Binary detection.
-"""
+"""Character encodings: file bytes decoded to text and encoded back without loss; detection of binary files."""
 
 import codecs
 import re

@@ -6,10 +6,7 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class SplicedText:
-    """`text` with `new` in place of the characters from `start` to `end`.
-
-    Has a length and slices like a string.
-    """
+    """`text` with `new` in place of the characters from `start` to `end`; can be measured and sliced."""
 
     text: str
     start: int

@@ -197,7 +197,7 @@ def _unchained(chains: list[tuple[int, int, object]]) -> IndexPairs:
 def _near(a: LineIds, b: LineIds) -> IndexPairs | None:
     """Find a longest common subsequence by Myers' algorithm.
 
-    None when the edit distance exceeds `_NEAR_DISTANCE`.
+    Gives None when the edit distance exceeds `_NEAR_DISTANCE`.
     """
     goal = len(a) - len(b)
     reach = [0] * (2 * _NEAR_DISTANCE + 3)  # negative diagonals count from the list's end

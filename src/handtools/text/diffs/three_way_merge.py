@@ -59,7 +59,7 @@ def three_way_merge(base: str, ours: str, theirs: str) -> MergedText:
 def agreed_text(region: MergeRegion) -> str | None:
     """Give the merged text of a region that at most one side changed or both changed alike.
 
-    None for a conflict.
+    Gives None for a conflict.
     """
     if region.ours in (region.base, region.theirs):
         return region.theirs
@@ -109,10 +109,7 @@ def _gathered(ours: list[LineEdit], theirs: list[LineEdit]) -> Iterator[tuple[in
 
 
 def overlapping_edit(base: list[str], ours: list[str], theirs: list[str]) -> LineEdit | None:
-    """Give an edit of ours which, sliding along equal lines, could overlap an edit of theirs.
-
-    None if there is none.
-    """
+    """Find an edit of ours which, slid along equal lines, could overlap an edit of theirs; None if no edit can."""
     made = [(edit, *_zone(base, theirs, edit)) for edit in opcodes(base, theirs)]
     for edit in opcodes(base, ours):
         start, end = _zone(base, ours, edit)

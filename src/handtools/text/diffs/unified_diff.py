@@ -209,10 +209,7 @@ def trim_indent(diff: str) -> str:
 
 
 def without_carriage_returns(diff: str) -> str:
-    """Drop the carriage returns from a unified diff if all of its lines end in CRLF.
-
-    Else leave the diff unchanged.
-    """
+    """Drop the carriage returns from a unified diff in which all lines end in CRLF; any other is unchanged."""
     if "\r" not in diff:
         return diff
     rows = diff.split("\n")

@@ -221,10 +221,7 @@ def _cleaned(body: str, reading: ArgumentReading) -> Iterator[ArgumentReading]:
 
 
 def without_foreign_typography(body: str, old: str, new: str) -> ArgumentReading | None:
-    """Replace typographic characters of `old_string` that occur nowhere in the file by plain ones.
-
-    None if none do.
-    """
+    """Replace typographic characters of `old_string` that the file lacks by plain ones; None without any."""
     table = {
         code: plain for code, plain in LOOK_ALIKES.items() if chr(code) in old and chr(code) not in body
     }
@@ -243,7 +240,7 @@ _FENCE = re.compile(r"[ \t]*(```+|~~~+)[\w+.#-]*[ \t]*")
 def without_fence(body: str, old: str, new: str) -> ArgumentReading | None:
     """Remove a Markdown code fence around both arguments of an edit.
 
-    None when there is none or the file has it too.
+    Gives None when there is none or the file has it too.
     """
     inside = _fenced(old)
     if inside is None or any(edge in body for edge in _edges(old)):
@@ -285,7 +282,7 @@ _STRONG = ("\t", "→", "|", "│")
 def without_line_numbers(body: str, old: str, new: str) -> ArgumentReading | None:
     """Remove ascending line numbers in front of every line of an edit's arguments.
 
-    None when not all lines have one.
+    Gives None when not all lines have one.
     """
     found = [_NUMBERED.fullmatch(row) for row in old.rstrip("\n").split("\n")]
     rows = [match for match in found if match]

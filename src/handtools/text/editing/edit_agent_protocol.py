@@ -254,10 +254,7 @@ def edit_prompt(
 
 
 def relevant_lines(lines: Sequence[str], instructions: str, *, most: int) -> tuple[LineRange, ...]:
-    """Choose ranges of a long file around the rarest words of the instructions.
-
-    The file's start if none occurs.
-    """
+    """Choose ranges of a long file around the rarest words of the instructions, or else the file's start."""
     wanted = set(PROMPT_WORD.findall(instructions))
     places: dict[str, list[int]] = {}
     for number, line in enumerate(lines, 1):

@@ -44,10 +44,7 @@ class CharSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchHint:
-    """Hints of the caller which of several matches is meant: a line, a scope, a count.
-
-    Never used to match more.
-    """
+    """What the caller knows about the place of an edit (line, scope, count), to choose among several matches."""
 
     line: int | None = None
     within: int = 3

@@ -80,7 +80,7 @@ class IndentationMap:
     def _from_one(self, wanted: str) -> str | None:
         """Map an indentation from one known pair.
 
-        None where the width of a level does not follow from both texts.
+        Gives None where the width of a level does not follow from both texts.
         """
         ((mine, theirs),) = self._known.items()
         moved = _shifted(self._known, wanted)
@@ -223,10 +223,7 @@ def _count(text: str, unit: str) -> int | None:
 
 
 def indent_step(lines: list[str]) -> str | None:
-    """Give the text that one level of indentation adds in these lines, by the most frequent increase.
-
-    None if unknown.
-    """
+    """Give the text that one level of indentation adds in these lines, by frequency; None if they have none."""
     return _commonest(indent_steps(lines), lines)
 
 

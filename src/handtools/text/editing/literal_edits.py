@@ -30,10 +30,7 @@ def _ending_near(body: str, at: int) -> str:
 
 
 def replace_verbatim(body: str, old: str, new: str) -> Applied | EditRefused:
-    """Replace text that occurs exactly once, letter for letter but for line ends.
-
-    Else refuse with what is nearest.
-    """
+    """Replace text that occurs exactly once, letter for letter but for line ends; otherwise refuse the edit."""
     end = lines.dominant_ending(body)
     for needle, wanted in (
         (lines.convert_line_ends(old, end), lines.convert_line_ends(new, end)),

@@ -333,7 +333,7 @@ class _Replay:
     def _following(self, number: int) -> int | None:
         """Give the index of the file line that matches the next old line, after a step.
 
-        None when there is none.
+        Gives None when there is none.
         """
         places = (self.match.places[op.old] for op in self.ops[number:] if op.old >= 0)
         return next((place for place in places if place is not None), None)

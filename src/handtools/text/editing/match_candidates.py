@@ -69,10 +69,7 @@ class LineMatch:
 
 
 def candidates(page: LineIndex, old: list[str]) -> list[LineMatch]:
-    """Give every place where the non-blank old lines follow each other in the file, however loosely.
-
-    Up to a limit.
-    """
+    """Find the places where the non-blank old lines follow each other in the file, however loosely; limited."""
     filled = [index for index, line in enumerate(old) if not is_blank(line)]
     if not filled:
         return []

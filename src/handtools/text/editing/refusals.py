@@ -98,10 +98,7 @@ def _form(page: LineIndex, first: int, last: int) -> str:
 
 
 def _usual_width(rows: list[str]) -> int:
-    """Give the most frequent increase of indentation between neighbouring lines, in blanks.
-
-    0 when there is none.
-    """
+    """Give the most frequent increase of indentation between neighbouring lines, in blanks, or 0."""
     # What begins with a star goes on with a comment, one blank deeper than it began.
     depths = [leading_blanks(row) for row in rows if not is_blank(row) and not row.lstrip().startswith("*")]
     widths = Counter(

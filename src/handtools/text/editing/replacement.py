@@ -103,7 +103,7 @@ def _made_before(page: LineIndex, readings: list[ArgumentReading]) -> EditOutcom
 def _remembered(page: LineIndex, old: str, new: str, seen: str) -> EditOutcome | None:
     """Apply an edit to the text as the agent last read it, and merge that with the file.
 
-    None if it fits neither.
+    Gives None if it fits neither.
     """
     edited = replace_text(seen, old, new)
     if isinstance(edited, Applied):

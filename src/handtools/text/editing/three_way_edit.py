@@ -43,10 +43,7 @@ def checked_against_seen(
 
 
 def merged_with_seen(page: LineIndex, seen: str, edited: Applied) -> Applied | AlreadyApplied | EditRefused:
-    """Merge an edit of the text that the agent read with the file's present text.
-
-    Refuse where both changed the same.
-    """
+    """Merge an edit of the text that the agent read with the file's present text, or refuse on a conflict."""
     merge = three_way_merge.three_way_merge(seen, page.text, edited.text)
     if merge.conflicts:
         first = merge.conflicts[0]
@@ -96,7 +93,7 @@ class _Merged:
 def replace_near(page: LineIndex, old: list[str], new: list[str]) -> Applied | AlreadyApplied | None:
     """Make the change on the file's nearly equal lines by a three-way merge.
 
-    None where place or meaning is doubtful.
+    Gives None where place or meaning is doubtful.
     """
     ending = uniform_ending(page.text)
     if ending is None or len(old) > _LONGEST or len(new) > _LONGEST:
@@ -125,7 +122,7 @@ def replace_near(page: LineIndex, old: list[str], new: list[str]) -> Applied | A
 def _merged(old: list[str], there: list[str], new: list[str]) -> _Merged | None:
     """Merge the change into the file's lines.
 
-    None on a conflict, unless the file has an earlier version of the change.
+    Gives None on a conflict, unless the file has an earlier version of the change.
     """
     # Blanks at the end of a line are no difference; the file keeps its own.
     base, ours, theirs = ([f"{line.rstrip(BLANKS)}\n" for line in side] for side in (old, there, new))

@@ -59,9 +59,9 @@ class PatchingState:
     def below(
         self, found: list[int], reaches: list[ScopeRows] | None, *, strictly: bool = False
     ) -> list[int]:
-        """Filter candidate rows to those below the scope, or below the last hunk.
+        """Filter candidate rows to those below the scope or the last hunk.
 
-        All of them if none is, unless `strictly`.
+        When none is, gives all candidates, or none if `strictly`.
         """
         if reaches is None:
             return [at for at in found if at >= self.cursor] or ([] if strictly else found)
@@ -148,10 +148,7 @@ def chosen_place(
     reaches: list[ScopeRows] | None,
     rest: tuple[Hunk, ...],
 ) -> int | EditRefused:
-    """Choose the one row that a hunk means among those that match, by line number, scope and order.
-
-    Else refuse.
-    """
+    """Choose the one row that a hunk means among those that match, by line number, scope and order, or refuse."""
     if hunk.line is not None:
         expected = hunk.line + sheet.shift - 1
         near = [at for at in found if at >= sheet.cursor and abs(at - expected) <= MOST_DRIFT]
@@ -186,7 +183,7 @@ def is_hunk_applied(sheet: PatchingState, hunk: Hunk, at: int) -> bool:
 def scopes_of(sheet: PatchingState, hunk: Hunk) -> list[ScopeRows] | EditRefused | None:
     """Find the rows of the innermost scope named after `@@`.
 
-    None if none is named, a refusal if it is not found.
+    Gives None if none is named, a refusal if it is not found.
     """
     reaches = sheet.reaches
     for scope in hunk.scopes:
@@ -329,7 +326,7 @@ def _nowhere(sheet: PatchingState, hunk: Hunk) -> EditRefused:
 def added_already(sheet: PatchingState, hunk: Hunk, at: int | None) -> int | None:
     """Find the row where the lines that a hunk adds already stand: at its place, or anywhere if it has none.
 
-    Else None.
+    Gives None otherwise.
     """
     added = [row.bare for row in hunk.rows]
     while added and not added[-1].strip():

@@ -55,7 +55,7 @@ class IgnoreFile:
     def verdict(self, path: str, *, folder: bool) -> IgnoreVerdict | None:
         """Give what the last matching rule of this file says about a path: ignore or keep.
 
-        None without a match.
+        Gives None if no rule matches.
         """
         below = path[len(self.folder) + 1 :] if self.folder else self._above + path
         name = below.rpartition("/")[2]

@@ -117,10 +117,7 @@ class GlobSet:
 
 
 def _fixed(pattern: str) -> list[str]:
-    """Give the components of a simple pattern: a name with at most one star at an end, or `**/` and names.
-
-    Else none.
-    """
+    """Give the components of a simple pattern (a name with a star at one end, or `**/` and names), else none."""
     if len(pattern) > 1 and (_WILD.isdisjoint(pattern[1:]) or _WILD.isdisjoint(pattern[:-1])):
         ends = pattern[0] + pattern[-1]
         return [pattern] if _WILD.isdisjoint(ends.replace("*", "", 1)) else []

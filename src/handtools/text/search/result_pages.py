@@ -257,7 +257,7 @@ def find_page_start(given: SearchCursor, keys: Sequence[str], size: int) -> Page
 def _after(given: SearchCursor, keys: Sequence[str], size: int) -> int | None:
     """Find the index after the entry that a cursor names, searching outwards from its old place.
 
-    None if it is gone.
+    Gives None if it is gone.
     """
     if given.before == _NONE:
         return 0

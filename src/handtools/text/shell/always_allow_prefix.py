@@ -49,7 +49,7 @@ _BANNED = frozenset(_NEVER.split()) | frozenset(_listed(_RUNS_ANYTHING))
 def always_allow_prefix(words: CommandWords) -> CommandWords | None:
     """Give the first words by which commands of this kind are allowed.
 
-    None when only this exact command may be.
+    Gives None when only this exact command may be.
     """
     name, two = words[0], " ".join(words[:2])
     length = _ARITY.get(two, _ARITY.get(name, 1))

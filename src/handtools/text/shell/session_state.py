@@ -1,6 +1,6 @@
-"""Names that earlier commands of a shell session defined: functions, aliases, variables.
+"""Names that earlier commands of a shell session defined, and whether a script uses them.
 
-And if a script uses them.
+Functions, aliases, and variables that steer which programs run or that hold secrets.
 """
 
 import re
@@ -32,7 +32,7 @@ def uses_any(script: Script, names: frozenset[str]) -> bool:
 
 
 def steering_variables(exports: Iterable[str]) -> list[str]:
-    """Give the environment variables among these that decide which programs run or what they load: `PATH`, …"""
+    """Give the environment variables among these that decide which programs run or load, such as `PATH`."""
     return sorted(name for name in exports if _STEERING.fullmatch(name))
 
 

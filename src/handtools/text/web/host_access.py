@@ -150,10 +150,7 @@ class BadHost(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class HostEntry:
-    """One entry of a host list: a name, `*.name` for all names below it, or an IP address or network.
-
-    And its ports.
-    """
+    """One entry of a host list: a name, `*.name` for all names below it, or an IP network, with its ports."""
 
     name: str = ""
     network: IpNetwork | None = None
