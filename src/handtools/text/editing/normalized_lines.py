@@ -69,7 +69,7 @@ _SUBSETS = [frozenset(kinds) for count in range(len(_WITHIN) + 1) for kinds in c
 def normalized(text: str) -> str:
     """Normalize text as far as possible: white space removed, look-alikes and quotes made plain.
 
-    Lines that are equal under any `MatchLoss` are equal here; the reverse needs `loss`.
+    Lines that are equal under any `MatchLoss` are equal here, but not the other way round.
     """
     return _composed(text).translate(_SQUASH)
 
@@ -160,7 +160,7 @@ class LineIndex:
     def __init__(self, text: str) -> None:
         self.text = text
         self.nearest: dict[str, Excerpt | None] = {}
-        """Results of `nearest_lines.nearest`, by the text that was looked for."""
+        """Excerpts that were found as nearest to a text, by that text: a cache for `nearest_lines`."""
 
     @cached_property
     def view(self) -> str:

@@ -1,6 +1,6 @@
 """Elided code in edits (`# ... rest unchanged`): refused in `new_string`, matched piece by piece in `old_string`.
 
-`check_arguments` also refuses empty and unchanged arguments before anything is looked for.
+Empty and unchanged arguments are refused too, before anything is looked for.
 """
 
 import re

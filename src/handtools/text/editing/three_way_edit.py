@@ -1,8 +1,8 @@
 """Edits of a text that differs from what the model remembers, by three-way merge.
 
-`merged_with_seen` brings an edit of the text as last read to the text as it is now. `replace_near` takes
-`old_string` as the base, for an old text that the file has almost, and in one place only: the change is made if it
-lies beside what differs, or if what differs is an earlier version of this very change.
+`merged_with_seen` brings an edit of the text as last read to the text as it is now. An `old_string` that the file
+has almost, and in one place only, is itself taken as the base: the change is made if it lies beside what differs,
+or if what differs is an earlier version of this very change.
 """
 
 import re
