@@ -28,18 +28,18 @@ class ReadBudget:
         return scarce or not self.lines or not self.bytes
 
     def less(self, text: str) -> "ReadBudget":
-        """Give the budget that is left after some text is shown."""
+        """Give the read budget that is left after some text is shown."""
         tokens = None if self.tokens is None else max(self.tokens - estimate_tokens(text), 0)
         return ReadBudget(
             max(self.lines - text.count("\n") - 1, 0), max(self.bytes - _size(text), 0), tokens
         )
 
     def keeping(self, tokens: int) -> "ReadBudget":
-        """Give the budget with some tokens set aside for a note."""
+        """Give the read budget with some tokens set aside for a note."""
         return self if self.tokens is None else replace(self, tokens=max(self.tokens - tokens, 1))
 
     def holds(self, text: str) -> bool:
-        """Whether a text fits the budget."""
+        """Whether a text fits the read budget in lines, bytes and tokens."""
         return (
             text.count("\n") < self.lines
             and _size(text) <= self.bytes
@@ -57,7 +57,7 @@ class RequestedLines:
 
     @property
     def whole(self) -> bool:
-        """Whether the whole file is asked for."""
+        """Whether the caller asks for the whole file, with no line range or limit."""
         return self.first is None and self.last is None and self.limit is None
 
     def within(self, total: int) -> tuple[int, int]:
@@ -105,7 +105,7 @@ def number_page(
 
 
 def clip_long_lines(lines: list[str], max_chars: int) -> list[str]:
-    """Clip the lines that are longer than `max_chars`."""
+    """Clip each line that is longer than `max_chars`, with a note of what was cut."""
     if max(map(len, lines), default=0) <= max_chars:
         return lines
     return [clip_line(bare(line), max_chars) if len(line) > max_chars else line for line in lines]
@@ -151,7 +151,7 @@ def _size(text: str) -> int:
 
 OUTLINE_ROW_CHARS = 160
 FEWEST_FOLDED_LINES = 4
-"""Bodies of fewer lines than this are shown, not folded."""
+"""Function bodies of fewer lines than this are shown, not folded."""
 
 
 @dataclass(frozen=True, slots=True)

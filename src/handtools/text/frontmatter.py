@@ -67,7 +67,7 @@ class _FrontmatterReader:
 
     rows: list[str]
     first: int
-    """The line number in the file of the first row."""
+    """The line number in the file of the first frontmatter row."""
     problems: list[str]
     at: int = 0
 

@@ -13,7 +13,7 @@ class LargeFileFormat:
     end: bytes = b"\n"
     r"""The line end: `\n`, or `\r` in a file that has no other."""
     wide: str = ""
-    """The encoding, if it is UTF-16 or UTF-32; else empty."""
+    """The encoding of the large file if it is UTF-16 or UTF-32; else empty."""
 
     @classmethod
     def of(cls, head: bytes) -> "LargeFileFormat":
@@ -36,7 +36,7 @@ class LargeFileIndex:
 
     counts: Sequence[int]
     ended: bool
-    """Whether the last line has a line end."""
+    """Whether the last line of the file has a line end."""
     reading: LargeFileFormat = LargeFileFormat()
     bytes: int = 0
 
@@ -56,7 +56,7 @@ class LargeFileIndex:
 
 
 def bytes_after_line_ends(data: bytes, ends: int, end: bytes = b"\n") -> bytes:
-    """Give the bytes after the first `ends` line ends."""
+    """Give the bytes of a window after its first `ends` line ends."""
     start = 0
     for _ in range(ends):
         start = data.find(end, start) + 1

@@ -12,7 +12,7 @@ MediumKind = Literal["image", "video", "audio", "document", "other"]
 
 UNKNOWN_MEDIA_TYPE = "application/octet-stream"
 MEDIA_HEAD_BYTES = 4_096
-"""How many bytes at the start of a file are examined."""
+"""How many bytes at the start of a file are examined for its media type."""
 
 _STARTS: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),

@@ -31,7 +31,7 @@ class MappedDefinition:
     name: str
     line: int
     head: str
-    """The text of the line that defines it."""
+    """The source line of the definition, as it stands in the file."""
 
 
 def mentioned_names(text: str) -> Counter[str]:

@@ -15,7 +15,7 @@ class SplicedText:
 
     @cached_property
     def whole(self) -> str:
-        """The whole text, joined to one string."""
+        """The whole spliced text, joined to one string."""
         # One result of the right size: adding up copies a large text twice.
         return "".join((self.text[: self.start], self.new, self.text[self.end :]))
 
@@ -35,5 +35,5 @@ class SplicedText:
 
     @property
     def is_same(self) -> bool:
-        """Whether the replacement equals what it replaces."""
+        """Whether the inserted text equals what it replaces, so that nothing changes."""
         return self.text[self.start : self.end] == self.new

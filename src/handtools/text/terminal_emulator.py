@@ -81,7 +81,7 @@ KEY_NAMES = (*_NAMED, "ctrl-a … ctrl-z", "alt-x")
 
 
 class UnknownKey(ValueError):
-    """Raised when no key has that name."""
+    """Raised when no terminal key has the given name."""
 
 
 def key_sequence(name: str) -> str:
@@ -112,7 +112,7 @@ _TOKEN = re.compile(
 _BOX = str.maketrans("`afgjklmnopqrstuvwxyz{|}~", "◆▒°±┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
 _TAB = 8
 _MOST_STEPS = 10_000
-"""Limit of one move or erasure; real programs do not exceed it."""
+"""The furthest that one escape sequence moves or erases; real programs stay below."""
 
 
 @dataclass(slots=True)
@@ -131,7 +131,7 @@ class TerminalScreen:
     _bottom: int = 0
     _saved: tuple[int, int] = (0, 0)
     _aside: list[list[str]] | None = None
-    """The main screen, while a program uses the alternate screen."""
+    """The cells of the main screen, while a program uses the alternate screen; else None."""
     _boxes: bool = False
     _wraps: bool = False
     """Whether the cursor is past the last column, so that the next character wraps to a new line."""

@@ -53,9 +53,9 @@ class BudgetedListing:
 
     rows: tuple[str, ...]
     shortened: int
-    """How many descriptions were shortened."""
+    """How many descriptions of the listing were shortened."""
     left_out: int
-    """How many names were left out."""
+    """How many names of the listing were left out."""
     foot: str = ""
 
     @property

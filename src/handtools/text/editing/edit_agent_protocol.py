@@ -18,7 +18,7 @@ class AnswerTags:
 
     @classmethod
     def absent_from(cls, *texts: str) -> "AnswerTags":
-        """Make tags whose suffix occurs in none of the texts."""
+        """Choose tags for a conversation with the edit model whose suffix occurs in none of the texts."""
         number = 1
         while any(f"_{number}>" in text or f"_{number} " in text for text in texts):
             number += 1
@@ -31,7 +31,7 @@ class AnswerTags:
 
     @property
     def done(self) -> str:
-        """The tag with which the model ends a complete answer."""
+        """The tag with which the edit model ends a complete answer."""
         return f"<done{self.suffix}/>"
 
     def show(self, first: int | str, last: int | str) -> str:

@@ -68,7 +68,7 @@ class Applied:
 
     @property
     def count(self) -> int:
-        """How many occurrences were replaced."""
+        """How many occurrences of the old text were replaced."""
         return len(self.spans)
 
 
@@ -77,9 +77,9 @@ class AlreadyApplied:
     """Outcome of an edit that the file already contains: nothing is changed."""
 
     text: str
-    """The text of the file, unchanged."""
+    """The text of the file, which the edit leaves unchanged."""
     window: "Excerpt"
-    """The lines of the file that contain the change."""
+    """The lines of the file that already contain the change."""
     code: Literal["already_applied"] = "already_applied"
 
     @property
@@ -107,7 +107,7 @@ class Excerpt:
 
     @property
     def end_line(self) -> int:
-        """The number of the last line."""
+        """The number of the last line of the excerpt."""
         return self.line + len(self.lines) - 1
 
 

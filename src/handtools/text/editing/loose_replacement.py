@@ -410,7 +410,7 @@ class _Replay:
 
 
 def _runs(ops: list[LineOp], kind: str) -> list[tuple[int, int]]:
-    """Give the start and end of each run of steps of one kind."""
+    """Give the start and end index of each run of edit steps of one kind."""
     runs: list[tuple[int, int]] = []
     for number, op in enumerate(ops):
         if op.kind == kind:

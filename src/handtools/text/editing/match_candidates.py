@@ -50,7 +50,7 @@ class LineMatch:
 
     @property
     def rank(self) -> tuple[bool, bool, MatchLoss]:
-        """Sort key of a match: smaller is closer."""
+        """Sort key of a match: smaller means that fewer differences to the file were ignored."""
         return self.blanks_differ, self.edges_differ, self.loss
 
     def is_closer(self, other: "LineMatch") -> bool:

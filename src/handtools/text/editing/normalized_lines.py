@@ -164,17 +164,17 @@ class LineIndex:
 
     @cached_property
     def view(self) -> str:
-        r"""The text with every line end as `\n`."""
+        r"""The indexed text with every line end converted to `\n`."""
         return lines.convert_line_ends(self.text, "\n")
 
     @cached_property
     def rows(self) -> list[str]:
-        """The lines with their line ends."""
+        """The lines of the indexed text, with their line ends."""
         return lines.split(self.text)
 
     @cached_property
     def bare(self) -> list[str]:
-        """The lines without their line ends."""
+        """The lines of the indexed text, without their line ends."""
         rows = self.view.split("\n")
         return rows[:-1] if rows[-1] == "" else rows
 
@@ -194,7 +194,7 @@ class LineIndex:
 
     @cached_property
     def ending(self) -> str:
-        """The line end that most lines have."""
+        """The line end that most lines of the indexed text have."""
         return lines.dominant_ending(self.text)
 
     def span(self, first: int, last: int) -> CharSpan:

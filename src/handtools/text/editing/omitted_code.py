@@ -96,7 +96,7 @@ class ElidedPiece:
 
     @property
     def is_changed(self) -> bool:
-        """Whether this piece differs between old and new."""
+        """Whether this piece of an elided edit differs between old and new text."""
         return self.old != self.new
 
 

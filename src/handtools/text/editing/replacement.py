@@ -155,7 +155,7 @@ def _allowed(page: LineIndex, found: list[LineMatch], hint: MatchHint | None) ->
 
 
 def argument_lines(old: str, new: str) -> tuple[list[str], list[str]]:
-    """Split both arguments into lines, without an empty last line."""
+    """Split `old_string` and `new_string` of an edit into lines, without an empty last line."""
     mine, theirs = old.split("\n"), new.split("\n")
     if mine[-1] == "":
         mine.pop()

@@ -25,12 +25,12 @@ class HunkRow(NamedTuple):
 
     @property
     def full(self) -> str:
-        """The line with its line feed, as it stands in the file."""
+        """The row with its line feed, as it stands in the file."""
         return self.text + "\n" if self.ended else self.text
 
     @property
     def bare(self) -> str:
-        """The line without any line end."""
+        """The row of the hunk without any line end."""
         return self.text.removesuffix("\r")
 
 
@@ -44,16 +44,16 @@ class Hunk:
     scopes: tuple[str, ...] = ()
     """Lines named after `@@` that stand above the hunk, outermost first."""
     at_end: bool = False
-    """Whether the hunk must end at the end of the file."""
+    """Whether the hunk's last line must be the end of the file."""
 
     @property
     def old(self) -> list[HunkRow]:
-        """The kept and removed rows: what the file has before."""
+        """The kept and removed rows of the hunk: what the file has before the patch."""
         return [row for row in self.rows if row.sign != "+"]
 
     @property
     def new(self) -> list[HunkRow]:
-        """The kept and added rows: what the file has after."""
+        """The kept and added rows of the hunk: what the file has after the patch."""
         return [row for row in self.rows if row.sign != "-"]
 
     @property
@@ -79,7 +79,7 @@ class FilePatch:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """All paths that the patch reads or writes."""
+        """All paths that the patch of this file reads or writes."""
         return (self.path,) if self.origin is None else (self.origin, self.path)
 
 
@@ -91,7 +91,7 @@ def split_rows(text: str) -> list[str]:
 
 
 def rows_of_text(text: str, sign: RowSign) -> tuple[HunkRow, ...]:
-    """Turn a whole text into hunk rows of one sign."""
+    """Turn a whole text into hunk rows of one sign, as for a file that is added or deleted."""
     return tuple(HunkRow(sign, row.removesuffix("\n"), row.endswith("\n")) for row in split_rows(text))
 
 

@@ -47,12 +47,12 @@ class PatchingState:
 
     rows: list[str]
     cursor: int = 0
-    """The first row below the last hunk."""
+    """The index of the first row below the last applied hunk."""
     shift: int = 0
     """By how many rows the file below the cursor is off from the patch's line numbers."""
     notes: list[str] = field(default_factory=list)
     there: int = 0
-    """How many hunks were already applied."""
+    """How many hunks were skipped because they were already applied."""
     reaches: list[ScopeRows] | None = None
     """Scopes that hunks without changes have named for the next hunk; None after a hunk that changes lines."""
 
@@ -102,7 +102,7 @@ class PatchingState:
 
 
 def without_line_end(row: str) -> str:
-    """Give a row without its line end."""
+    """Give a row of a file without its line end."""
     return row.rstrip("\n").removesuffix("\r")
 
 
@@ -467,7 +467,7 @@ def _write(sheet: PatchingState, at: int, hunk: Hunk, *, own_ends: bool) -> None
 
 
 def _ending(rows: list[str], at: int, height: int) -> str:
-    """Give the line end of the rows around a place."""
+    """Give the line end of the rows around the place of a hunk."""
     near = [*rows[max(at - 1, 0) : at + height + 1], *rows[:1]]
     ended = next((row for row in near if row.endswith("\n")), "\n")
     return "\r\n" if ended.endswith("\r\n") else "\n"

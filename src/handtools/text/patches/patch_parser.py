@@ -314,7 +314,7 @@ class _Section:
     line: int | None = None
 
     def take(self, number: int, row: str) -> None:
-        """Parse one more line of the file's section."""
+        """Parse one more line of a file's section in a `*** Begin Patch` patch."""
         if match := _MOVE.fullmatch(row.rstrip()):
             if self.action != "update" or self.hunks or self.rows:
                 raise MalformedPatch(number, "`*** Move to:` stands right after `*** Update File:`.")

@@ -14,7 +14,7 @@ from typing import Literal
 from handtools.text.search.glob import BadGlob, Glob, GlobPrefilter
 
 IGNORE_FILES = (".rgignore", ".ignore", ".gitignore", ".git/info/exclude")
-"""Names of ignore files, in descending precedence."""
+"""Names of the ignore files that are read in each folder, in descending precedence."""
 _PLAIN = 2
 """How many of them, from the start, also apply outside of git repositories."""
 _EVERYTHING = GlobPrefilter([""])
@@ -78,7 +78,7 @@ class IgnoreRules:
     ) -> None:
         self._ranks = ranks
         self._tracked = tracked
-        """Whether the root is in a git repository."""
+        """Whether the root of the walk is in a git repository."""
 
     def __bool__(self) -> bool:
         return any(self._ranks)

@@ -255,7 +255,7 @@ class GlobPrefilter:
         self._bundles = [] if self._everything else _bundles(needles)
 
     def suspects(self, paths: Sequence[str]) -> set[str]:
-        """Give the paths that may match one of the globs."""
+        """Give the paths that may match one of the globs; the others certainly do not."""
         if self._everything:
             return set(paths)
         if not self._bundles:
@@ -344,7 +344,7 @@ class PathSelection:
         self._prefix = 0 if root == "." else len(root) + 1
 
     def takes(self, path: str) -> bool:
-        """Whether a path is selected; the root of the search always is."""
+        """Whether the globs select a path; the root of the search itself always is selected."""
         if path == self._root:
             return True
         name = path.rpartition("/")[2]
@@ -357,7 +357,7 @@ class PathSelection:
         return self._decided or self._wanted is None or self._any(self._wanted, path)
 
     def of(self, paths: Sequence[str]) -> Sequence[str]:
-        """Filter paths to those that are selected."""
+        """Filter paths to those that the globs select."""
         if self._decided and not self._unwanted and (self._shows_hidden or not _any_hidden(paths)):
             return paths
         if self._wanted is None and self._unwanted is None and self._shows_hidden:
@@ -379,7 +379,7 @@ class Itself:
         self._paths = GlobSet([f"{g}/{_END}" for g in whole if "/" in g], case_sensitive=case_sensitive)
 
     def matches(self, path: str) -> bool:
-        """Whether a path itself matches one of the globs."""
+        """Whether a path itself, not only a folder above it, matches one of the globs."""
         name = path.rpartition("/")[2]
         return self._names.matches(f"{name}/{_END}") or self._paths.matches(f"{path}/{_END}")
 

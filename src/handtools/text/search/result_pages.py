@@ -97,7 +97,7 @@ def path_sort_key(path: str) -> tuple[str, ...]:
 
 
 LINE_CHARS = 300
-"""Longer lines are clipped around the match."""
+"""Matched lines with more characters than this are clipped around the match."""
 _BREAKING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -108,13 +108,13 @@ class RenderedHit:
     line: int
     text: str
     at: int = 0
-    """The offset in the text at which the match begins."""
+    """The offset in the hit's text at which the match begins."""
     crumbs: str = ""
     """The names of the enclosing symbols, outermost first."""
     around: Mapping[int, str] | None = None
     """The context lines before and after the hit, by line number."""
     part: bool = False
-    """Whether the text is only a part of its line."""
+    """Whether the hit's text is only a part of its line."""
 
     @property
     def rows(self) -> dict[int, tuple[str, str]]:
@@ -127,7 +127,7 @@ class RenderedHit:
         return beside | own
 
     def clipped(self, line: str, number: int = 0) -> str:
-        """Clip one line of the hit, around the match if that is on it."""
+        """Clip one line of a search hit, around the match if that is on it."""
         return clip_line(line, LINE_CHARS, around=None if number else self.at, part=self.part)
 
 
@@ -195,7 +195,7 @@ _NONE = "0" * 8
 
 
 class BadCursor(ValueError):
-    """Raised for text that is not a search cursor."""
+    """Raised for text that is not a cursor of ranked search results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +204,9 @@ class SearchCursor:
 
     block: int
     shown: int
-    """How many entries of the block were shown."""
+    """How many entries of the cursor's block were shown so far."""
     before: str
-    """Digest of the entry before the block."""
+    """Digest of the entry before the cursor's block, by which the block is found again."""
     content: str
     """Digest of the entries of the block; zeros before it was looked at."""
 
@@ -216,17 +216,17 @@ class SearchCursor:
 
 @dataclass(frozen=True, slots=True)
 class PageStart:
-    """Where the next page starts in the entries that are found now."""
+    """Where the page after a cursor starts in the search results found now."""
 
     start: int
-    """The index of the first entry of the block."""
+    """The index of the first entry of the block that the page is in."""
     shown: int
     moved: bool
     """Whether the entries of the block changed since the last page."""
 
 
 def parse_cursor(text: str) -> SearchCursor:
-    """Parse a search cursor; raises `BadCursor`."""
+    """Parse a cursor of ranked search results; raises `BadCursor`."""
     match = _SHAPE.fullmatch(text.strip())
     if match is None:
         raise BadCursor("this is no cursor that a page ended with")
@@ -273,7 +273,7 @@ def _name(keys: Sequence[str]) -> str:
 
 _RECENCY_SHAPE = re.compile(r"(\d{1,7})\.(\d{1,7})@(none|-?\d{1,25})\.([0-9a-f]{8})")
 DatedPath = tuple[str, float | None]
-"""A path with its modification time; None when unknown."""
+"""A path with its modification time in seconds; None when that is unknown."""
 _RECENCY_SLACK = 200
 """How many entries may have become newer since the last page before the place can no longer be found."""
 
@@ -305,7 +305,7 @@ class RecencyCursor:
 
     @classmethod
     def after(cls, entries: Sequence[DatedPath], shown: int) -> "RecencyCursor":
-        """Make the cursor after the first `shown` entries."""
+        """Make the cursor after the first `shown` entries of a newest-first list."""
         keys = [_nanoseconds(time) for _, time in entries[:shown]]
         return cls(shown, keys.count(keys[-1]), keys[-1], _path_digest(entries[shown - 1][0]))
 

@@ -171,7 +171,7 @@ class HazardPattern(NamedTuple):
     words: str
     example: str
     place: int | None = None
-    """Match only the word at this index; None for any word."""
+    """The index of the only word that the regex is matched with; None for any word."""
 
 
 HAZARD_PATTERNS = (

@@ -82,7 +82,7 @@ class _Reading:
     text: str
     tokens: list[_Token] = field(default_factory=list)
     commands: list[list[str]] = field(default_factory=list)
-    """The words of each command, still quoted."""
+    """The words of each command of the script, still quoted."""
     starts: set[int] = field(default_factory=set)
     """Offsets at which commands begin; a separator must stand between them."""
 
@@ -247,7 +247,7 @@ class Script:
     found: tuple[CommandWords, ...]
     """Every command that was found at any depth: enough to find dangers, never to rule them out."""
     dangers: tuple[str, ...]
-    """Warnings for the person who approves the script, in words."""
+    """Warnings in words about what the script does, for the person who approves it."""
     seen: bool = True
     """Whether the whole script was looked at: it was not too long and could be parsed."""
 

@@ -135,7 +135,7 @@ def _number(text: str) -> int:
 
 
 WEB_PORTS = frozenset({80, 443})
-"""The ports that an entry without a port allows."""
+"""The ports that an entry of a host list allows when it names none."""
 _ENTRY = re.compile(
     r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:]+|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*(?:/\d+)?)"
     r"(?::(?P<port>\d+|\*))?"
@@ -155,10 +155,10 @@ class HostEntry:
     name: str = ""
     network: IpNetwork | None = None
     ports: frozenset[int] | None = WEB_PORTS
-    """The allowed ports; None for every port."""
+    """The allowed ports of a host list's entry; None for every port."""
 
     def takes(self, host: str, port: int) -> bool:
-        """Whether the entry allows a host and port."""
+        """Whether this entry of a host list allows a connection to a host and port."""
         if self.ports is not None and port not in self.ports:
             return False
         if self.network is not None:
@@ -188,7 +188,7 @@ class HostList:
 
 
 def parse_host_list(listed: tuple[str, ...]) -> HostList:
-    """Parse the entries of a host list; raises `BadHost`."""
+    """Parse the entries of a host list that a person wrote; raises `BadHost`."""
     return HostList(tuple(_entry(each) for each in listed))
 
 

@@ -180,7 +180,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class PagePortion:
-    """A part of a text, and the offset where it ends in the whole."""
+    """A part of a long page, and the offset where it ends in the page."""
 
     text: str
     end: int
@@ -292,7 +292,7 @@ def _heads(text: str) -> Iterator[tuple[int, str, int]]:
 
 
 def _titles(lines: Sequence[str]) -> list[str]:
-    """Give for each line the title of the section that it is in."""
+    """Give for each line of a Markdown text the title of the section that it is in."""
     heads = {at: title for _, title, at in _heads("\n".join(lines))}
     titles, current, at = [], "", 0
     for line in lines:

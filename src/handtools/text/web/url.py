@@ -37,7 +37,7 @@ class Url:
     host: str
     port: int
     rest: str
-    """Path and query, as they are sent."""
+    """Path and query of the URL, as they are sent to the server."""
     fragment: str = ""
 
     @property
@@ -47,7 +47,7 @@ class Url:
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     def __str__(self) -> str:
-        """The URL without its fragment."""
+        """The URL as text, without its fragment."""
         return f"{self.scheme}://{self.authority}{self.rest}"
 
     def joined(self, reference: str) -> "Url":
