@@ -16,7 +16,7 @@ from handtools.text.search.glob import BadGlob, Glob, GlobPrefilter
 IGNORE_FILES = (".rgignore", ".ignore", ".gitignore", ".git/info/exclude")
 """Names of the ignore files that are read in each folder, in descending precedence."""
 _PLAIN = 2
-"""How many of them, from the start, also apply outside of git repositories."""
+"""How many of `IGNORE_FILES`, from the first, are not git's own and hold in nested repositories too."""
 _EVERYTHING = GlobPrefilter([""])
 IgnoreVerdict = Literal["ignore", "keep"]
 _MARK = "\x01"
