@@ -1,1 +1,1 @@
-"""Pure functions over strings and bytes: no I/O, no async."""
+"""Pure functions over strings and bytes, without I/O: edits, diffs, patches, globs, shell scripts, web pages."""

@@ -1,4 +1,4 @@
-"""Encoding: bytes to text and back without losing a byte."""
+"""Character encodings: file bytes decoded to text and encoded back without loss; detection of binary files."""
 
 import codecs
 import re
@@ -47,7 +47,7 @@ _BEYOND_ASCII = re.compile("[^\x00-\x7f\udc80-\udcff]+")
 
 
 class Unencodable(ValueError):
-    """A character that the file's encoding cannot hold."""
+    """Raised when the file's encoding has no code for a character of the text to write."""
 
     def __init__(self, character: str, offset: int, encoding: str) -> None:
         super().__init__(f"{character!r} at offset {offset} cannot be written as {encoding}")
@@ -58,7 +58,7 @@ class Unencodable(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class DecodedText:
-    """A file's text together with what is needed to write it back."""
+    """The decoded text of a file, with the encoding, byte order mark and error mode needed to write it back."""
 
     body: str
     encoding: str
@@ -67,7 +67,7 @@ class DecodedText:
     errors: str = "strict"
 
     def encode(self, text: str) -> bytes:
-        """Give the bytes of `text` as this file would hold it."""
+        """Encode `text` as this file is encoded, with its byte order mark; raises `Unencodable`."""
         try:
             return self.bom + text.encode(self.encoding, self.errors)
         except UnicodeEncodeError as error:
@@ -75,14 +75,14 @@ class DecodedText:
             raise Unencodable(character, error.start, self.encoding) from error
 
     def adopt(self, text: str) -> str:
-        """Give `text` with this file's line ends; unchanged when the file has none."""
+        """Convert the line ends of `text` to this file's most frequent one; unchanged when the file has none."""
         if "\n" not in self.body and "\r" not in self.body:
             return text
         return lines.convert_line_ends(text, lines.dominant_ending(self.body))
 
 
 def decode(data: bytes) -> DecodedText:
-    """Decode any bytes so that encoding the body gives the same bytes again."""
+    """Decode bytes by byte order mark, UTF-8, declaration or detection; encoding gives the same bytes again."""
     return (
         _marked(data)
         or _wide(data)
@@ -95,7 +95,7 @@ def decode(data: bytes) -> DecodedText:
 
 
 def is_binary(data: bytes) -> bool:
-    """Tell whether the bytes are no text: NULs or a large share of control characters."""
+    """Whether bytes are binary data: many control characters, or NULs in what is not UTF-16 or UTF-32."""
     if 0 in data[:_SNIFFED_BYTES]:
         return not _is_wide_text(data[:_SNIFFED_BYTES])
     # High bytes count as printable: they are letters in UTF-8 and in every legacy encoding.
@@ -104,7 +104,7 @@ def is_binary(data: bytes) -> bool:
 
 
 def _attempt(data: bytes, encoding: str, confidence: float, bom: bytes = b"") -> DecodedText | None:
-    """Decode strictly, and only if every byte comes back."""
+    """Decode strictly; None unless encoding the text gives the same bytes again."""
     try:
         body = data.decode(encoding)
         if body.encode(encoding) != data:
@@ -142,7 +142,7 @@ def _marked(data: bytes) -> DecodedText | None:
 
 
 def _wide(data: bytes) -> DecodedText | None:
-    """UTF-16 or UTF-32 without a mark, told by where its NULs are."""
+    """Decode UTF-16 or UTF-32 without a byte order mark, recognized by where its NULs are; else None."""
     if 0 not in data[:_SNIFFED_BYTES]:
         return None
     encoding = _wide_encoding(data[:_SNIFFED_BYTES])
@@ -150,7 +150,7 @@ def _wide(data: bytes) -> DecodedText | None:
 
 
 def _wide_encoding(sample: bytes) -> str | None:
-    """Guess the wide encoding of mostly Latin text; None when it would not be plain text."""
+    """Guess whether mostly Latin text is UTF-16 or UTF-32, and in which byte order; None when neither."""
     for width, encodings in ((4, ("utf-32-le", "utf-32-be")), (2, ("utf-16-le", "utf-16-be"))):
         units = len(sample) // width
         if not units:
@@ -164,7 +164,7 @@ def _wide_encoding(sample: bytes) -> str | None:
 
 
 def _reads_as(sample: bytes, encoding: str) -> bool:
-    """Tell whether the sample is text without control characters in this encoding."""
+    """Whether a sample of bytes decodes in this encoding to text without control characters."""
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(sample)
     except UnicodeDecodeError:
@@ -180,7 +180,7 @@ def _is_wide_text(sample: bytes) -> bool:
 
 
 def _declared(data: bytes) -> DecodedText | None:
-    """Decode by the encoding that the text itself declares, if it keeps every byte."""
+    """Decode by the encoding that the text itself declares, such as `# coding: latin-1`; None if it fails."""
     head = data[:_DECLARATION_BYTES]
     if b"coding" not in head and b"charset" not in head:
         return None
@@ -201,7 +201,7 @@ def _declared(data: bytes) -> DecodedText | None:
 
 
 def _damaged(data: bytes) -> DecodedText | None:
-    """UTF-8 with a few bad bytes: more intact characters beyond ASCII than broken bytes."""
+    """Decode UTF-8 with a few bad bytes; None unless intact characters beyond ASCII outnumber the broken bytes."""
     source = _escaped(data, 0.8)
     broken = sum(map(len, _ESCAPED.findall(source.body)))
     intact = sum(map(len, _BEYOND_ASCII.findall(source.body)))
@@ -209,7 +209,7 @@ def _damaged(data: bytes) -> DecodedText | None:
 
 
 def _detected(data: bytes) -> DecodedText | None:
-    """Decode by statistics over a bounded part of the bytes that are not ASCII."""
+    """Decode by statistical detection of the charset, over a limited sample; None when nothing fits."""
     from charset_normalizer import from_bytes
 
     sample = b"".join(_evidence(data))
@@ -235,7 +235,7 @@ def _detected(data: bytes) -> DecodedText | None:
 
 
 def _evidence(data: bytes) -> Iterator[bytes]:
-    """Give the lines that hold bytes beyond ASCII, up to a limit: the others tell nothing."""
+    """Yield the lines that have bytes beyond ASCII, up to a size limit: the sample for charset detection."""
     room = _EVIDENCE_BYTES
     for line in BytesIO(data):
         if line.isascii():
@@ -250,5 +250,5 @@ def _evidence(data: bytes) -> Iterator[bytes]:
 
 
 def without_surrogates(text: str) -> str:
-    """Give text that any JSON can carry: bytes that stood for no character are shown as U+FFFD."""
+    """Replace lone surrogates by U+FFFD, so that the text can be encoded as JSON."""
     return text if text.isascii() else _UNPAIRED.sub("\ufffd", text)

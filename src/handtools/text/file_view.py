@@ -1,7 +1,4 @@
-"""Views of a file for a reader: numbered lines within a budget, an outline of its symbols.
-
-Or the whole with bodies folded away.
-"""
+"""Views of a file for a reader: numbered lines within a budget, an outline of symbols, text with folded bodies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,14 +8,14 @@ from handtools.text.token_budget import estimate_tokens
 from handtools.text.truncation import clip_line
 
 LINE_NUMBER_TOKENS = 4
-"""About what a line's number costs."""
+"""Estimated tokens of a line number."""
 NOTE_TOKENS = 35
-"""About what it costs to say what is shown."""
+"""Estimated tokens of the note that says which lines are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadBudget:
-    """What an answer may still take."""
+    """The lines, bytes and tokens that a file view may still use."""
 
     lines: int
     bytes: int
@@ -26,23 +23,23 @@ class ReadBudget:
 
     @property
     def spent(self) -> bool:
-        """Whether nothing is left, or too little to say something."""
+        """Whether the budget is used up, or too small for anything but a note."""
         scarce = self.tokens is not None and self.tokens < NOTE_TOKENS
         return scarce or not self.lines or not self.bytes
 
     def less(self, text: str) -> "ReadBudget":
-        """What is left after some text."""
+        """Give the read budget that is left after some text is shown."""
         tokens = None if self.tokens is None else max(self.tokens - estimate_tokens(text), 0)
         return ReadBudget(
             max(self.lines - text.count("\n") - 1, 0), max(self.bytes - _size(text), 0), tokens
         )
 
     def keeping(self, tokens: int) -> "ReadBudget":
-        """What is left when some tokens are kept for a note."""
+        """Give the read budget with some tokens set aside for a note."""
         return self if self.tokens is None else replace(self, tokens=max(self.tokens - tokens, 1))
 
     def holds(self, text: str) -> bool:
-        """Whether a text fits."""
+        """Whether a text fits the read budget in lines, bytes and tokens."""
         return (
             text.count("\n") < self.lines
             and _size(text) <= self.bytes
@@ -52,7 +49,7 @@ class ReadBudget:
 
 @dataclass(frozen=True, slots=True)
 class RequestedLines:
-    """Lines that are asked for: both ends included, None where it is left open."""
+    """The lines of a file that a caller asks for; both ends are included, None where an end is open."""
 
     first: int | None = None
     last: int | None = None
@@ -60,11 +57,14 @@ class RequestedLines:
 
     @property
     def whole(self) -> bool:
-        """Whether no part is asked for."""
+        """Whether the caller asks for the whole file, with no line range or limit."""
         return self.first is None and self.last is None and self.limit is None
 
     def within(self, total: int) -> tuple[int, int]:
-        """The lines that are meant, 0 as 1 and a negative start from the end; `ValueError` says what is wrong."""
+        """Give the first and last line meant in a file of `total` lines; a negative start counts from the end.
+
+        Raises `ValueError` with a sentence for the caller when the range is empty or beyond the end.
+        """
         start = self.first or 1
         start = max(total + start + 1, 1) if start < 0 else start
         end = total if self.last is None else min(self.last, total)
@@ -77,19 +77,22 @@ class RequestedLines:
 
 @dataclass(frozen=True, slots=True)
 class NumberedPage:
-    """Some lines as they are shown, and where they stand."""
+    """Numbered lines of a file as they are shown, with the numbers of the first and last."""
 
     text: str
     first: int
     end: int
     clipped: bool
-    """Whether lines that were asked for did not fit."""
+    """Whether lines that were asked for did not fit the budget."""
 
 
 def number_page(
     lines: list[str], span: tuple[int, int], total: int, budget: ReadBudget, *, max_chars: int
 ) -> NumberedPage:
-    """Number the lines that fit; `lines` begin with the first of the span."""
+    """Render the lines of a range with their numbers, as many as fit.
+
+    `lines` begin with the first of the range.
+    """
     first, last = span
     room = budget.keeping(NOTE_TOKENS)
     shown = lines_that_fit(lines[: max(min(last - first, room.lines) + 1, 0)], room, max_chars=max_chars)
@@ -102,14 +105,14 @@ def number_page(
 
 
 def clip_long_lines(lines: list[str], max_chars: int) -> list[str]:
-    """The lines, overlong ones clipped."""
+    """Clip each line that is longer than `max_chars`, with a note of what was cut."""
     if max(map(len, lines), default=0) <= max_chars:
         return lines
     return [clip_line(bare(line), max_chars) if len(line) > max_chars else line for line in lines]
 
 
 def lines_that_fit(lines: list[str], budget: ReadBudget, *, max_chars: int) -> list[str]:
-    """As many lines from the start as fit, overlong ones clipped; one at least, or as much of it as fits."""
+    """Give as many lines from the start as fit a budget, long ones clipped; at least one, or a part of it."""
     kept = _whole(clip_long_lines(lines, max_chars), budget)
     if len(kept) == 1 and budget.tokens is not None and estimate_tokens(kept[0]) > budget.tokens:
         return clip_long_lines(lines[:1], min(max_chars, max(budget.tokens, 1)))
@@ -131,7 +134,7 @@ def _whole(lines: list[str], budget: ReadBudget) -> list[str]:
 
 
 def _most(lines: Sequence[str], count: int, tokens: int) -> int:
-    """The largest number of lines within the tokens, by halving."""
+    """Find by bisection how many of the first lines, with their numbers, fit a number of tokens."""
     low, high = 0, count
     while low < high:
         middle = (low + high + 1) // 2
@@ -148,12 +151,12 @@ def _size(text: str) -> int:
 
 OUTLINE_ROW_CHARS = 160
 FEWEST_FOLDED_LINES = 4
-"""A body of fewer lines is shown: folding it would save nothing."""
+"""Function bodies of fewer lines than this are shown, not folded."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutlineSymbol:
-    """A symbol as far as its lines go."""
+    """The line numbers of one symbol in an outline: its range, its head and where its body begins."""
 
     depth: int
     start_line: int
@@ -161,19 +164,22 @@ class OutlineSymbol:
     line: int
     body_line: int | None
     foldable: bool
-    """Whether its body is detail, rather than a list of more symbols."""
+    """Whether the body can be folded, as of a function; not of a class, whose members are listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutlineView:
-    """A view of a text, and how much of it was left out for lack of room."""
+    """A rendered view of a text, and how many symbols were left out because they did not fit."""
 
     text: str
     left_out: int
 
 
 def render_outline(lines: Sequence[str], heads: Sequence[OutlineSymbol], budget: ReadBudget) -> OutlineView:
-    """One row per symbol: its line range and its head. The deepest go first when there is no room."""
+    """Render an outline: a row per symbol with line range and head.
+
+    The deepest are left out if they do not fit.
+    """
     deepest = max((head.depth for head in heads), default=0)
     for depth in range(deepest, -1, -1):
         kept = [head for head in heads if head.depth <= depth]
@@ -188,7 +194,7 @@ def render_outline(lines: Sequence[str], heads: Sequence[OutlineSymbol], budget:
 
 
 def fold_bodies(lines: Sequence[str], heads: Sequence[OutlineSymbol]) -> list[str]:
-    """Every line, numbered, but the bodies of functions: of those only how many lines they have."""
+    """Render all lines with numbers, but function bodies folded to a note of how many lines they have."""
     rows = []
     folds = {head.body_line: head for head in heads if _folds(head)}
     line = 1
@@ -214,7 +220,7 @@ def _folds(head: OutlineSymbol) -> bool:
 
 
 def _closing(lines: Sequence[str], head: OutlineSymbol) -> int:
-    """The last line of the body: a bracket that closes it stays in sight."""
+    """Give the last line to fold of a body: a closing bracket or `end` stays visible."""
     last = bare(lines[head.end_line - 1]).strip()
     return head.end_line - 1 if (last[:1] in "})]" and last) or last.startswith("end") else head.end_line
 

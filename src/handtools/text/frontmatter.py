@@ -1,7 +1,7 @@
-"""Frontmatter: the head of a Markdown file, in the small part of YAML that people write there.
+"""Frontmatter: the YAML head of a Markdown file, parsed leniently in the subset that people write there.
 
-Read leniently: what a strict reader refuses is kept as it was meant, and named as a problem. Every scalar is
-text; `true` is the word. Understood are plain, quoted and block scalars, lists, and maps one level deep.
+What a strict parser refuses is kept as it was meant, and reported as a problem. Every scalar is text; `true` is
+the word. Understood are plain, quoted and block scalars, lists, and maps one level deep.
 """
 
 import re
@@ -33,16 +33,16 @@ _RESERVED = frozenset("&*!|>%@`")
 
 @dataclass(frozen=True, slots=True)
 class Frontmatter:
-    """The head of a file, and what follows it."""
+    """The parsed frontmatter of a Markdown file: its fields, the text after it, and problems found."""
 
     fields: dict[str, FrontmatterValue] = field(default_factory=dict)
     body: str = ""
     problems: tuple[str, ...] = ()
-    """What a strict reader would refuse, with the line."""
+    """What a strict YAML parser would refuse, each with its line."""
 
 
 def read_frontmatter(text: str) -> Frontmatter:
-    """Take a file apart; one without a head is all body."""
+    """Split a Markdown file into its frontmatter fields and body; a file without frontmatter is all body."""
     lines = text.removeprefix("\ufeff").splitlines()
     start = next((at for at, line in enumerate(lines) if line.strip()), 0)
     if not lines or not _FENCE.match(lines[start]):
@@ -63,16 +63,16 @@ def read_frontmatter(text: str) -> Frontmatter:
 
 @dataclass(slots=True)
 class _FrontmatterReader:
-    """Goes through the rows of a head, once."""
+    """Recursive-descent parser over the rows of a frontmatter block."""
 
     rows: list[str]
     first: int
-    """The number of the first row in the file."""
+    """The line number in the file of the first frontmatter row."""
     problems: list[str]
     at: int = 0
 
     def map(self, indent: int, *, deep: bool) -> dict[str, FrontmatterValue]:
-        """The entries at one indentation."""
+        """Parse the `key: value` entries at one indentation."""
         found: dict[str, FrontmatterValue] = {}
         while (row := self._row()) is not None and _indent(row) >= indent:
             entry = _KEY.match(row.strip()) if _indent(row) == indent else None
@@ -96,7 +96,7 @@ class _FrontmatterReader:
         return self._scalar(rest, indent)
 
     def _below(self, indent: int, *, deep: bool) -> FrontmatterValue:
-        """What stands on the rows after a key: a list, a map, a text, or nothing."""
+        """Parse the value on the rows below a key: a list, a map, a text, or empty."""
         row = self._row()
         if row is None or _indent(row) < indent:
             return ""
@@ -129,7 +129,7 @@ class _FrontmatterReader:
         return found
 
     def _scalar(self, rest: str, indent: int) -> str:
-        """A text that begins with `rest`, on one row or several."""
+        """Parse a scalar that begins with `rest` and may go on over several rows."""
         if (block := _BLOCK.match(rest)) is not None:
             return self._block(block, indent)
         begun = self.at - 1
@@ -168,7 +168,7 @@ class _FrontmatterReader:
         return _ESCAPE.sub(meant, whole)
 
     def _block(self, block: re.Match[str], indent: int) -> str:
-        """A literal or folded text; its first row says how far it is indented."""
+        """Parse a literal (`|`) or folded (`>`) block scalar."""
         rows = self._deeper(indent)
         depth = (
             indent + int(block["indent"])
@@ -210,7 +210,7 @@ class _FrontmatterReader:
         return self._quoted(quoted["text"], item[0], row) if quoted else item.strip(item[0])
 
     def _row(self) -> str | None:
-        """The next row that says something."""
+        """Give the next row that is neither blank nor a comment; None at the end."""
         while self.at < len(self.rows):
             row = self.rows[self.at]
             if row.strip() and not row.lstrip().startswith("#"):
@@ -222,7 +222,7 @@ class _FrontmatterReader:
         return None
 
     def _deeper(self, indent: int) -> list[str]:
-        """Take the rows that belong to what stands at an indentation."""
+        """Take all following rows that are indented deeper than `indent`."""
         start = self.at
         while self.at < len(self.rows):
             row = self.rows[self.at]
@@ -237,7 +237,7 @@ class _FrontmatterReader:
 
 
 def split_at_commas(text: str) -> Iterator[str]:
-    """Split at the commas that stand in no quotes, brackets or braces."""
+    """Split at the commas outside of quotes, brackets and braces."""
     depth, start = 0, 0
     for at, sign in _outside_quotes(text):
         depth += (sign in "[{") - (sign in "]}" and depth > 0)
@@ -248,7 +248,7 @@ def split_at_commas(text: str) -> Iterator[str]:
 
 
 def _outside_quotes(text: str) -> Iterator[tuple[int, str]]:
-    """Every sign that stands in no quotes; a quote within a word is an apostrophe."""
+    """Yield the index and character of all that is outside quotes; a quote inside a word is an apostrophe."""
     at, fresh = 0, True
     while at < len(text):
         quoted = _QUOTED.match(text, at) if fresh else None
@@ -262,7 +262,7 @@ def _outside_quotes(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _flowing(rows: list[str]) -> str:
-    """Rows of a list or map in brackets as one text, without comments."""
+    """Join the rows of a list or map in brackets to one text, without comments."""
     text = "\n".join(row.strip() for row in rows)
     kept, start = "", 0
     for at, sign in _outside_quotes(text):
@@ -282,7 +282,7 @@ def _uncommented(row: str) -> str:
 
 
 def _joined(rows: list[str]) -> str:
-    """Rows as one text: a break is a space, and empty rows between are breaks."""
+    """Join rows of a scalar: a line break becomes a space, and empty rows become line breaks."""
     first, *others = rows
     if not others:
         return first
@@ -296,7 +296,7 @@ def _joined(rows: list[str]) -> str:
 
 
 def _plain(rows: list[str]) -> str:
-    """Rows without quotes as one text: comments go, and so does what is empty at the end."""
+    """Join rows of an unquoted scalar, without comments and empty rows at the end."""
     said = [_uncommented(row) for row in rows]
     while len(said) > 1 and not said[-1]:
         said.pop()
@@ -304,7 +304,7 @@ def _plain(rows: list[str]) -> str:
 
 
 def _folded(rows: list[str]) -> str:
-    """Rows of a `>` block: single breaks are spaces, except around rows that are indented further."""
+    """Join rows of a `>` block: single line breaks become spaces, except around rows that are indented further."""
     text, breaks, before = "", 0, ""
     for row in rows:
         if not row:

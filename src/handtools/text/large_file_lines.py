@@ -1,4 +1,4 @@
-"""Lines of a file too large to hold, found through an index of line ends per window."""
+"""Lines of a file too large for memory, located through an index that counts line ends per window of bytes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,23 +8,23 @@ from handtools.text.encoding import decode
 
 @dataclass(frozen=True, slots=True)
 class LargeFileFormat:
-    """How the bytes of a large file are read: one kind of line end, and what its characters are."""
+    """How a large file is read: its line end, and its encoding if characters are two or four bytes wide."""
 
     end: bytes = b"\n"
-    """`\\n`, also where a search counts; `\\r` in a file that has no other."""
+    r"""The line end: `\n`, or `\r` in a file that has no other."""
     wide: str = ""
-    """The encoding of characters of two or four bytes, else empty."""
+    """The encoding of the large file if it is UTF-16 or UTF-32; else empty."""
 
     @classmethod
     def of(cls, head: bytes) -> "LargeFileFormat":
-        """Tell it from the beginning of a file."""
+        """Detect the line end and encoding from the first bytes of a file."""
         encoding = decode(head).encoding
         wide = encoding if encoding.startswith(("utf-16", "utf-32")) else ""
         known = cls(wide=wide).plain(head)
         return cls(b"\r" if b"\r" in known and b"\n" not in known else b"\n", wide)
 
     def plain(self, window: bytes) -> bytes:
-        """The bytes of a window with wide characters turned into UTF-8."""
+        """Convert a window of UTF-16 or UTF-32 bytes to UTF-8; other bytes are unchanged."""
         if not self.wide:
             return window
         return window.decode(self.wide, "replace").removeprefix("\ufeff").encode("utf-8", "replace")
@@ -32,21 +32,21 @@ class LargeFileFormat:
 
 @dataclass(frozen=True, slots=True)
 class LargeFileIndex:
-    """How many line ends each window of a file holds."""
+    """Index of a large file: how many line ends each window of bytes has."""
 
     counts: Sequence[int]
     ended: bool
-    """Whether the last line has an end."""
+    """Whether the last line of the file has a line end."""
     reading: LargeFileFormat = LargeFileFormat()
     bytes: int = 0
 
     @property
     def total(self) -> int:
-        """The number of lines."""
+        """The number of lines of the file."""
         return sum(self.counts) + (not self.ended)
 
     def place(self, line: int) -> tuple[int, int]:
-        """Where a line begins: the window, and how many line ends to pass in it."""
+        """Locate the start of a line: the number of its window, and how many line ends to skip inside it."""
         before = line - 1
         for window, count in enumerate(self.counts):
             if before <= count:
@@ -56,7 +56,7 @@ class LargeFileIndex:
 
 
 def bytes_after_line_ends(data: bytes, ends: int, end: bytes = b"\n") -> bytes:
-    """The bytes after so many line ends."""
+    """Give the bytes of a window after its first `ends` line ends."""
     start = 0
     for _ in range(ends):
         start = data.find(end, start) + 1
@@ -64,7 +64,7 @@ def bytes_after_line_ends(data: bytes, ends: int, end: bytes = b"\n") -> bytes:
 
 
 def cut_at_character(data: bytes, max_bytes: int) -> bytes:
-    """At most so many bytes, none of them a part of a character."""
+    """Cut UTF-8 bytes to at most `max_bytes`, not inside a character."""
     if len(data) <= max_bytes:
         return data
     end = max_bytes

@@ -1,6 +1,6 @@
-r"""Lines of a text as an editor counts them (only ``\n``, ``\r\n`` and ``\r`` end a line), ranges of lines.
+r"""Lines of a text as an editor counts them, ranges of lines, and columns in UTF-16 units.
 
-And UTF-16 columns.
+Only ``\n``, ``\r\n`` and ``\r`` end a line.
 """
 
 import re
@@ -12,37 +12,37 @@ _ENDING = re.compile(r"\r\n|\n|\r")
 
 
 def split(text: str) -> list[str]:
-    """Split into lines that keep their ends, so that joining them gives `text` back."""
+    """Split text into lines that keep their line ends, so that joining them gives the text back."""
     # In C and exactly our three ends; `str.splitlines` also cuts at form feeds and U+2028.
     return list(StringIO(text, newline=""))
 
 
 def bare(line: str) -> str:
-    """Give the line without its end."""
+    """Give a line without its line end."""
     if line.endswith("\r\n"):
         return line[:-2]
     return line[:-1] if line.endswith(("\n", "\r")) else line
 
 
 def ending(line: str) -> str:
-    """Give the end of the line, empty for a last line that has none."""
+    """Give the line end of a line; empty for a last line that has none."""
     return line[len(bare(line)) :]
 
 
 def count_endings(text: str, start: int = 0, end: int | None = None) -> int:
-    """Count the line ends between two offsets."""
+    """Count the line ends of a text between two offsets."""
     feeds = text.count("\n", start, end)
     returns = text.count("\r", start, end)
     return feeds + returns - text.count("\r\n", start, end) if returns else feeds
 
 
 def count(text: str) -> int:
-    """Count the lines as `split` would give them."""
+    """Count the lines of a text."""
     return count_endings(text) + (text != "" and text[-1] not in "\r\n")
 
 
 def dominant_ending(text: str) -> str:
-    """Give the most frequent line end; ``\\n`` when there is none or it draws."""
+    r"""Give the most frequent line end of a text; ``\n`` when there is none or on a tie."""
     if "\r" not in text:
         return "\n"
     pairs = text.count("\r\n")
@@ -54,27 +54,30 @@ def dominant_ending(text: str) -> str:
 
 
 def convert_line_ends(text: str, end: str) -> str:
-    """Give `text` with every line end turned into `end`."""
+    """Convert every line end of a text to `end`."""
     if "\r" not in text:
         return text if end == "\n" else text.replace("\n", end)
     return _ENDING.sub(end, text)
 
 
 def line_at(text: str, offset: int) -> int:
-    """Give the number of the line that holds the character at `offset`."""
+    """Give the number, from 1, of the line that holds the character at an offset."""
     # The `\n` of a pair still belongs to the line that the pair ends.
     inside_pair = text[max(offset - 1, 0) : offset + 1] == "\r\n"
     return count_endings(text, 0, offset - 1 if inside_pair else offset) + 1
 
 
 def start_of(text: str, offset: int) -> int:
-    """Give the offset where the line starts that holds the character at `offset`."""
+    """Give the offset of the start of the line that holds the character at `offset`."""
     feed = text.rfind("\n", 0, offset)
     return max(feed, text.rfind("\r", feed + 1, offset)) + 1
 
 
 def offset_of(text: str, line: int) -> int:
-    """Give the offset where `line` starts; the end of the text for lines beyond it."""
+    """Give the offset of the start of a line, numbered from 1; the end of the text for lines beyond it.
+
+    Raises `ValueError` for a number below 1.
+    """
     if line < 1:
         raise ValueError(f"lines count from 1, not {line}")
     if "\r" in text:
@@ -91,7 +94,7 @@ def offset_of(text: str, line: int) -> int:
 
 
 def number_lines(lines: Sequence[str], start: int) -> str:
-    """Render rows of line number, tab and text; the lines may carry their ends."""
+    """Render lines with their numbers, as rows of number, tab and text; the lines may have line ends or not."""
     fed = bool(lines) and lines[0].endswith("\n")
     text = _rendered(lines, start, "" if fed else "\n")
     feeds = len(lines) - (fed and not lines[-1].endswith("\n"))
@@ -101,7 +104,7 @@ def number_lines(lines: Sequence[str], start: int) -> str:
 
 
 def _rendered(lines: Sequence[str], start: int, end: str) -> str:
-    """Render all rows with one format operation, twice as fast as one for each row."""
+    """Render numbered rows by one format operation, twice as fast as one for each row."""
     fields: list[int | str] = [0] * (2 * len(lines))
     fields[0::2] = range(start, start + len(lines))
     fields[1::2] = lines
@@ -109,14 +112,14 @@ def _rendered(lines: Sequence[str], start: int, end: str) -> str:
 
 
 class LineRange(NamedTuple):
-    """Consecutive lines, by their numbers, both included."""
+    """A range of lines, by first and last number, both included."""
 
     first: int
     last: int
 
 
 def merged_ranges(ranges: Iterable[LineRange]) -> tuple[LineRange, ...]:
-    """The same lines, those that touch as one, in the order they stand."""
+    """Sort ranges of lines and join those that overlap or touch."""
     joined: list[LineRange] = []
     for lines in sorted(ranges):
         if joined and lines.first <= joined[-1].last + 1:
@@ -127,13 +130,13 @@ def merged_ranges(ranges: Iterable[LineRange]) -> tuple[LineRange, ...]:
 
 
 def utf16_units(line: str, column: int) -> int:
-    """How many units stand before a character."""
+    """Convert a character column of a line to UTF-16 units, as language servers count."""
     head = line[:column]
     return len(head) if head.isascii() else len(head.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def column_of_utf16(line: str, units: int) -> int:
-    """The character at a number of units; the end of the line beyond it, the character itself inside of one."""
+    """Convert a column in UTF-16 units to a character column; the end of the line for units beyond it."""
     if line.isascii():
         return min(units, len(line))
     data = line.encode("utf-16-le", "surrogatepass")[: 2 * units]

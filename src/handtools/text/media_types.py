@@ -1,6 +1,6 @@
-"""The media type of a file, by its first bytes; its name only tells texts and packed documents apart.
+"""The media type (MIME type) of a file by its first bytes.
 
-ADR 96.
+The file name only tells texts and zip documents apart.
 """
 
 import re
@@ -12,7 +12,7 @@ MediumKind = Literal["image", "video", "audio", "document", "other"]
 
 UNKNOWN_MEDIA_TYPE = "application/octet-stream"
 MEDIA_HEAD_BYTES = 4_096
-"""As much of a file is looked at."""
+"""How many bytes at the start of a file are examined for its media type."""
 
 _STARTS: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -75,7 +75,7 @@ _SVG = re.compile(
 
 
 def media_type(path: str, head: bytes) -> str:
-    """The media type of a file that begins so."""
+    """Give the media type of a file by its first bytes, and by its extension for texts and zip documents."""
     head = head[:MEDIA_HEAD_BYTES]
     if found := _by_bytes(head):
         return _inside(found, path, head)
@@ -87,7 +87,7 @@ def media_type(path: str, head: bytes) -> str:
 
 
 def medium_of(media_type: str) -> MediumKind:
-    """How a person meets it: seen, watched, heard, read, or kept."""
+    """Classify a media type as image, video, audio, document or other."""
     first = media_type.partition("/")[0]
     if first == "image":
         return "image"
@@ -118,7 +118,7 @@ def _by_bytes(head: bytes) -> str:
 
 
 def _inside(found: str, path: str, head: bytes) -> str:
-    """What a container holds, as far as its beginning or its name tells."""
+    """Give the media type of a container format by what its first bytes or its extension say it holds."""
     match found:
         case "video/x-matroska":
             return "video/webm" if b"webm" in head[:64] else found

@@ -1,6 +1,6 @@
-"""Paths that a model writes: made relative to the workspace root or refused.
+"""Path arguments of a model: made relative to the workspace root or refused; and specs such as `a.py:10-40`.
 
-And specifications such as `a.py:10-40`.
+Also `file:` URLs, and names similar to one that does not exist.
 
 A `..` is refused wherever it stands. Above the root it would leave the workspace; further down, `a/../b` is `b`
 only as long as `a` is no symlink, which text alone cannot tell. A specification names a file and a part of it:
@@ -24,7 +24,7 @@ _SIMILARITY = 75.0
 
 
 class BadPath(ValueError):
-    """A path that names nothing in the workspace: why, and what to write instead."""
+    """Raised for a path that can't be in the workspace: why, and what to write instead."""
 
     def __init__(self, path: str, reason: str, hint: str = "Use a path below the root.") -> None:
         super().__init__(f"{path[:200]!r} {reason}. {hint}")
@@ -35,7 +35,7 @@ class BadPath(ValueError):
 
 @lru_cache(maxsize=512)
 def workspace_relative(path: str, root: str) -> str:
-    """Give the normal form of `path` below `root`, an absolute POSIX path."""
+    """Normalize a path or `file:` URL to a path relative to `root`, an absolute POSIX path; raises `BadPath`."""
     plain = _from_url(path)
     _refuse_unwritable(path, plain)
     names = _names(plain)
@@ -60,24 +60,24 @@ def file_url(path: str) -> str:
 
 
 def url_escaped(path: str) -> str:
-    """Give a path as it stands in a URL."""
+    """Percent-encode a path for use in a URL."""
     from urllib.parse import quote
 
     return quote(path, errors="surrogateescape")
 
 
 def to_portable(path: str) -> str:
-    """Give a relative path as text that any line and any JSON can carry, and `from_portable` reads again."""
+    """Encode a relative path as printable text for one line or JSON; `from_portable` decodes it."""
     return path if path.isprintable() else f"/{url_escaped(path)}"
 
 
 def from_portable(text: str) -> str:
-    """The inverse of `to_portable`: no relative path begins with a slash."""
+    """Decode a path that `to_portable` encoded."""
     return _unescaped(text[1:]) if text.startswith("/") else text
 
 
 def similar_names(wanted: str, names: Iterable[str], *, most: int = 5) -> list[str]:
-    """Give the paths that `wanted` was probably meant to be, likeliest first."""
+    """Give the paths that a misspelt path probably means, likeliest first, up to `most`."""
     pool = [name for name in dict.fromkeys(names) if name != wanted]
     kin = [name for *_, name in sorted(_kin(wanted, pool))]
     return (kin or _similar(wanted, pool, most))[:most]
@@ -88,7 +88,10 @@ def _names(path: str) -> list[str]:
 
 
 def _from_url(path: str) -> str:
-    """Give the path of a `file:` URL on this machine, anything else as it is."""
+    """Give the path of a `file:` URL on this machine; other text is unchanged.
+
+    Raises `BadPath` for other hosts.
+    """
     match = _FILE_URL.fullmatch(path)
     if match is None:
         return path
@@ -104,7 +107,7 @@ def _unescaped(path: str) -> str:
 
 
 def _refuse_unwritable(path: str, plain: str) -> None:
-    """Refuse what no file system of ours takes as a name."""
+    """Raise `BadPath` for control characters, invalid Unicode, or names that are too long for a file system."""
     if _CONTROL.search(plain):
         raise BadPath(path, "holds a control character", "Write the name without it.")
     if _SURROGATE.search(plain):
@@ -116,7 +119,7 @@ def _refuse_unwritable(path: str, plain: str) -> None:
 
 
 def _refuse_foreign(path: str, below: str) -> None:
-    """Refuse what means something else to a shell, a browser or Windows."""
+    """Raise `BadPath` for paths that mean something else to a shell, a browser or Windows, such as `~/a`."""
     if below.startswith("~"):
         raise BadPath(path, "starts at a home folder")
     if _FILE_URL.match(below):
@@ -145,7 +148,7 @@ def _climbing(path: str, plain: str) -> BadPath:
 
 
 def _kin(wanted: str, names: list[str]) -> Iterator[tuple[int, int, str]]:
-    """Rank the names that differ in case, folder or extension only, nearest folders first."""
+    """Yield sort keys of the paths that differ from `wanted` in case, folder or extension only, nearest first."""
     folder, _, base = wanted.rpartition("/")
     folders = set(folder.split("/"))
     folded, folded_base, stem = wanted.casefold(), base.casefold(), _stem(base.casefold())
@@ -167,7 +170,7 @@ def _stem(base: str) -> str:
 
 
 def _similar(wanted: str, names: list[str], most: int) -> list[str]:
-    """Give the names at a small edit distance, as a whole or in their last component."""
+    """Give the paths at a small edit distance, by the whole path or by the base name, most similar first."""
     from rapidfuzz import fuzz, process
 
     bases = [name.rpartition("/")[2] for name in names]
@@ -188,7 +191,7 @@ _LINES = re.compile(r"(?P<path>.+?):L?(?P<first>-?\d{1,9})(?:[-–]L?(?P<last>\d
 
 @dataclass(frozen=True, slots=True)
 class PathSpec:
-    """A path, and perhaps a symbol or a range of lines in it."""
+    """A path with, optionally, a symbol or a range of lines in that file."""
 
     path: str
     symbol: str = ""
@@ -197,12 +200,12 @@ class PathSpec:
 
     @property
     def whole(self) -> bool:
-        """Whether no part is named."""
+        """Whether the whole file is meant: no symbol and no lines are given."""
         return not self.symbol and self.first is None and self.last is None
 
 
 def parse_path_spec(text: str) -> PathSpec:
-    """Read a target; what names no part is a path as it stands."""
+    """Parse `path`, `path:10-40` or `path::Class.method`; anything else is taken as a path."""
     path, mark, symbol = text.partition("::")
     if mark and path and symbol:
         return PathSpec(path, symbol)

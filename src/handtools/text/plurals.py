@@ -1,4 +1,4 @@
-"""A number with its noun or verb in the right form: `1 file`, `2 files`."""
+"""Numbers with nouns or verbs in singular or plural: `1 file`, `2 files`."""
 
 _IRREGULAR = {
     "entry": "entries",
@@ -12,12 +12,12 @@ _IRREGULAR = {
 
 
 def counted(number: int, noun: str) -> str:
-    """Give `1 file`, `2 files`, `1,000 matches`."""
+    """Give a number with its noun in singular or plural: `1 file`, `2 files`, `1,000 matches`."""
     return f"{number:,} {inflected(number, noun)}"
 
 
 def inflected(number: int, word: str) -> str:
-    """Give a noun or a verb as it goes with a number; of several words the last one changes."""
+    """Give a noun or verb in singular or plural to go with a number; of several words the last one changes."""
     if number == 1:
         return word
     *before, last = word.split(" ")

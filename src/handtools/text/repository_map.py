@@ -1,7 +1,4 @@
-"""A repository map: the definitions of a tree that matter most.
-
-Ranked by how much the rest of it mentions them.
-"""
+"""Repository map: a listing of the most important definitions of a code base, ranked by mentions (PageRank)."""
 
 import math
 import re
@@ -21,24 +18,24 @@ _IMPORT = re.compile(
 )
 _WORD = re.compile(r"[^\W\d]\w{2,}")
 _MEMBER = 0.3
-"""What a method is worth of a function: its name alone seldom says whose it is."""
+"""The weight of a method relative to a function: its name alone seldom says whose it is."""
 _COMMON_HOMES = 5
-"""A name that more files define says little about any of them."""
+"""A name that more files than this define counts little for any of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class MappedDefinition:
-    """Something a file defines."""
+    """One definition in a file: its name, its line, and the text of that line."""
 
     path: str
     name: str
     line: int
     head: str
-    """The line that defines it, as it stands."""
+    """The source line of the definition, as it stands in the file."""
 
 
 def mentioned_names(text: str) -> Counter[str]:
-    """How often each name is used, as far as its looks tell: prose and parameters are no votes."""
+    """Count how often source code uses each name, judged by syntax: calls, capitalized names and imports only."""
     found = Counter(_USE.findall(text))
     for line in _IMPORT.findall(text):
         found.update(_WORD.findall(line))
@@ -48,7 +45,7 @@ def mentioned_names(text: str) -> Counter[str]:
 def rank_definitions(
     definitions: Sequence[MappedDefinition], mentions: Mapping[str, Counter[str]]
 ) -> list[MappedDefinition]:
-    """Most-referenced first: files vote for what they mention, and a vote weighs as much as its file."""
+    """Sort definitions by PageRank: files vote for the names they mention, weighted by the rank of the file."""
     homes: dict[str, list[str]] = {}
     for one in sorted(definitions, key=lambda one: (one.path, one.line)):
         homes.setdefault(_last(one.name), []).append(one.path)
@@ -70,7 +67,7 @@ def _score(one: MappedDefinition, scores: Mapping[tuple[str, str], float]) -> fl
 
 
 def map_that_fits(definitions: Sequence[MappedDefinition], tokens: int) -> tuple[str, int]:
-    """The map of as many of the first definitions as fit, and how many those are."""
+    """Render as many of the first definitions as fit a number of tokens; gives the text and how many those are."""
     low, high = 0, len(definitions)
     while low < high:
         middle = (low + high + 1) // 2
@@ -82,7 +79,7 @@ def map_that_fits(definitions: Sequence[MappedDefinition], tokens: int) -> tuple
 
 
 def render_map(definitions: Sequence[MappedDefinition]) -> str:
-    """Definitions by file, the file of the first one first, in the order they stand there."""
+    """Render definitions grouped by file, the file of the first one first, in order of their lines."""
     order = {one.path: rank for rank, one in reversed(list(enumerate(definitions)))}
     every = sorted(definitions, key=lambda one: (order[one.path], one.line))
     parts = []
@@ -93,7 +90,7 @@ def render_map(definitions: Sequence[MappedDefinition]) -> str:
 
 
 MentionLinks = dict[str, dict[tuple[str, str], float]]
-"""By file: each name that it mentions, with the file that defines it, and how strongly."""
+"""By file: the weight of each (name, defining file) that the file mentions."""
 
 
 def _links(homes: Mapping[str, Sequence[str]], mentions: Mapping[str, Counter[str]]) -> MentionLinks:
@@ -109,7 +106,7 @@ def _links(homes: Mapping[str, Sequence[str]], mentions: Mapping[str, Counter[st
 
 
 def _telling(name: str, homes: int) -> float:
-    """How much the mention of a name says: long and mixed names are rarely a coincidence."""
+    """Weigh a mention by its name: long names of several words count more, common and private ones less."""
     telling = 1.0
     if len(name) >= 8 and ("_" in name.strip("_") or name.lower() != name):
         telling *= 3.0
@@ -119,7 +116,7 @@ def _telling(name: str, homes: int) -> float:
 
 
 def _weights(paths: Sequence[str], links: MentionLinks) -> dict[str, float]:
-    """How much each file weighs, by the files that mention what it defines."""
+    """Compute the PageRank of each file from the mentions between files."""
     if not paths:
         return {}
     weights = dict.fromkeys(paths, 1.0 / len(paths))

@@ -1,4 +1,4 @@
-"""A text with one part replaced, put together only when someone needs all of it."""
+"""A string with one part replaced, lazily: joined only when the whole text is needed."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -6,7 +6,7 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class SplicedText:
-    """`text` with `new` in the place of what stands between two offsets; measured and sliced like a string."""
+    """`text` with `new` in place of the characters from `start` to `end`; can be measured and sliced."""
 
     text: str
     start: int
@@ -15,7 +15,7 @@ class SplicedText:
 
     @cached_property
     def whole(self) -> str:
-        """All of it as one string."""
+        """The whole spliced text, joined to one string."""
         # One result of the right size: adding up copies a large text twice.
         return "".join((self.text[: self.start], self.new, self.text[self.end :]))
 
@@ -35,5 +35,5 @@ class SplicedText:
 
     @property
     def is_same(self) -> bool:
-        """Whether nothing is really replaced."""
+        """Whether the inserted text equals what it replaces, so that nothing changes."""
         return self.text[self.start : self.end] == self.new

@@ -1,7 +1,4 @@
-"""Terminals: their output as plain text, the screen that a program draws on.
-
-And the escape sequences that keys send. ADR 52.
-"""
+"""Terminal emulation: output as plain text, the screen that a program draws, and escape sequences of keys."""
 
 import codecs
 import re
@@ -23,7 +20,7 @@ _ERASE_RIGHT, _ERASE_ALL = "\x1b", "\x1b\x1b"
 
 
 def plain_output(text: str) -> str:
-    """What a person would see: escape sequences gone, what was overwritten replaced."""
+    """Turn terminal output into plain text: escape sequences removed, overwritten characters replaced."""
     if not _MOVES.search(text) and not _CONTROL.search(text) and "\x9b" not in text:
         return text
     bare = _CONTROL.sub("", _SEQUENCE.sub(_essence, text)).replace("\r\n", "\n")
@@ -33,7 +30,7 @@ def plain_output(text: str) -> str:
 
 
 def decode_output(data: bytes, *, starts: bool = True, ends: bool = True) -> str:
-    """Any bytes as text; where a piece was cut out of more, half a character at the cut is left out."""
+    """Decode output as UTF-8 with replacement; unless it `starts` or `ends` there, a cut character is dropped."""
     if not starts:
         inside = sum(1 for _ in takewhile(lambda byte: byte & 0xC0 == 0x80, data[:4]))
         data = data[inside:] if inside < 4 else data
@@ -41,7 +38,7 @@ def decode_output(data: bytes, *, starts: bool = True, ends: bool = True) -> str
 
 
 def _essence(match: re.Match[str]) -> str:
-    """Of all sequences only those that erase a line matter."""
+    """Reduce an escape sequence to a mark if it erases a line; else to nothing."""
     found = match["csi"] or ""
     if found in {"K", "0K"}:
         return _ERASE_RIGHT
@@ -49,7 +46,7 @@ def _essence(match: re.Match[str]) -> str:
 
 
 def _settled(line: str) -> str:
-    """One line after all overwriting."""
+    """Give one line of output after all its carriage returns, backspaces and erasures."""
     cells: list[str] = []
     at = 0
     for move, piece in _steps(line):
@@ -68,7 +65,7 @@ def _settled(line: str) -> str:
 
 
 def _steps(line: str) -> Iterator[tuple[str, str]]:
-    """Moves, each with the text that follows it."""
+    """Yield the cursor moves of a line, each with the text that follows it."""
     for found in re.finditer("(\r|\b|\x1b\x1b|\x1b|^)([^\r\b\x1b]*)", line):
         yield found[1], found[2]
 
@@ -84,11 +81,14 @@ KEY_NAMES = (*_NAMED, "ctrl-a … ctrl-z", "alt-x")
 
 
 class UnknownKey(ValueError):
-    """No key has that name."""
+    """Raised when no terminal key has the given name."""
 
 
 def key_sequence(name: str) -> str:
-    """What a terminal sends for a key."""
+    """Give the characters that a terminal sends for a key such as `enter`, `up` or `ctrl-c`.
+
+    Raises `UnknownKey`.
+    """
     key = name.strip().lower()
     if key in _NAMED:
         return _NAMED[key]
@@ -112,12 +112,15 @@ _TOKEN = re.compile(
 _BOX = str.maketrans("`afgjklmnopqrstuvwxyz{|}~", "◆▒°±┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
 _TAB = 8
 _MOST_STEPS = 10_000
-"""No honest program moves or erases further than this at once."""
+"""The furthest that one escape sequence moves or erases; real programs stay below."""
 
 
 @dataclass(slots=True)
 class TerminalScreen:
-    """Rows of cells and a cursor. A cell is a character with its accents; a wide one's right half is empty."""
+    """A terminal screen: rows of cells and a cursor, drawn on by program output with escape sequences.
+
+    A cell is a character with its accents; a wide one's right half is empty.
+    """
 
     rows: int
     columns: int
@@ -128,16 +131,16 @@ class TerminalScreen:
     _bottom: int = 0
     _saved: tuple[int, int] = (0, 0)
     _aside: list[list[str]] | None = None
-    """The ordinary screen, while a program uses the other one."""
+    """The cells of the main screen, while a program uses the alternate screen; else None."""
     _boxes: bool = False
     _wraps: bool = False
-    """The cursor stands after the last column: the next character begins a line."""
+    """Whether the cursor is past the last column, so that the next character wraps to a new line."""
 
     def __post_init__(self) -> None:
         self._reset()
 
     def feed(self, text: str) -> None:
-        """Take output; a sequence that is cut at the end is lost."""
+        """Draw output on the screen; an escape sequence that is cut at the end is dropped."""
         for token in _TOKEN.finditer(text):
             if token["text"]:
                 self._write(token["text"].translate(_BOX) if self._boxes else token["text"])
@@ -151,7 +154,7 @@ class TerminalScreen:
                 self._control(token["control"])
 
     def lines(self) -> list[str]:
-        """What it shows, without what is empty at the end."""
+        """The text on the screen, line by line, without trailing blanks and empty lines at the end."""
         shown = ["".join(row).rstrip() for row in self._cells]
         while shown and not shown[-1]:
             shown.pop()
@@ -207,7 +210,7 @@ class TerminalScreen:
             self.row = min(self.row + 1, self.rows - 1)
 
     def _scroll(self, count: int) -> None:
-        """Move the lines of the region up, or down for a negative count."""
+        """Scroll the lines of the scroll region up, or down for a negative count."""
         for _ in range(min(abs(count), self.rows)):
             self._cells.pop(self._top if count > 0 else self._bottom)
             self._cells.insert(self._bottom if count > 0 else self._top, self._blank())
@@ -238,7 +241,7 @@ class TerminalScreen:
             self._change(final, given)
 
     def _step(self, final: str, count: int, second: int) -> None:
-        """Sequences that move the cursor."""
+        """Carry out an escape sequence that moves the cursor."""
         match final:
             case "A" | "F":
                 self._move(self.row - count, 0 if final == "F" else self.column)
@@ -258,7 +261,7 @@ class TerminalScreen:
                 self._escape("7" if final == "s" else "8")
 
     def _change(self, final: str, given: list[int]) -> None:
-        """Sequences that change what is shown."""
+        """Carry out an escape sequence that changes the screen: erase, insert, delete, scroll."""
         count = given[0] or 1
         match final:
             case "J":
@@ -277,7 +280,7 @@ class TerminalScreen:
                 self._set_region(given)
 
     def _switch(self, modes: list[int], *, on: bool) -> None:
-        """The other screen, which editors and pagers draw on."""
+        """Switch to the alternate screen, on which editors and pagers draw, or back."""
         if not {47, 1047, 1049}.intersection(modes) or on == (self._aside is not None):
             return
         if on:
@@ -306,7 +309,7 @@ class TerminalScreen:
                 self._cells[number] = self._blank()
 
     def _shift_lines(self, count: int) -> None:
-        """Insert lines at the cursor, or remove some for a negative count."""
+        """Insert empty lines at the cursor, or delete lines for a negative count."""
         if self._top <= self.row <= self._bottom:
             kept, self._top = self._top, self.row
             self._scroll(-count)
@@ -314,7 +317,7 @@ class TerminalScreen:
             self.column = 0
 
     def _shift_cells(self, count: int) -> None:
-        """Insert blanks at the cursor, or remove cells for a negative count."""
+        """Insert blanks at the cursor, or delete cells for a negative count."""
         row = self._cells[self.row]
         if count > 0:
             row[self.column : self.column] = [" "] * min(count, self.columns)

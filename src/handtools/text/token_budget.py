@@ -1,7 +1,7 @@
 """Token estimates, and what fits a budget of tokens: rows of a listing, or names with shortened descriptions.
 
-Tokenizers differ and most are not public, so the weights lean high: about 4 characters a token
-for English prose, 3 for source code, 2 for dense JSON, and more than a token for a Chinese character.
+Tokenizers differ and most are not public, so the weights lean high: about 4 characters a token for English prose,
+3 for source code, 2 for dense JSON, and more than a token for a Chinese character.
 """
 
 import math
@@ -27,7 +27,7 @@ _PLAIN_KINDS = tuple((kind, weight) for kind, weight in _KINDS if kind.isascii()
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate the number of tokens of `text`."""
+    """Estimate how many tokens a text costs a model, by kinds of characters."""
     rest = text.encode("utf-8", "surrogatepass")
     tokens = 0.0
     for kind, weight in _PLAIN_KINDS if text.isascii() else _KINDS:
@@ -38,7 +38,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def count_rows_that_fit(rows: Sequence[str], tokens: int) -> int:
-    """Count the first rows that fit together, one at least where there is one."""
+    """Count how many of the first rows fit a number of tokens together; at least one if there is one."""
     whole = "\n".join(rows)
     # No sign of ASCII costs more than a token.
     if (len(whole) <= tokens and whole.isascii()) or estimate_tokens(whole) <= tokens:
@@ -49,32 +49,32 @@ def count_rows_that_fit(rows: Sequence[str], tokens: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class BudgetedListing:
-    """As many rows as fit, and what had to go."""
+    """A listing of names with descriptions that was fitted to a token budget, and what was cut for that."""
 
     rows: tuple[str, ...]
     shortened: int
-    """How many descriptions are not whole."""
+    """How many descriptions of the listing were shortened."""
     left_out: int
-    """How many names are not there at all."""
+    """How many names of the listing were left out."""
     foot: str = ""
 
     @property
     def note(self) -> str:
-        """What is not there, in words; empty when all of it is."""
+        """A sentence part that says what was cut, such as `2 more are left out`; empty when nothing was."""
         parts = [f"{self.left_out} more are left out"] if self.left_out else []
         parts += [f"{self.shortened} descriptions are shortened"] if self.shortened else []
         return ", ".join(parts)
 
     @property
     def text(self) -> str:
-        """The rows, the note and the foot."""
+        """The listing as text: the rows, the note on what was cut, and the footer."""
         return "\n".join(filter(None, (*self.rows, self.note and f"({self.note}.)", self.foot)))
 
 
 def budgeted_listing(entries: Sequence[tuple[str, str]], tokens: int, *, foot: str = "") -> BudgetedListing:
-    """Every name first, then as much of each description as all can have alike: short ones stay whole.
+    """Fit names with descriptions into a token budget: all names first, then equal shares of the descriptions.
 
-    A foot that would take more than a quarter of the room goes before anything else does.
+    Short descriptions stay whole. A footer that would take more than a quarter of the room is dropped.
     """
     below = estimate_tokens(f"{foot}\n") if foot else 0
     if below and below <= tokens // 4:
@@ -88,7 +88,7 @@ def budgeted_listing(entries: Sequence[tuple[str, str]], tokens: int, *, foot: s
 
 
 def _largest(most: int, tokens: int, made: Callable[[int], BudgetedListing]) -> int:
-    """The largest number whose rows fit; -1 when not even none does."""
+    """Find by bisection the largest number for which the listing fits the tokens; -1 when none does."""
 
     def cost(number: int) -> int:
         return estimate_tokens(made(number).text)

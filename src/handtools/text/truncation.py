@@ -1,4 +1,4 @@
-"""Truncated text: bounded pieces of a long text or line that say what was left out."""
+"""Truncation of long text or lines to a limit, with a note on what was left out."""
 
 import re
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069
 
 @dataclass(frozen=True, slots=True)
 class Clipped:
-    """What is shown of a text, and how much there was.
+    """A truncated text, with the lines and bytes that it had and that are shown.
 
-    A line that is shown in part counts as shown; the mark in a gap counts nowhere.
+    A line that is shown in part counts as shown; the note in the gap is not counted.
     """
 
     text: str
@@ -32,9 +32,10 @@ def clip(
     keep: Literal["head", "tail", "both"],
     whole: tuple[int, int] | None = None,
 ) -> Clipped:
-    """Keep whole lines within both limits, or a part of one where not even that fits.
+    """Truncate text to a number of lines and bytes, keeping its head, its tail or both, by whole lines.
 
-    `whole` is for a text out of whose middle something was taken already: the lines and bytes that there were.
+    A part of a line is kept where not even one fits. `whole` is for a text out of whose middle something was taken
+    already: the lines and bytes that there were.
     """
     height, size = lines.count(text), _size(text)
     if height <= max_lines and size <= max_bytes:
@@ -58,7 +59,10 @@ def clip(
 
 
 def clip_line(line: str, max_chars: int, *, around: int | None = None, part: bool = False) -> str:
-    """Keep `max_chars` characters of a line, from its start or around an offset; of a part no count is known."""
+    """Truncate a line to `max_chars` characters, from its start or around an offset, and note how many are cut.
+
+    For a `part` of a line that number is unknown and is left out of the note.
+    """
     if len(line) <= max_chars:
         return line
     start = 0
@@ -73,12 +77,12 @@ def clip_line(line: str, max_chars: int, *, around: int | None = None, part: boo
 
 
 def sanitized_line(text: str, max_chars: int) -> str:
-    """A stranger's words as one line that moves no cursor and turns no text around."""
+    """Make untrusted text safe to show on one line: without control and direction characters, cut to a length."""
     return " ".join(_UNSEEN.sub(" ", text).split())[:max_chars]
 
 
 def _mark(head: str, left_lines: int, left_bytes: int) -> str:
-    """Say on a line of its own what is missing."""
+    """Make the line that says how many lines and bytes were left out."""
     facts = f"{left_lines} lines, {left_bytes} bytes" if left_lines else f"{left_bytes} bytes"
     start = "\n" if head and not lines.ending(head) else ""
     return f"{start}[… {facts} left out …]\n"
@@ -101,7 +105,7 @@ def _tail(text: str, max_lines: int, max_bytes: int) -> str:
 
 
 def _ends_line(text: str, offset: int) -> bool:
-    """Tell whether a line ends right before `offset`; between the two of a pair none does."""
+    """Whether a line ends right before an offset; not between the two characters of CRLF."""
     return text[offset - 1] in "\r\n" and text[offset - 1 : offset + 1] != "\r\n"
 
 
@@ -114,7 +118,7 @@ def _encoded(text: str) -> bytes:
 
 
 def _first_bytes(text: str, max_bytes: int) -> str:
-    """Give the longest start of whole characters that fits."""
+    """Give the longest start of a text that fits a number of bytes in UTF-8."""
     data = _encoded(text[: max(max_bytes, 0)])
     end = max_bytes
     if len(data) <= end:
@@ -125,7 +129,7 @@ def _first_bytes(text: str, max_bytes: int) -> str:
 
 
 def _last_bytes(text: str, max_bytes: int) -> str:
-    """Give the longest end of whole characters that fits."""
+    """Give the longest end of a text that fits a number of bytes in UTF-8."""
     near = text[max(len(text) - max_bytes, 0) :]
     data = _encoded(near)
     start = len(data) - max_bytes

@@ -1,7 +1,4 @@
-"""Text in which nothing is hidden: control, invisible and direction characters shown, long blanks squeezed.
-
-Before a person decides. ADR 121.
-"""
+"""Text made safe to approve: control, invisible and direction characters shown, long runs of blanks shortened."""
 
 import re
 import unicodedata
@@ -9,11 +6,11 @@ from functools import lru_cache
 
 _PLAIN = re.compile(r"[^\x20-\x7e\n\t]")
 _UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
-"""Categories of controls, marks of direction, what is no character, and spaces that are not the space."""
+"""Unicode categories that are made visible: controls, formats, unassigned, private, surrogates, odd spaces."""
 _BLANK = frozenset(
     map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, *range(0x180B, 0x1810)))
 ) | frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
-"""Letters and marks that show as nothing."""
+"""Letters and marks that are displayed as nothing."""
 _BLANK_LINES = re.compile(r"(?:^[ \t]*\n){4,}", re.MULTILINE)
 _BLANKS = re.compile(r"(?<=\S)[ \t]{24,}(?=\S)|(?<=\S)[ \t]{80,}$|^[ \t]{80,}", re.MULTILINE)
 
@@ -22,18 +19,18 @@ _RUNS = re.compile(r"[ ⏎]{2,}")
 
 
 def visible(text: str) -> str:
-    """Text in which nothing is hidden: a control character as its picture, what can't be seen by its number."""
+    """Make hidden characters visible: control characters as symbols, other invisible ones by their number."""
     return _PLAIN.sub(lambda found: _picture(found[0]), text)
 
 
 def without_long_blanks(text: str) -> str:
-    """Text without the blanks that push something out of sight; how many there were is said."""
+    """Replace long runs of blanks and blank lines, which push text out of sight, by a note of how many."""
     text = _BLANK_LINES.sub(lambda found: f"[… {found[0].count(chr(10))} blank lines …]\n", text)
     return _BLANKS.sub(lambda found: f" [… {len(found[0])} blanks …] ", text)
 
 
 def visible_line(text: str, max_chars: int) -> str:
-    """A name or a command for a title: visible, on one line, and cut where that is said."""
+    """Make a name or command visible on one line for a title, cut with `…` at a number of characters."""
     flat = _RUNS.sub(
         lambda found: found[0][0], visible(text).strip("\n").replace("\t", " ").replace("\n", "⏎")
     )

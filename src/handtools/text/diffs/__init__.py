@@ -1,1 +1,1 @@
-"""Diffs between texts: minimal alignments, unified diffs, three-way merges. Start with `unified_diff`."""
+"""Line diffs between texts: minimal alignment, unified diffs, three-way merges. Start with `unified_diff`."""

@@ -1,8 +1,10 @@
-"""What two texts have in common: prefix and suffix, the lines of a minimal alignment, and where a line went.
+"""Alignment of two texts: common prefix and suffix, the minimal line diff (longest common subsequence).
 
-Three exact searches share the work, because each is fast where the others are slow:
-`_sparse` when few pairs of lines are equal, `_near` when few lines changed, and bit rows
-when neither holds, as in repetitive text. None of them has a quadratic memory need. ADR 4.
+Also maps a line number through a diff (`line_after_edits`).
+
+Three exact searches share the work, because each is fast where the others are slow: `_sparse` when few pairs of
+lines are equal, `_near` when few lines changed, and bit rows when neither holds, as in repetitive text. None of
+them has a quadratic memory need.
 """
 
 from bisect import bisect_left, bisect_right
@@ -22,7 +24,7 @@ Sliceable = str | bytes | SplicedText
 
 
 def common_prefix(a: Sliceable, b: Sliceable, known: int = 0) -> int:
-    """Give the length of the common prefix, of which `known` characters need no look."""
+    """Give the length of the common prefix of two texts; the first `known` characters are not compared."""
     at, most = min(known, len(a), len(b)), min(len(a), len(b))
     step = _FIRST_STEP
     while at < most:
@@ -34,7 +36,7 @@ def common_prefix(a: Sliceable, b: Sliceable, known: int = 0) -> int:
 
 
 def common_suffix(a: Sliceable, b: Sliceable, known: int = 0) -> int:
-    """Give the length of the common suffix, of which `known` characters need no look."""
+    """Give the length of the common suffix of two texts; the last `known` characters are not compared."""
     at, most = min(known, len(a), len(b)), min(len(a), len(b))
     step = _FIRST_STEP
     while at < most:
@@ -47,13 +49,13 @@ def common_suffix(a: Sliceable, b: Sliceable, known: int = 0) -> int:
 
 
 def common_ends(a: Sliceable, b: Sliceable) -> tuple[int, int]:
-    """Give how much both begin with, and how much of the rest both end with."""
+    """Give the lengths of the common prefix of two texts and of the common suffix of what follows that prefix."""
     head = common_prefix(a, b)
     return head, min(common_suffix(a, b), min(len(a), len(b)) - head)
 
 
 def _equal(a: str | bytes, b: str | bytes) -> int:
-    """Give the length of the common prefix of two that differ, by bisection."""
+    """Give the length of the common prefix of two unequal strings of the same length, by bisection."""
     low, high = 0, len(a)
     while high - low > 1:
         middle = (low + high) // 2
@@ -83,7 +85,7 @@ IndexPairs: TypeAlias = list[tuple[int, int]]
 
 
 class LineEdit(NamedTuple):
-    """Lines `start_a` to `end_a` of one text became `start_b` to `end_b` of the other."""
+    """One changed region of a line diff: lines `start_a:end_a` of one text became `start_b:end_b` of the other."""
 
     start_a: int
     end_a: int
@@ -92,7 +94,7 @@ class LineEdit(NamedTuple):
 
 
 def align(a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
-    """Give the changed regions of a minimal alignment, in order."""
+    """Align two lists of lines by a longest common subsequence and give the changed regions, in order."""
     a, b = list(a), list(b)
     head, tail = _shared_ends(a, b)
     ids: dict[str, int] = {}
@@ -108,7 +110,7 @@ def align(a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
 
 
 def _shared(a: LineIds, b: LineIds) -> IndexPairs:
-    """Give the pairs of a longest common subsequence."""
+    """Give the index pairs of a longest common subsequence of two lists of line ids."""
     in_a, in_b = set(a), set(b)
     # A line that the other side lacks is in no solution; without it, most edits vanish.
     places_a = [i for i, line in enumerate(a) if line in in_b]
@@ -118,7 +120,7 @@ def _shared(a: LineIds, b: LineIds) -> IndexPairs:
 
 
 def _longest(a: LineIds, b: LineIds, cut: Callable[[LineIds, LineIds], IndexPairs]) -> IndexPairs:
-    """Trim what both ends share, then search the middle in the cheapest exact way."""
+    """Match the common prefix and suffix of two lists directly, and search only the middle for common lines."""
     head, tail = _shared_ends(a, b)
     size_a, size_b = len(a) - tail, len(b) - tail
     middle = _search(a[head:size_a], b[head:size_b], cut)
@@ -144,13 +146,13 @@ def _search(a: LineIds, b: LineIds, cut: Callable[[LineIds, LineIds], IndexPairs
 
 
 def _shared_ends(a: Sequence[object], b: Sequence[object]) -> tuple[int, int]:
-    """Give how many elements both begin with, and how many of the others both end with."""
+    """Give the length of the common prefix of two sequences, and of the common suffix of what follows it."""
     head = _run(a, b, 0, 0)
     return head, _run(a[head:][::-1], b[head:][::-1], 0, 0)
 
 
 def _run(a: Sequence[object], b: Sequence[object], i: int, j: int) -> int:
-    """Count the equal elements from `i` and `j` on, by comparing ever larger slices."""
+    """Count the equal elements of `a` from `i` on and `b` from `j` on, by comparing ever larger slices."""
     most = min(len(a) - i, len(b) - j)
     size, same = 1, 0
     while same < most and a[i + same : i + same + size] == b[j + same : j + same + size]:
@@ -164,7 +166,7 @@ def _run(a: Sequence[object], b: Sequence[object], i: int, j: int) -> int:
 
 
 def _sparse(a: LineIds, b: LineIds) -> IndexPairs:
-    """Hunt and Szymanski: extend the earliest-ending chains, for few equal pairs."""
+    """Find a longest common subsequence by the algorithm of Hunt and Szymanski: fast when few lines are equal."""
     places = defaultdict(list)
     for j in range(len(b) - 1, -1, -1):
         places[b[j]].append(j)
@@ -193,7 +195,10 @@ def _unchained(chains: list[tuple[int, int, object]]) -> IndexPairs:
 
 
 def _near(a: LineIds, b: LineIds) -> IndexPairs | None:
-    """Myers: the furthest reach on each diagonal, for a small distance; None when it is not."""
+    """Find a longest common subsequence by Myers' algorithm.
+
+    Gives None when the edit distance exceeds `_NEAR_DISTANCE`.
+    """
     goal = len(a) - len(b)
     reach = [0] * (2 * _NEAR_DISTANCE + 3)  # negative diagonals count from the list's end
     history: list[list[int]] = []
@@ -209,7 +214,7 @@ def _near(a: LineIds, b: LineIds) -> IndexPairs | None:
 
 
 def _origin(reach: list[int], diagonal: int, distance: int) -> int:
-    """Give the neighbour from which a path of this distance enters the diagonal further on."""
+    """Give the neighbouring diagonal from which Myers' path of this edit distance enters the diagonal."""
     if diagonal == -distance:
         return diagonal + 1
     if diagonal == distance or reach[diagonal - 1] >= reach[diagonal + 1]:
@@ -218,7 +223,7 @@ def _origin(reach: list[int], diagonal: int, distance: int) -> int:
 
 
 def _retraced(history: list[list[int]], diagonal: int, end: int) -> IndexPairs:
-    """Walk back from the goal; what each path shared lies on its diagonals."""
+    """Walk Myers' path back from its end through the stored reaches, and give the pairs of equal lines on it."""
     pairs: IndexPairs = []
     for distance in range(len(history) - 1, -1, -1):
         reach = history[distance]
@@ -230,7 +235,7 @@ def _retraced(history: list[list[int]], diagonal: int, end: int) -> IndexPairs:
 
 
 def _halved(a: LineIds, b: LineIds) -> IndexPairs:
-    """Hirschberg: split where both halves together keep most, until a table fits."""
+    """Find a longest common subsequence by Hirschberg's halving, down to parts small enough for a table."""
     if len(a) * len(b) <= _TABLE_CELLS or len(b) < 2:
         return _tabled(a, b)
     half = len(b) // 2
@@ -241,7 +246,7 @@ def _halved(a: LineIds, b: LineIds) -> IndexPairs:
 
 
 def _kept(a: LineIds, b: LineIds) -> list[int]:
-    """Give how many lines each prefix of `a` can share with `b`."""
+    """Give for each prefix of `a` the length of its longest common subsequence with `b`."""
     row = 0
     for row in _bit_rows(a, b):  # noqa: B007 - only the last row counts
         pass
@@ -250,7 +255,7 @@ def _kept(a: LineIds, b: LineIds) -> list[int]:
 
 
 def _tabled(a: LineIds, b: LineIds) -> IndexPairs:
-    """Keep all bit rows and walk back through them."""
+    """Find a longest common subsequence by keeping all bit rows of the table and walking back through them."""
     rows = [(1 << len(a)) - 1, *_bit_rows(a, b)]
     pairs: IndexPairs = []
     i, j = len(a), len(b)
@@ -266,10 +271,10 @@ def _tabled(a: LineIds, b: LineIds) -> IndexPairs:
 
 
 def _bit_rows(a: LineIds, b: LineIds) -> Iterator[int]:
-    """Give, after each line of `b`, a number whose zero bits mark where `a` shares one more.
+    """Yield, for each line of `b`, a row of the table as an integer whose zero bits mark one more common line.
 
-    The bit-parallel recurrence of Crochemore and Hyyrö; Python's integers make a whole row
-    of the dynamic programme one addition, and their arithmetic runs in C.
+    The bit-parallel recurrence of Crochemore and Hyyrö; Python's integers make a whole row of the dynamic
+    programme one addition, and their arithmetic runs in C.
     """
     places = defaultdict(list)
     for i, line in enumerate(a):
@@ -295,7 +300,7 @@ def _mask(places: list[int]) -> int:
 def _cut(
     a: LineIds, b: LineIds, cuts: IndexPairs, solve: Callable[[LineIds, LineIds], IndexPairs]
 ) -> IndexPairs:
-    """Solve the pieces between cuts by themselves."""
+    """Align the pieces between given cut points separately, and give the index pairs of all of them."""
     pairs: IndexPairs = []
     for (i, j), (end_i, end_j) in pairwise([(0, 0), *cuts, (len(a), len(b))]):
         pairs += [(i + x, j + y) for x, y in solve(a[i:end_i], b[j:end_j])]
@@ -303,7 +308,7 @@ def _cut(
 
 
 def _anchored(a: LineIds, b: LineIds) -> IndexPairs:
-    """Cut before the lines that occur once on both sides and keep their order."""
+    """Give cut points before the lines that occur exactly once in both texts and in the same order."""
     in_a, in_b = Counter(a), Counter(b)
     places_a = [i for i, line in enumerate(a) if in_a[line] == in_b[line] == 1]
     places_b = [j for j, line in enumerate(b) if in_a[line] == in_b[line] == 1]
@@ -312,13 +317,13 @@ def _anchored(a: LineIds, b: LineIds) -> IndexPairs:
 
 
 def _evenly(a: LineIds, b: LineIds) -> IndexPairs:
-    """Cut both into as many equal parts as bring each below the limit."""
+    """Give cut points that divide both texts into equal parts, each small enough for an exact search."""
     parts = len(a) * len(b) // _MINIMAL_CELLS + 1
     return [(len(a) * part // parts, len(b) * part // parts) for part in range(1, parts)]
 
 
 def line_after_edits(edits: Sequence[LineEdit], line: int) -> int | None:
-    """The number that a line has after the edits; None when it was among what was replaced."""
+    """Give the number that a line has after the edits of a line diff; None when the line was replaced."""
     at = bisect_right(edits, line - 1, key=itemgetter(0)) - 1
     # Of an insertion and a replacement at one place, the later one decides: it reaches further.
     if at < 0:

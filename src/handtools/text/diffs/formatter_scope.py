@@ -1,4 +1,4 @@
-"""Of what a formatter changed in a file, only the part that lies where an edit touched it. ADR 89."""
+"""Formatting limited to an edit: of a formatter's changes, only those on the lines that the edit touched."""
 
 import re
 from collections import Counter
@@ -12,7 +12,7 @@ _SPARE_SHARE = 0.02
 
 
 def format_touched_lines(before: str, after: str, formatted: str) -> str:
-    """The text after an edit, formatted where the edit touched it; everything else as it was."""
+    """Give the edited text with the formatter's changes kept only on lines that the edit touched."""
     was, now, tidy = split(before), split(after), split(formatted)
     touched = [(edit.start_b, edit.end_b) for edit in align(was, now)]
     lines: list[str] = []
@@ -26,7 +26,7 @@ def format_touched_lines(before: str, after: str, formatted: str) -> str:
 
 
 def _near(lines: list[str], edit: LineEdit, start: int, end: int) -> bool:
-    """Whether a change touches a region, or blank lines beside it: which of two blank lines went is a whim."""
+    """Whether a formatter's change touches the edited lines, or the blank lines next to them."""
     if edit.start_a <= end and start <= edit.end_a:
         return True
     while start > 0 and not lines[start - 1].strip():
@@ -37,7 +37,7 @@ def _near(lines: list[str], edit: LineEdit, start: int, end: int) -> bool:
 
 
 def has_same_words(before: str, after: str) -> bool:
-    """Whether two texts are made of nearly the same words: a formatter moves them and respells a few."""
+    """Whether two texts consist of nearly the same words: tells a formatter's output from a rewritten file."""
     one, two = (Counter(word.lower() for word in _WORD.findall(text)) for text in (before, after))
     different = (one - two).total() + (two - one).total()
     # Of a file of a few words, most must stay: nothing is no formatting of something.

@@ -1,4 +1,4 @@
-"""Three-way merge of two changed texts with their origin, by lines, with conflict markers."""
+"""Three-way merge of two changed texts with their common base, by lines, with conflict markers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from handtools.text.diffs.unified_diff import LineEdit, opcodes
 
 @dataclass(frozen=True, slots=True)
 class MergeConflict:
-    """A place both sides changed differently: its lines in the merged text, markers included."""
+    """One conflict of a three-way merge: its lines in the merged text, with markers, and the three versions."""
 
     line: int
     end_line: int
@@ -20,7 +20,7 @@ class MergeConflict:
 
 @dataclass(frozen=True, slots=True)
 class MergedText:
-    """The merged text, with markers around each conflict."""
+    """The result of a three-way merge: the text, with markers around each conflict, and the list of conflicts."""
 
     text: str
     conflicts: list[MergeConflict]
@@ -28,7 +28,7 @@ class MergedText:
 
 @dataclass(frozen=True, slots=True)
 class MergeRegion:
-    """Lines of the origin and what each side made of them."""
+    """A run of lines of the base text with the lines that each side has in its place."""
 
     base: str
     ours: str
@@ -36,7 +36,10 @@ class MergeRegion:
 
 
 def three_way_merge(base: str, ours: str, theirs: str) -> MergedText:
-    """Merge the changes of both sides; a conflict where they touch and differ."""
+    """Merge the changes that `ours` and `theirs` made to `base`.
+
+    Changes that touch and differ become conflicts.
+    """
     end = lines.dominant_ending(ours)
     pieces: list[str] = []
     conflicts: list[MergeConflict] = []
@@ -54,7 +57,10 @@ def three_way_merge(base: str, ours: str, theirs: str) -> MergedText:
 
 
 def agreed_text(region: MergeRegion) -> str | None:
-    """Give the text both sides agree on, None when they do not."""
+    """Give the merged text of a region that at most one side changed or both changed alike.
+
+    Gives None for a conflict.
+    """
     if region.ours in (region.base, region.theirs):
         return region.theirs
     return region.ours if region.theirs == region.base else None
@@ -68,7 +74,7 @@ def _marked(region: MergeRegion, end: str) -> str:
 
 
 def merge_regions(base: list[str], ours: list[str], theirs: list[str]) -> Iterator[MergeRegion]:
-    """Cut the three texts into regions, each untouched or changed by one side or both."""
+    """Divide three texts into consecutive regions: unchanged ones, and ones that one side or both changed."""
     place = 0
     shift_ours = shift_theirs = 0
     for start, end, grown_ours, grown_theirs in _gathered(opcodes(base, ours), opcodes(base, theirs)):
@@ -87,7 +93,7 @@ def merge_regions(base: list[str], ours: list[str], theirs: list[str]) -> Iterat
 
 
 def _gathered(ours: list[LineEdit], theirs: list[LineEdit]) -> Iterator[tuple[int, int, int, int]]:
-    """Join edits that touch: start and end in the origin, and how much each side grew."""
+    """Join edits of both sides that touch; yields start and end in the base, and how many lines each side grew."""
     edits = sorted([(edit, 0) for edit in ours] + [(edit, 1) for edit in theirs])
     start = end = -1
     grown = [0, 0]
@@ -103,7 +109,7 @@ def _gathered(ours: list[LineEdit], theirs: list[LineEdit]) -> Iterator[tuple[in
 
 
 def overlapping_edit(base: list[str], ours: list[str], theirs: list[str]) -> LineEdit | None:
-    """A change of ours that, among equal lines, could as well lie where another one of theirs does."""
+    """Find an edit of ours which, slid along equal lines, could overlap an edit of theirs; None if no edit can."""
     made = [(edit, *_zone(base, theirs, edit)) for edit in opcodes(base, theirs)]
     for edit in opcodes(base, ours):
         start, end = _zone(base, ours, edit)
@@ -119,7 +125,7 @@ def _lines(rows: list[str], edit: LineEdit) -> list[str]:
 
 
 def _zone(base: list[str], other: list[str], edit: LineEdit) -> tuple[int, int]:
-    """All lines of the origin that an insertion or a deletion could be said to lie at."""
+    """Give the range of base lines over which an insertion or deletion can slide along equal lines."""
     if edit.start_b == edit.end_b:
         found = [outside < edit.start_a for outside, _ in sliding_rows(base, edit.start_a, edit.end_a)]
     elif edit.start_a == edit.end_a:
@@ -130,7 +136,7 @@ def _zone(base: list[str], other: list[str], edit: LineEdit) -> tuple[int, int]:
 
 
 def sliding_rows(rows: list[str], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Pairs of equal lines, the first outside the run and the second inside, that could change roles."""
+    """Yield pairs of equal lines, one outside and one inside a run, by which the run can slide up or down."""
     up = 1
     while start - up >= 0 and rows[start - up] == rows[end - up]:
         yield start - up, end - up

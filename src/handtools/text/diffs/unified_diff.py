@@ -1,4 +1,4 @@
-"""Minimal line diffs, rendered as unified diffs that `git apply` and `patch` accept.
+"""Minimal line diffs, rendered as unified diffs that `git apply` and `patch` accept; line counts of a change.
 
 A line added after an equal line might as well have been added before it. Of all such places `slide_edits` takes
 the one where the text begins something: little indented, not closing a block, after a blank. ADR 4.
@@ -18,7 +18,7 @@ _LOOK_AHEAD = 20
 
 
 def slide_edits(edits: list[LineEdit], a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
-    """Move insertions and deletions to where they read best, and join those that can meet."""
+    """Slide insertions and deletions of a diff along equal lines to where they read best; join those that meet."""
     settled: list[LineEdit] = []
     waiting = edits[::-1]
     while waiting:
@@ -43,7 +43,7 @@ def slide_edits(edits: list[LineEdit], a: Sequence[str], b: Sequence[str]) -> li
 
 
 def _slack_up(rows: Sequence[str], start: int, end: int, room: int) -> int:
-    """Count the lines by which a region can move up and still hold the same change."""
+    """Count the lines by which an insertion or deletion can slide up without changing what the diff says."""
     slack = 0
     while slack < room and rows[start - 1 - slack] == rows[end - 1 - slack]:
         slack += 1
@@ -66,7 +66,7 @@ def _moved(edit: LineEdit, by: int) -> LineEdit:
 
 
 def _best_shift(rows: Sequence[str], start: int, end: int, lowest: int, highest: int) -> int:
-    """Give the shift with the least awkward borders, the furthest down of equals."""
+    """Give the slide distance with the best borders (least `_awkwardness`); the furthest down of equals."""
     # Further up the same text comes round again.
     lowest = max(lowest, highest - min(end - start + 1, _MOST_PLACES))
     shifts = range(highest, lowest - 1, -1)
@@ -74,12 +74,12 @@ def _best_shift(rows: Sequence[str], start: int, end: int, lowest: int, highest:
 
 
 def _awkwardness(rows: Sequence[str], start: int, end: int) -> tuple[int, ...]:
-    """Rate both borders of a change together."""
+    """Rate how badly both borders of a slid edit read; smaller is better."""
     return tuple(map(sum, zip(_border(rows, start), _border(rows, end), strict=True)))
 
 
 def _border(rows: Sequence[str], at: int) -> tuple[int, bool, bool]:
-    """Rate a border by its depth, whether it closes a block, whether no blank line is before it."""
+    """Rate one border of an edit by its indentation, whether it closes a block, and whether no blank is above."""
     above, below = rows[max(at - 1, 0) : at], rows[at : at + _LOOK_AHEAD]
     depth = _indent(next((row for row in below if row.strip()), ""))
     if not above or not below:
@@ -116,19 +116,19 @@ _MARGIN_LINES = 100
 
 
 class KnownCommonEnds(NamedTuple):
-    """How many characters at the start and at the end of two texts are known to be equal."""
+    """How many characters at the start and at the end of two texts are known to be equal: saves comparing them."""
 
     head: int = 0
     tail: int = 0
     feeds: int | None = None
-    """How many line feeds are in the head, where they were counted."""
+    """How many line feeds are in the equal head; None if they were not counted."""
 
 
 _NOTHING = KnownCommonEnds()
 
 
 class ChangedRows(NamedTuple):
-    """The rows around all changes, and how much that is equal lies above and below.
+    """The rows of both texts between their equal head and tail, with the numbers of equal rows above and below.
 
     Rows end in a line feed alone, as `patch` reads them, so a carriage return is content.
     """
@@ -140,7 +140,7 @@ class ChangedRows(NamedTuple):
 
 
 def opcodes(a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
-    """Give the changed regions of a minimal line diff, in order and at readable places."""
+    """Give the changed regions of a minimal line diff, in order, slid to where they read best."""
     return slide_edits(align(a, b), a, b)
 
 
@@ -153,7 +153,7 @@ def unified_diff(
     before_path: str | None = None,
     same: KnownCommonEnds = _NOTHING,
 ) -> str:
-    """Render the unified diff of two texts; None stands for a file that does not exist."""
+    """Render the unified diff of a file's old and new text; None stands for a file that does not exist."""
     header = _header(path, before, after, before_path)
     if before == after:
         return "" if before_path in (None, path) else header
@@ -166,7 +166,7 @@ def unified_diff(
 
 
 def count_changed_lines(before: str, after: str) -> tuple[int, int]:
-    """Count the added and the removed lines."""
+    """Count the added and the removed lines between two texts, as (added, removed)."""
     window = changed_rows(before, after)
     edits = opcodes(window.old, window.new)
     added = sum(edit.end_b - edit.start_b for edit in edits)
@@ -177,7 +177,7 @@ def count_changed_lines(before: str, after: str) -> tuple[int, int]:
 def first_changed_line(
     before: str, after: str | SplicedText, *, same: KnownCommonEnds = _NOTHING
 ) -> int | None:
-    """Give the first line of `after` that differs; None when the texts are equal.
+    """Give the number of the first line of `after` that differs from `before`; None when the texts are equal.
 
     Where the end was removed, that is the last line left.
     """
@@ -192,7 +192,7 @@ def first_changed_line(
 
 
 def trim_indent(diff: str) -> str:
-    """Remove the indentation that all content lines of a diff share."""
+    """Remove the indentation that all content lines of a unified diff share."""
     rows = diff.split("\n")
     content = list(_content_rows(rows))
     filled = [rows[index][1:] for index in content if rows[index][1:].strip()]
@@ -209,7 +209,7 @@ def trim_indent(diff: str) -> str:
 
 
 def without_carriage_returns(diff: str) -> str:
-    """Show lines that all end in CRLF as ending in LF; where only some do, that may be what changed."""
+    """Drop the carriage returns from a unified diff in which all lines end in CRLF; any other is unchanged."""
     if "\r" not in diff:
         return diff
     rows = diff.split("\n")
@@ -222,7 +222,7 @@ def without_carriage_returns(diff: str) -> str:
 
 
 def _content_rows(rows: list[str]) -> Iterator[int]:
-    """Give the indexes of the rows inside hunks, which the counts of the hunk tell."""
+    """Yield the indexes of the rows inside the hunks of a diff, counted by the sizes in the hunk headers."""
     old = new = 0
     for index, row in enumerate(rows):
         if old > 0 or new > 0:
@@ -237,7 +237,7 @@ def _content_rows(rows: list[str]) -> Iterator[int]:
 
 
 def _header(path: str, before: str | None, after: str | SplicedText | None, before_path: str | None) -> str:
-    """Give the extended lines that git needs where `---` and `+++` cannot say it."""
+    """Give git's extended header lines for empty, created, deleted or renamed files; else the empty text."""
     old = before_path or path
     title = f"diff --git {_quoted(f'a/{old}')} {_quoted(f'b/{path}')}\n"
     if before is None and after == "":
@@ -250,7 +250,7 @@ def _header(path: str, before: str | None, after: str | SplicedText | None, befo
 
 
 def _quoted(path: str, *, tab: bool = False) -> str:
-    """Write a path as git does: odd characters escaped, a tab after one with spaces."""
+    """Quote a path as git does in a diff header: odd characters escaped, a tab after a path with spaces."""
     if _ODD.search(path):
         inner = _ODD.sub(lambda odd: _QUOTED.get(odd[0]) or f"\\{ord(odd[0]):03o}", path)
         return f'"{inner}"'
@@ -267,14 +267,14 @@ def _hunks(before: str, after: str | SplicedText, context: int, same: KnownCommo
 
 
 def _replaces(edit: LineEdit) -> bool:
-    """Whether lines took the place of lines: such a change can stand nowhere else."""
+    """Whether an edit both removes and adds lines; such an edit cannot slide."""
     return edit.start_a < edit.end_a and edit.start_b < edit.end_b
 
 
 def _slid(
     before: str, after: str | SplicedText, context: int, same: KnownCommonEnds
 ) -> tuple[ChangedRows, list[LineEdit]]:
-    """Look around for where lines that were only added, or only removed, read best."""
+    """Give the rows around a change and its edits, with room around them for insertions and deletions to slide."""
     margin = context + _MARGIN_LINES
     window = changed_rows(before, after, margin, same)
     edits = opcodes(window.old, window.new)
@@ -292,7 +292,7 @@ def _has_context(window: ChangedRows, edits: list[LineEdit], context: int) -> bo
 
 
 def _grouped(edits: list[LineEdit], context: int) -> Iterator[list[LineEdit]]:
-    """Gather the edits whose contexts meet into one hunk."""
+    """Group the edits whose context lines meet: each group becomes one hunk."""
     group: list[LineEdit] = []
     for edit in edits:
         if group and edit.start_a - group[-1].end_a > 2 * context:
@@ -324,7 +324,7 @@ def _render(group: list[LineEdit], window: ChangedRows, context: int) -> str:
 
 
 def _range(start: int, size: int) -> str:
-    """Write a hunk's range; an empty one names the line before it."""
+    """Write the range of a hunk header (`start,size`); an empty range names the line before it."""
     if size == 1:
         return str(start + 1)
     return f"{start + 1 if size else start},{size}"
@@ -333,7 +333,7 @@ def _range(start: int, size: int) -> str:
 def changed_rows(
     before: str, after: str | SplicedText, margin: int = 0, same: KnownCommonEnds = _NOTHING
 ) -> ChangedRows:
-    """Cut out the rows around all changes.
+    """Cut out of two texts the rows around all changes, with `margin` equal rows on either side.
 
     Comparing the texts before they are split keeps a small edit of a large file cheap.
     """
@@ -358,7 +358,7 @@ def changed_rows(
 
 
 def _feeds(text: str, end: int, same: KnownCommonEnds) -> int:
-    """Count the line feeds up to an offset, from the nearer end of what was counted already."""
+    """Count the line feeds up to an offset, starting from the count that is already known."""
     if same.feeds is None:
         return text.count("\n", 0, end)
     if end < same.head:

@@ -1,9 +1,7 @@
-"""Replace `old_string` by `new_string` in a text, in the one place that can be meant.
+"""String replacement for edits by a model: `old_string` becomes `new_string` in the one place that can be meant.
 
-Or refuse and say what to send.
-
-Start with `replacement.replace_text`, which tries the rules one after another: exact, loose, with lines left
-out, with a typo, merged.
+If no place or several fit, the edit is refused with a hint what to send. Start with `replacement.replace_text`,
+which tries its rules one after another: exact, loose, with elided lines, with a typo, merged.
 """
 
 from handtools.text.editing.edit_outcome import (

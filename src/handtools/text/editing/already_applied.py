@@ -1,7 +1,4 @@
-"""Edits that are already applied: the file has the new text where the old one would be, or around it.
-
-ADR 180.
-"""
+"""Detection of edits that are already applied: the file has the new text in place of the old one, or around it."""
 
 from dataclasses import dataclass
 
@@ -19,7 +16,10 @@ _FEWEST_LETTERS_BESIDE = 8
 
 
 def around_text(page: LineIndex, text: str, at: int, old: str, new: str) -> AlreadyApplied | None:
-    """The old text, at `at`, is a part of the new one, and the file has the rest of that around it."""
+    """Detect that the old text, found at offset `at`, already has the rest of the new text around it in the file.
+
+    Gives None when the edit is still to be made.
+    """
     for skipped in occurrences(new, old, most=len(new)):
         start = at - skipped
         if start >= 0 and text.startswith(new, start) and _adds(new[:skipped] + new[skipped + len(old) :]):
@@ -31,7 +31,7 @@ def around_text(page: LineIndex, text: str, at: int, old: str, new: str) -> Alre
 def around_lines(
     page: LineIndex, match: LineMatch, old: list[str], new: list[str]
 ) -> AlreadyApplied | None:
-    """The same by lines, where the old ones were found with something forgotten."""
+    """Detect that the file has the other lines of `new` around loosely matched old lines; None if it does not."""
     mine, wanted = ([normalized(line) for line in side if not is_blank(line)] for side in (old, new))
     rows = page.normalized_text[1:-1].split("\n")
     places = (place for line, place in zip(old, match.places, strict=True) if not is_blank(line))
@@ -47,13 +47,13 @@ def around_lines(
 
 
 def _adds(text: str) -> bool:
-    """Whether it says anything: one more blank line, or line of brackets, may well be wanted below another."""
+    """Whether text has letters or digits, or is one line of signs: blank lines and brackets alone add nothing."""
     return any(map(str.isalnum, text)) or ("\n" not in text and bool(text.strip()))
 
 
 @dataclass(frozen=True, slots=True)
 class WidenedEdit:
-    """An edit with more of the file's lines in both arguments, and the window they stand in."""
+    """An edit extended by neighbouring lines of the file in both arguments, with the lines that it replaces."""
 
     first: int
     last: int
@@ -62,7 +62,7 @@ class WidenedEdit:
 
 
 def widened(page: LineIndex, first: int, last: int, old: list[str], new: list[str]) -> WidenedEdit | None:
-    """The edit with the lines that `new` adds at an edge, and that stand right there, as lines it keeps.
+    """Extend an edit by lines that `new` adds at an edge and the file already has there; None if there are none.
 
     A model that leaves lines out of `old` and writes them into `new` means them once.
     """
@@ -80,9 +80,9 @@ def widened(page: LineIndex, first: int, last: int, old: list[str], new: list[st
 
 
 def _at_edge(rows: list[str], old: list[str], new: list[str]) -> tuple[int, int] | None:
-    """How many rows, going away from the window, are what `new` adds there; and how many of its lines that is.
+    """Count the file's rows next to the edited lines that `new` adds there, and the lines of `new` that they are.
 
-    All lists run from the outer edge of the arguments, and `rows` from the window outwards.
+    All lists run from the outer edge of the arguments, and `rows` from the edited lines outwards.
     """
     edits = opcodes(old, new)
     # A line that comes in the place of another, or that `old` has elsewhere, was not left out.
@@ -104,7 +104,7 @@ def _at_edge(rows: list[str], old: list[str], new: list[str]) -> tuple[int, int]
 
 
 def new_text_present(page: LineIndex, old: str, new: str) -> AlreadyApplied | None:
-    """The old text is nowhere, and the new text is there: where the old one would be, or long enough to be it."""
+    """Detect that the file has the new text instead of the old one; None if it does not, or may by chance."""
     wanted = lines.convert_line_ends(new, "\n").strip("\n")
     letters = sum(map(str.isalnum, wanted))
     if letters < _FEWEST_LETTERS or wanted in lines.convert_line_ends(old, "\n"):
@@ -123,13 +123,13 @@ def new_text_present(page: LineIndex, old: str, new: str) -> AlreadyApplied | No
 
 
 def _is_whole_lines(text: str, at: int, wanted: str) -> bool:
-    """Whether nothing but blanks stands beside it on its first and its last line."""
+    """Whether the text at an offset fills whole lines: only blanks stand beside it on its first and last line."""
     start, stop = text.rfind("\n", 0, at) + 1, text.find("\n", at + len(wanted))
     return not text[start:at].strip() and not text[at + len(wanted) : stop if stop >= 0 else None].strip()
 
 
 def _goes_on(near: Excerpt, there: Excerpt) -> bool:
-    """Whether the new text is only what an edit would leave of these lines: then the rest has yet to go."""
+    """Whether the new text lies inside a longer run of lines like the old text, of which some are yet to go."""
     inside = near.line <= there.line and there.end_line <= near.end_line
     return inside and len(there.lines) < len(near.lines)
 

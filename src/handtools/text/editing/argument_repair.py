@@ -1,9 +1,7 @@
-"""Edit arguments as they may have been meant: code fences, line numbers, escapes, entities.
+"""Repair of `old_string` and `new_string` as a model may have sent them: readings to try against the file.
 
-Diff signs and typos undone.
-
-What is undone in `old_string` is undone in `new_string` too. A typo is corrected only where it can be no other
-word. ADR 108.
+Undone are code fences, line numbers, escapes, entities, diff signs, foreign typography and typos. What is undone
+in `old_string` is undone in `new_string` too. A typo is corrected only where it can be no other word.
 """
 
 import html
@@ -87,7 +85,7 @@ _MOST_LOOKED_FOR = 50
 
 
 def typo_corrections(body: str, old: str) -> Iterator[dict[str, str]]:
-    """Ways to spell `old` so that every word of it occurs in the file; none when it is no typo."""
+    """Yield spelling corrections (wrong word: right word) after which every word of `old` occurs in the file."""
     words = set(_WORD.findall(old))
     lines = len([line for line in old.split("\n") if line.strip()])
     most = 2 if lines >= LONG_BLOCK_LINES else 1
@@ -109,12 +107,12 @@ def typo_corrections(body: str, old: str) -> Iterator[dict[str, str]]:
 
 
 def with_typos_corrected(text: str, spelling: dict[str, str]) -> str:
-    """`text` with those words put right."""
+    """Replace misspelt words in a text by their corrections."""
     return _WORD.sub(lambda word: spelling.get(word[0], word[0]), text)
 
 
 def is_typo_of(bad: str, word: str) -> bool:
-    """Whether `bad` is `word` with one slip of the pen inside a part of it, and not another name."""
+    """Whether `bad` is `word` with one typing error inside a part of the name, and not a different name."""
     if (
         abs(len(bad) - len(word)) > 1
         or min(len(bad), len(word)) < FEWEST_LETTERS_OF_A_WORD
@@ -136,19 +134,19 @@ def is_typo_of(bad: str, word: str) -> bool:
 
 
 def _part_at(text: str, at: int) -> str:
-    """The part of a name that holds the letter there."""
+    """Give, in lower case, the part of a camelCase or snake_case name that holds the character at an index."""
     return next((part[0].lower() for part in _PART.finditer(text) if part.start() <= at < part.end()), "")
 
 
 def _differ_at_edge(longer: str, shorter: str) -> bool:
-    """Whether one is the other without the last letter of a part: `user` and `users`, `expres` and `express`."""
+    """Whether two words differ by the last letter of a name part only, as `user` and `users` do."""
     return any(
         longer[: part.end() - 1] + longer[part.end() :] == shorter for part in _PART.finditer(longer)
     )
 
 
 def _is_clumsy(bad: str, word: str, head: int) -> bool:
-    """Two letters swapped or one doubled: no name is made from another like that, but for a short end."""
+    """Whether two words differ by two swapped letters or a doubled one: a typing error, not another name."""
     if len(bad) == len(word):
         pair = bad[head : head + 2]
         return pair == word[head : head + 2][::-1] and (head + 2 < len(word) or _ends_long(word))
@@ -157,12 +155,12 @@ def _is_clumsy(bad: str, word: str, head: int) -> bool:
 
 
 def _ends_long(word: str) -> bool:
-    """Whether the last part of the word is a word itself, not an `xy` that may well be a `yx`."""
+    """Whether the last part of a name is long enough to be a word: a short `xy` and `yx` may both be names."""
     return len([*_PART.finditer(word)][-1][0]) >= FEWEST_LETTERS_OF_A_WORD
 
 
 def _inside(word: str, start: int, end: int) -> bool:
-    """Whether the slip lies between the first and the last letter of a part of the word.
+    """Whether a difference lies between the first and the last letter of a part of a name.
 
     At the edge of a part it makes another word: `user` and `users`, `parse` and `parser`, `row_a` and `row_b`.
     """
@@ -184,7 +182,7 @@ def _shared(one: str, other: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentReading:
-    """The arguments as they may have been meant, and how that was found."""
+    """One reading of an edit's arguments: `old_string` and `new_string` after repairs, with notes on those."""
 
     old: str
     new: str
@@ -196,7 +194,7 @@ ArgumentRepair = Callable[[str, str, str], ArgumentReading | None]
 
 
 def readings(body: str, old: str, new: str) -> Iterator[ArgumentReading]:
-    """The arguments as sent, then cleaned in one way, then in two."""
+    """Yield the arguments of an edit as sent, then with one repair, then with two."""
     # Characters that the file nowhere has can only be forgotten; without them less is.
     plain = without_foreign_typography(body, old, new) or ArgumentReading(old, new)
     yield plain
@@ -223,7 +221,7 @@ def _cleaned(body: str, reading: ArgumentReading) -> Iterator[ArgumentReading]:
 
 
 def without_foreign_typography(body: str, old: str, new: str) -> ArgumentReading | None:
-    """Typographic characters that occur nowhere in the file are the model's, not the file's."""
+    """Replace typographic characters of `old_string` that the file lacks by plain ones; None without any."""
     table = {
         code: plain for code, plain in LOOK_ALIKES.items() if chr(code) in old and chr(code) not in body
     }
@@ -240,7 +238,10 @@ _FENCE = re.compile(r"[ \t]*(```+|~~~+)[\w+.#-]*[ \t]*")
 
 
 def without_fence(body: str, old: str, new: str) -> ArgumentReading | None:
-    """A Markdown fence round the whole, unless the file has it there: then it is a part of the text."""
+    """Remove a Markdown code fence around both arguments of an edit.
+
+    Gives None when there is none or the file has it too.
+    """
     inside = _fenced(old)
     if inside is None or any(edge in body for edge in _edges(old)):
         return None
@@ -267,7 +268,7 @@ def _fenced(text: str) -> str | None:
 
 
 def _edges(text: str) -> list[str]:
-    """The first two rows, and the last two: a fence with what stands next to it."""
+    """Give the first two and the last two rows of a text, which hold a fence and the line next to it."""
     rows = text.strip("\n").split("\n")
     return ["\n".join(rows[:2]), "\n".join(rows[-2:])] if len(rows) > 2 else []
 
@@ -279,7 +280,10 @@ _STRONG = ("\t", "→", "|", "│")
 
 
 def without_line_numbers(body: str, old: str, new: str) -> ArgumentReading | None:
-    """Line numbers in front of every line, counting on."""
+    """Remove ascending line numbers in front of every line of an edit's arguments.
+
+    Gives None when not all lines have one.
+    """
     found = [_NUMBERED.fullmatch(row) for row in old.rstrip("\n").split("\n")]
     rows = [match for match in found if match]
     numbers = [int(match[1]) for match in rows]
@@ -314,7 +318,7 @@ def without_line_numbers(body: str, old: str, new: str) -> ArgumentReading | Non
 
 
 def _numbered_new(new: str, signs: set[str]) -> list[str] | None:
-    """What follows the numbers if all lines have them, all as it is if none has."""
+    """Give the lines of `new_string` without line numbers, if all or none have them; else None."""
     rows = new.split("\n")
     found = [_NUMBERED.fullmatch(row) for row in rows]
     having = [
@@ -338,7 +342,7 @@ _JSON_INSIDE = re.compile(r'(?:[^"\\]|\\.)*', re.DOTALL)
 
 
 def unescaped_json(_: str, old: str, new: str) -> ArgumentReading | None:
-    """The inside of a JSON string, escaped once too often."""
+    """Decode edit arguments that are the inside of a JSON string, escaped once too often; None if they are not."""
     if "\\" not in old or _JSON_INSIDE.fullmatch(old) is None or _JSON_INSIDE.fullmatch(new) is None:
         return None
     # Real line ends show that line ends were not escaped; then nor would `\n` stand for one.
@@ -356,7 +360,7 @@ def unescaped_json(_: str, old: str, new: str) -> ArgumentReading | None:
 
 
 def unescaped_newlines(_: str, old: str, new: str) -> ArgumentReading | None:
-    """`\\n` and `\\t` written out, all else plain."""
+    r"""Turn `\n` and `\t` written out in edit arguments into line feeds and tabs; None where that is not safe."""
     if "\\n" not in old or "\n" in old or "\n" in new or "\\\\" in old + new:
         return None
     # Where it could be the inside of a JSON string too, both readings must write the same.
@@ -371,7 +375,7 @@ def unescaped_newlines(_: str, old: str, new: str) -> ArgumentReading | None:
 
 
 def unescaped_quotes(_: str, old: str, new: str) -> ArgumentReading | None:
-    """Every quote with a backslash before it."""
+    """Remove the backslash before every quote of edit arguments; None when not every quote has one."""
     for quote in ('"', "'"):
         escaped = "\\" + quote
         if escaped not in old or old.count(quote) != old.count(escaped):
@@ -393,12 +397,12 @@ def _from_json(text: str) -> str | None:
 
 
 def _has_more_escapes(old: str, new: str) -> bool:
-    """Whether the new text has escapes, other than of quotes and blanks, that nothing in the old one explains."""
+    """Whether `new` has escape sequences, other than of quotes and blanks, that do not occur in `old`."""
     return not set(_OTHER_ESCAPE.findall(new)) <= set(_OTHER_ESCAPE.findall(old))
 
 
 def _cuts_strings(old: str, new: str) -> bool:
-    """Whether a `\\n` or `\\t` that was undone in the new text may have been the program's own."""
+    r"""Whether a `\n` or `\t` that was decoded in the new text may belong into a string literal of the program."""
     known = set(old.split("\n"))
     rows = [row for row in new.split("\n") if row not in known]
     # A string that was cut leaves a quote open, and one more where it ends.
@@ -412,7 +416,7 @@ def _before_tabs(row: str) -> Iterator[str]:
 
 
 def _open_quotes(row: str) -> str:
-    """The quotes that are still open at the end of the row."""
+    """Give the quote characters that are still open at the end of a row of code."""
     bare = _APOSTROPHE.sub("", _LONG_QUOTE.sub("", row))
     return "".join(quote for quote in "\"'`" if bare.count(quote) % 2)
 
@@ -421,7 +425,7 @@ _ANY_NUMBER = re.compile(r"[ \t]*\[?L?\d{1,9}(?:\t|→|\]? ?[|│] ?|[:)\]-] ?|\
 
 
 def without_numbers_and_escapes(old: str) -> str:
-    """A guess at the text behind numbers and escapes, good enough to look for what comes nearest."""
+    """Strip line numbers and escapes from `old_string` by guess, for finding the nearest lines of the file."""
     if "\n" not in old and "\\n" in old:
         old = old.replace("\\n", "\n").replace('\\"', '"')
     rows = old.split("\n")
@@ -438,7 +442,7 @@ _RAW_AND = re.compile(rf"(?!{_ENTITY.pattern})&")
 
 
 def without_entities(_: str, old: str, new: str) -> ArgumentReading | None:
-    """`&lt;` for `<`, as from a tool call in XML."""
+    """Decode XML entities such as `&lt;` in edit arguments; None when there are none or they may be meant."""
     if not _ENTITY.search(old):
         return None
     # A sign that stands raw beside its entity shows that the entity was meant.
@@ -455,7 +459,7 @@ def without_entities(_: str, old: str, new: str) -> ArgumentReading | None:
 
 
 def without_diff_signs(_: str, old: str, new: str) -> ArgumentReading | None:
-    """`-` and `+` in the first column, as in a diff."""
+    """Remove the `-` and `+` of a diff from the first column of edit arguments; None when a line has none."""
     removed, added = old.split("\n"), new.split("\n")
     if not _signed(removed, "-") or not _signed(added, "+"):
         return None

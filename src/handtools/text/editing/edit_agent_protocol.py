@@ -1,7 +1,4 @@
-"""What the `edit_agent` tool asks a model, and the parser of the edits that its answer streams back.
-
-ADR 97.
-"""
+"""The prompt by which the `edit_agent` tool asks a model for edits, and the parser of the answer streamed back."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -15,47 +12,47 @@ LONGEST_TAG = 64
 
 @dataclass(frozen=True, slots=True)
 class AnswerTags:
-    """The tags of one conversation: named so that the file can't hold one by chance."""
+    """The tags of one conversation with the edit model, with a suffix that does not occur in the file."""
 
     suffix: str
 
     @classmethod
     def absent_from(cls, *texts: str) -> "AnswerTags":
-        """Tags whose ending occurs in none of the texts."""
+        """Choose tags for a conversation with the edit model whose suffix occurs in none of the texts."""
         number = 1
         while any(f"_{number}>" in text or f"_{number} " in text for text in texts):
             number += 1
         return cls(f"_{number}")
 
     def pair(self, old: str, new: str) -> str:
-        """An edit as the model is to write it."""
+        """Render one edit, old text and new text, in the tags in which the model must write it."""
         s = self.suffix
         return f"<old{s}>\n{old}\n</old{s}>\n<new{s}>\n{new}\n</new{s}>"
 
     @property
     def done(self) -> str:
-        """What ends an answer that is whole."""
+        """The tag with which the edit model ends a complete answer."""
         return f"<done{self.suffix}/>"
 
     def show(self, first: int | str, last: int | str) -> str:
-        """How lines are asked for."""
+        """Render the tag with which the model asks to see lines of the file."""
         return f'<show{self.suffix} lines="{first}-{last}"/>'
 
     def cannot(self, why: str) -> str:
-        """How the model declines."""
+        """Render the tag with which the model declines the edit, with its reason."""
         return f"<cannot{self.suffix}>{why}</cannot{self.suffix}>"
 
 
 @dataclass(frozen=True, slots=True)
 class OldTextComplete:
-    """The old text of an edit is complete; its new text is still to come."""
+    """Parser event: the old text of an edit is complete, its new text is still to come."""
 
     old: str
 
 
 @dataclass(frozen=True, slots=True)
 class OldNewPair:
-    """One whole edit."""
+    """Parser event: one complete edit, with its old text and its new text."""
 
     old: str
     new: str
@@ -63,7 +60,7 @@ class OldNewPair:
 
 @dataclass(frozen=True, slots=True)
 class ShowLines:
-    """The model wants to see lines before it goes on."""
+    """Parser event: the model asks to see a range of lines before it goes on."""
 
     first: int
     last: int
@@ -71,21 +68,21 @@ class ShowLines:
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """The model says that it can't be done."""
+    """Parser event: the model declines to make the edit, and says why."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class MalformedAnswer:
-    """Tags in an order that means nothing."""
+    """Parser event: the tags of the answer are in an order that is not allowed."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerComplete:
-    """The model says that this was all."""
+    """Parser event: the model has ended its answer."""
 
 
 AnswerPiece = OldTextComplete | OldNewPair | ShowLines | Declined | MalformedAnswer | AnswerComplete
@@ -94,13 +91,16 @@ _Inside = Literal["", "old", "new", "cannot"]
 
 @dataclass(slots=True)
 class EditStreamParser:
-    """Reads an answer piece by piece; what stands outside the tags is chatter and is passed over."""
+    """Streaming parser of the edit model's answer: takes pieces of text, gives events.
+
+    Text outside tags is skipped.
+    """
 
     marks: AnswerTags
     _buffer: str = ""
     _inside: _Inside = ""
     _searched: int = 0
-    """How much of the buffer is known to hold no end, so that many small pieces cost no more than one."""
+    """How much of the buffer was searched for the closing tag in vain, so that it is not searched again."""
     _old: str | None = None
     _ended: bool = False
     _tag: re.Pattern[str] = field(init=False)
@@ -113,7 +113,7 @@ class EditStreamParser:
         )
 
     def feed(self, text: str) -> list[AnswerPiece]:
-        """The pieces that this text completes."""
+        """Take the next piece of the streamed answer, and give the parser events that it completes."""
         self._buffer += text
         found: list[AnswerPiece] = []
         while not self._ended and (step := self._step()) is not None:
@@ -121,7 +121,7 @@ class EditStreamParser:
         return found
 
     def unfinished(self) -> str:
-        """After the last text: why the answer is not whole; empty when it is."""
+        """Say, after the end of the stream, why the answer is incomplete; empty when it is complete."""
         if self._ended:
             return ""
         if self._inside:
@@ -131,7 +131,7 @@ class EditStreamParser:
         return f"your answer did not end with {self.marks.done}"
 
     def _step(self) -> list[AnswerPiece] | None:
-        """What the buffer's next tag comes to; None when more text is needed."""
+        """Parse the next tag of the buffer into events; None when more text is needed."""
         return self._content() if self._inside else self._between()
 
     def _between(self) -> list[AnswerPiece] | None:
@@ -189,7 +189,7 @@ class EditStreamParser:
 
 
 def _framed(held: str) -> str:
-    """Without the line end after the opening tag and the one before the closing tag."""
+    """Remove one line end after the opening tag and one before the closing tag."""
     end = "\r\n" if held.startswith("\r\n") else "\n"
     return held.removeprefix(end).removesuffix(end)
 
@@ -198,7 +198,7 @@ PROMPT_WORD = re.compile(r"[^\W\d]\w{2,}")
 PROMPT_CONTEXT_LINES = 25
 """Lines shown on either side of a line that the instructions seem to mean."""
 MOST_LINES_OF_A_WORD = 40
-"""A word on more lines than this points nowhere."""
+"""A word of the instructions that occurs on more lines than this is not used to choose the lines to show."""
 
 
 PROMPT_TEMPLATE = """\
@@ -213,16 +213,16 @@ If it can't be done, write {cannot} instead. Leave nothing out of the new text."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownFile:
-    """What the model is shown of the file."""
+    """The part of the file that the prompt shows to the edit model: all, or an outline and ranges of lines."""
 
     path: str
     lines: Sequence[str]
     outline: str = ""
     windows: tuple[LineRange, ...] = ()
-    """Empty is the whole file."""
+    """The ranges of lines that are shown; empty for the whole file."""
 
     def text(self, marks: AnswerTags) -> str:
-        """As it stands in the question: bare lines, so that they can be copied."""
+        """Render the shown lines for the prompt, without line numbers, so that the model can copy them."""
         opened, closed = f'<file{marks.suffix} path="{self.path}"', f"</file{marks.suffix}>"
         if not self.windows:
             body = "\n".join(bare(line) for line in self.lines)
@@ -239,7 +239,7 @@ class ShownFile:
 def edit_prompt(
     sight: ShownFile, instructions: str, marks: AnswerTags, *, before: Iterable[str] = ()
 ) -> str:
-    """The whole question; `before` is what became of earlier answers."""
+    """Build the prompt that asks for edits; `before` tells what became of the model's earlier answers."""
     pair = marks.pair("text as it is in the file", "text to put there")
     parts = [PROMPT_TEMPLATE.format(pair=pair, done=marks.done, cannot=marks.cannot("why"))]
     if not sight.lines:
@@ -254,7 +254,7 @@ def edit_prompt(
 
 
 def relevant_lines(lines: Sequence[str], instructions: str, *, most: int) -> tuple[LineRange, ...]:
-    """The parts of a long file that instructions seem to mean, by their rarest words; its start if none is."""
+    """Choose ranges of a long file around the rarest words of the instructions, or else the file's start."""
     wanted = set(PROMPT_WORD.findall(instructions))
     places: dict[str, list[int]] = {}
     for number, line in enumerate(lines, 1):

@@ -1,4 +1,4 @@
-"""What an edit results in: applied, already applied, or refused with what the next call needs."""
+"""The outcome of an edit: applied, already applied, or refused with what to send instead."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -36,7 +36,7 @@ RefusalCode: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class CharSpan:
-    """A piece of the body, by character offsets."""
+    """A range of characters of a text, by start and end offset."""
 
     start: int
     end: int
@@ -44,7 +44,7 @@ class CharSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchHint:
-    """What the caller knows besides the text: it narrows the candidates and never widens them."""
+    """What the caller knows about the place of an edit (line, scope, count), to choose among several matches."""
 
     line: int | None = None
     within: int = 3
@@ -54,7 +54,7 @@ class MatchHint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """The new body, and how the old text was found."""
+    """Outcome of a successful edit: the new text, and how the old text was matched."""
 
     result: SplicedText
     tier: MatchTier
@@ -63,35 +63,35 @@ class Applied:
 
     @property
     def text(self) -> str:
-        """The new body as one string."""
+        """The whole text after the edit, as one string."""
         return self.result.whole
 
     @property
     def count(self) -> int:
-        """How many places were replaced."""
+        """How many occurrences of the old text were replaced."""
         return len(self.spans)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlreadyApplied:
-    """The file has the change: there is nothing to do, and no text is any other."""
+    """Outcome of an edit that the file already contains: nothing is changed."""
 
     text: str
-    """The body, as it was and as it stays."""
+    """The text of the file, which the edit leaves unchanged."""
     window: "Excerpt"
-    """The lines that hold the change."""
+    """The lines of the file that already contain the change."""
     code: Literal["already_applied"] = "already_applied"
 
     @property
     def where(self) -> str:
-        """The lines, as a sentence names them."""
+        """The lines that contain the change, in words: `line 3` or `lines 3-5`."""
         first, last = self.window.line, self.window.end_line
         return f"line {first}" if first == last else f"lines {first}-{last}"
 
 
 @dataclass(frozen=True, slots=True)
 class EditCandidate:
-    """One candidate: its first line, and an `old_string` that means this one alone (or None)."""
+    """One place where an ambiguous edit could apply: its line, and an `old_string` unique to it, or None."""
 
     line: int
     text: str
@@ -100,20 +100,20 @@ class EditCandidate:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Consecutive lines of the file, as they really are."""
+    """Consecutive lines of the file, with the number of the first."""
 
     line: int
     lines: tuple[str, ...]
 
     @property
     def end_line(self) -> int:
-        """The number of the last line."""
+        """The number of the last line of the excerpt."""
         return self.line + len(self.lines) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditRefused:
-    """Why nothing was changed, and what to send instead."""
+    """Outcome of a refused edit: a code, why nothing was changed, and what to send instead."""
 
     code: RefusalCode
     message: str
@@ -128,7 +128,7 @@ EditOutcome: TypeAlias = Applied | AlreadyApplied | EditRefused
 
 
 class UnclearEdit(Exception):
-    """Raised where the right place is known but not what the new text means there."""
+    """Raised when the place of an edit is known but not what to write there, such as how deep to indent."""
 
     def __init__(self, code: RefusalCode, message: str) -> None:
         super().__init__(message)

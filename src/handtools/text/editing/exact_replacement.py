@@ -1,7 +1,4 @@
-"""Replacement of an `old_string` that stands in the file letter for letter: once and only once, or every time.
-
-ADR 180.
-"""
+"""Exact replacement: `old_string` stands in the file letter for letter, and is replaced once or everywhere."""
 
 import re
 import unicodedata
@@ -35,7 +32,7 @@ _FIRST_UNSPACED, _LATIN_AGAIN, _SIGNS = "\u0e00", "\u1e00", "\u2000"
 
 
 def replace_exact(page: LineIndex, old: str, new: str, hint: MatchHint | None) -> EditOutcome | None:
-    """Replace the only occurrence; None when there is none at all."""
+    """Replace the only exact occurrence of `old`, or refuse if there are several; None when there is none."""
     body = page.text
     end = uniform_ending(body)
     if ("\r" in old or "\r" in new) and lines.convert_line_ends(old, "\n") == lines.convert_line_ends(
@@ -66,7 +63,7 @@ def replace_exact(page: LineIndex, old: str, new: str, hint: MatchHint | None) -
 
 
 def _replace_at(page: LineIndex, text: str, at: int, needle: str, wanted: str) -> EditOutcome | None:
-    """Replace this occurrence as it was sent, unless that breaks what was meant; None where whole lines are."""
+    """Replace the occurrence at an offset, or refuse if that cuts a word or line; None where lines must match."""
     body = page.text
     if refusal := _cut_word(page, text, at, needle, wanted):
         return refusal
@@ -88,7 +85,7 @@ def _replace_at(page: LineIndex, text: str, at: int, needle: str, wanted: str) -
 
 
 def replace_every(page: LineIndex, old: str, new: str) -> Applied | EditRefused | None:
-    """Replace all occurrences, letter for letter; refuse where line ends would hide some of them."""
+    """Replace all exact occurrences; refuse if other line ends hide some, None when there is none."""
     body = page.text
     end = uniform_ending(body) or page.ending
     needle, wanted = lines.convert_line_ends(old, end), lines.convert_line_ends(new, end)
@@ -117,7 +114,7 @@ def replace_every(page: LineIndex, old: str, new: str) -> Applied | EditRefused 
 
 
 def uniform_ending(text: str) -> str | None:
-    """The one line end the text has; None when it mixes them."""
+    """Give the line end that all lines of a text have; None when they are mixed."""
     if "\r" not in text:
         return "\n"
     returns, feeds, pairs = text.count("\r"), text.count("\n"), text.count("\r\n")
@@ -132,7 +129,7 @@ def _inside_words(body: str, spans: list[CharSpan]) -> list[str]:
 
 
 def _joins(text: str, at: int) -> bool:
-    """Whether a word, a number or a character goes on across this offset."""
+    """Whether an offset lies inside a word, a number or a combined character."""
     if not 0 < at < len(text):
         return False
     return (
@@ -144,19 +141,19 @@ def _joins(text: str, at: int) -> bool:
 
 
 def _is_letter(char: str) -> bool:
-    """Whether words are made of it; scripts that set no blank between words have no such bounds."""
+    """Whether a character belongs to a word; not in scripts that write words without spaces between them."""
     return char == "_" or (char.isalnum() and (char < _FIRST_UNSPACED or _LATIN_AGAIN <= char < _SIGNS))
 
 
 def _continues(char: str) -> bool:
-    """Whether it is a part of the character before: an accent, a skin colour, a joiner."""
+    """Whether a character is combined with the one before: an accent, a skin colour, a joiner."""
     return not char.isascii() and (
         char == _JOINER or char in _SKIN_COLOURS or unicodedata.category(char)[0] == "M"
     )
 
 
 def _cut_word(page: LineIndex, text: str, at: int, old: str, new: str) -> EditRefused | None:
-    """An edit may start or stop inside a word only if it leaves that word alone."""
+    """Refuse an edit that starts or ends inside a word and changes that word; None when it does not."""
     for edge, part in ((at, _HEAD.match), (at + len(old), _TAIL.search)):
         if not _joins(text, edge):
             continue
@@ -167,7 +164,7 @@ def _cut_word(page: LineIndex, text: str, at: int, old: str, new: str) -> EditRe
 
 
 def _lost_depth(page: LineIndex, text: str, at: int, old: str, new: str) -> EditRefused | None:
-    """One line quoted without all of its indentation, lines added: their depth may be counted from either."""
+    """Refuse an edit that adds lines below one quoted without its indentation; None where their depth is clear."""
     start = lines.start_of(text, at)
     lost = text[start:at]
     added = [leading_blanks(line) for line in lines.split(new)[1:] if line.strip()]
@@ -184,21 +181,21 @@ def _lost_depth(page: LineIndex, text: str, at: int, old: str, new: str) -> Edit
 
 
 def _is_cut_deletion(text: str, at: int, old: str, new: str) -> bool:
-    """Whether whole lines go but for blanks before the first, which would move to the line below."""
+    """Whether an edit deletes whole lines but the first one's indentation, which would move to the next line."""
     return not new and old.endswith(("\n", "\r")) and not text[lines.start_of(text, at) : at].strip(" \t")
 
 
 def _joins_lines(text: str, at: int, old: str, new: str) -> bool:
-    """Whether only the end of a line goes, its line end included: then the next line would follow what stays."""
+    """Whether an edit deletes the end of a line and its line end, so that the next line would be joined to it."""
     kept = text[lines.start_of(text, at) : at].strip(" \t")
     return not new and bool(kept) and bool(old.strip()) and old.endswith(("\n", "\r"))
 
 
 def _cuts_edge_blanks(text: str, at: int, old: str, new: str) -> bool:
-    """Whether the blanks around the text make it unsafe to put letters for letters: whole lines must be replaced.
+    """Whether `old` leaves out indentation or trailing blanks of its outer lines, so that whole lines must match.
 
-    The text is there letter for letter, but its first line without all of its indentation, or its last without
-    its trailing blanks; and that line goes, or others come.
+    The text is there letter for letter, but its first line without all of its indentation, or its last without its
+    trailing blanks; and that line goes, or others come.
     """
     mine, theirs = lines.split(old), lines.split(new)
     if len(mine) < 2 and len(theirs) < 2:
@@ -232,7 +229,7 @@ def _cuts_trailing_blanks(text: str, stop: int, mine: list[str], theirs: list[st
 
 
 def _runs_on(text: str, stop: int, old: str, new: str) -> bool:
-    """Whether lines would be added in the middle of one: below the last of old, which says more in the file."""
+    """Whether lines would be added in the middle of a line, because the last line of `old` goes on in the file."""
     mine, theirs = ([lines.bare(line) for line in lines.split(each)] for each in (old, new))
     if mine[-1] not in theirs[:-1] or theirs[-1] == mine[-1] or old.endswith(_CLOSED):
         return False
@@ -240,7 +237,7 @@ def _runs_on(text: str, stop: int, old: str, new: str) -> bool:
 
 
 def _replace_lines(page: LineIndex, at: int, old: str, new: str) -> Applied:
-    """In a file of mixed line ends every line keeps its own: replace by lines."""
+    """Replace an exact match in a file of mixed line ends, so that every kept line keeps its own line end."""
     view = page.view
     start = view.rfind("\n", 0, at) + 1
     stop = at + len(old)

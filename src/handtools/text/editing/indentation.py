@@ -1,4 +1,7 @@
-"""Indentation of added lines: from the arguments' depths to the file's, as the matched lines show it."""
+"""Indentation of lines that an edit adds: mapped from the depths in the arguments to those in the file.
+
+The lines that were matched show which depth of the arguments is which depth of the file.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -17,7 +20,7 @@ _WIDTH_RATIOS = (0.25, 0.5, 2, 4)
 
 
 class IndentationMap:
-    """Maps an indentation of the arguments to one of the file, or says that it can't."""
+    """Maps an indentation of an edit's arguments to the file's; raises `UnclearEdit` where that is ambiguous."""
 
     def __init__(
         self,
@@ -26,7 +29,10 @@ class IndentationMap:
         file_lines: list[str],
         above: Iterable[str] = (),
     ) -> None:
-        """`above` are the file's lines over the match, from the last one up."""
+        """Learn the mapping from `pairs` of indentations.
+
+        `above` are the file's lines over the match, from the last one up.
+        """
         pairs = list(pairs)
         self._above = above
         self._known = _function(pairs)
@@ -38,7 +44,10 @@ class IndentationMap:
         self._unit = _commonest(self._steps, file_lines)
 
     def of(self, wanted: str) -> str:
-        """The file's indentation for `wanted`."""
+        """Give the file's indentation for an indentation of the arguments.
+
+        Raises `UnclearEdit` if it can't be told.
+        """
         if wanted in self._known:
             return self._known[wanted]
         if not wanted and self._loses_margin:
@@ -55,7 +64,7 @@ class IndentationMap:
         return found
 
     def _from_many(self, wanted: str) -> str | None:
-        """Two depths or more show both where to start and how wide a step is."""
+        """Map an indentation from two or more known pairs, which show both the start and the width of a level."""
         moved = _shifted(self._known, wanted)
         if moved is not None:
             return moved
@@ -64,12 +73,15 @@ class IndentationMap:
         return found if found is None or self._keeps_width(found) else None
 
     def _keeps_width(self, found: str) -> bool:
-        """Whether the file's width of a step, if it holds for the known lines, holds here as well."""
+        """Whether an indentation is a multiple of the file's indent width, if the known lines are so too."""
         width = len(self._unit or " ")
         return not len(found) % width or any(len(theirs) % width for theirs in self._known.values())
 
     def _from_one(self, wanted: str) -> str | None:
-        """One depth shows where to start; how wide a step is must follow from both texts, without a doubt."""
+        """Map an indentation from one known pair.
+
+        Gives None where the width of a level does not follow from both texts.
+        """
         ((mine, theirs),) = self._known.items()
         moved = _shifted(self._known, wanted)
         if moved is None:
@@ -83,7 +95,7 @@ class IndentationMap:
         return moved if same_width or not self._could_be_wider(mine, theirs, wanted, moved) else None
 
     def _could_be_wider(self, mine: str, theirs: str, wanted: str, moved: str) -> bool:
-        """Whether the model may have counted in steps of another width, which would mean another depth."""
+        """Whether the model may have indented with another width per level, which would mean another depth."""
         unit = len(self._unit or " ")
         width = len(wanted) * len(theirs) / len(mine)
         if len(mine) % 2 or len(theirs) / len(mine) not in _WIDTH_RATIOS:
@@ -95,12 +107,12 @@ class IndentationMap:
         return known or not (kept and width % unit)
 
     def _scaled(self, wanted: str, unit: str | None) -> str | None:
-        """Count steps: one of the arguments is one of the file."""
+        """Map an indentation by counting levels: one level of the arguments is one level of the file."""
         return _recounted(self._known, wanted, self._step, unit) if self._step and unit else None
 
 
 def _function(pairs: list[tuple[str, str]]) -> dict[str, str]:
-    """One file indentation for each of the arguments', deeper staying deeper."""
+    """Build the mapping of argument indentations to file indentations, in which deeper stays deeper."""
     # A model that starts copying at the first letter loses the indentation of that line only.
     if len(pairs) > 1 and pairs[0][0] == "" != pairs[0][1] and not _agrees(pairs[0], pairs[1:]):
         pairs = pairs[1:]
@@ -117,12 +129,12 @@ def _function(pairs: list[tuple[str, str]]) -> dict[str, str]:
 
 
 def _order(one: str, other: str) -> int:
-    """Which of two indentations is deeper."""
+    """Compare two indentations by width: 1 if the first is deeper, -1 if the second is, else 0."""
     return (indent_columns(one) > indent_columns(other)) - (indent_columns(one) < indent_columns(other))
 
 
 def _agrees(pair: tuple[str, str], others: list[tuple[str, str]]) -> bool:
-    """Whether the first line's pair fits the rest as a plain shift."""
+    """Whether the first line's pair of indentations fits the other pairs as a plain shift."""
     mine, theirs = pair
     return all(
         other_mine.startswith(mine) and other_theirs == theirs + other_mine[len(mine) :]
@@ -131,7 +143,7 @@ def _agrees(pair: tuple[str, str], others: list[tuple[str, str]]) -> bool:
 
 
 def _shifted(known: dict[str, str], wanted: str) -> str | None:
-    """Every known pair is one prefix for another before the same rest."""
+    """Map an indentation by exchanging one prefix for another, if that explains all known pairs; else None."""
     if not _is_shift(known):
         return None
     mine = min(known, key=len)
@@ -147,13 +159,13 @@ def _shifted(known: dict[str, str], wanted: str) -> str | None:
 
 
 def _is_shift(known: dict[str, str]) -> bool:
-    """Whether one prefix for another explains every pair."""
+    """Whether exchanging one prefix for another explains all known pairs of indentations."""
     mine = min(known, key=len)
     return all(a.startswith(mine) and b == known[mine] + a[len(mine) :] for a, b in known.items())
 
 
 def _recounted(known: dict[str, str], wanted: str, step: str, unit: str) -> str | None:
-    """Every known pair is the same number of steps; what stood at the margin may be deeper in the file."""
+    """Map an indentation by its number of levels, if all known pairs differ by the same number; else None."""
     # One blank is a slip, not a step.
     if step in (unit, " "):
         return None
@@ -173,7 +185,7 @@ def _recounted(known: dict[str, str], wanted: str, step: str, unit: str) -> str 
 
 
 def _by_columns(known: dict[str, str], wanted: str) -> str | None:
-    """Tabs of eight columns filled up with blanks, on one side or both."""
+    """Map an indentation by its width in columns, with tabs of eight columns on one side or both; else None."""
     if any(indent_columns(theirs) != indent_columns(mine) for mine, theirs in known.items()):
         return None
     width = indent_columns(wanted)
@@ -194,12 +206,12 @@ def _rendered(text: str) -> str:
 
 
 def indent_columns(text: str) -> int:
-    """How wide an indentation is, with tabs of eight."""
+    """Give the width of an indentation in columns, with tab stops every eight."""
     return len(text.expandtabs(_TAB_STOP))
 
 
 def _step_into(depth: str, above: Iterable[str]) -> str | None:
-    """How much deeper this is than the line that opens its block; None where none does."""
+    """Give the indentation that a line adds to that of the line which opens its block; None if no line does."""
     depths = (leading_blanks(line) for line in above if not is_blank(line))
     opener = next((outer for outer in depths if indent_columns(outer) < indent_columns(depth)), None)
     return None if opener is None or not depth.startswith(opener) else depth[len(opener) :]
@@ -211,12 +223,12 @@ def _count(text: str, unit: str) -> int | None:
 
 
 def indent_step(lines: list[str]) -> str | None:
-    """What one level deeper adds, by the most frequent increase from one filled line to the next."""
+    """Give the text that one level of indentation adds in these lines, by frequency; None if they have none."""
     return _commonest(indent_steps(lines), lines)
 
 
 def _commonest(found: Counter[str], lines: list[str]) -> str | None:
-    """The most frequent of the steps, else the least depth there is."""
+    """Give the most frequent of the counted indentation steps, else the smallest indentation of any line."""
     if found:
         step = min(found, key=lambda step: (-found[step], len(step)))
     else:
@@ -226,7 +238,7 @@ def _commonest(found: Counter[str], lines: list[str]) -> str | None:
 
 
 def indent_steps(lines: list[str]) -> Counter[str]:
-    """By what filled lines next to each other differ in depth, and how often."""
+    """Count the indentation steps between neighbouring non-blank lines, by the text that the deeper one adds."""
     depths = [leading_blanks(line) for line in lines if not is_blank(line)]
     found: Counter[str] = Counter()
     for shallow, deep in pairwise(depths):

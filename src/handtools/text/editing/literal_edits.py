@@ -1,4 +1,4 @@
-"""Edits that need no matching: lines inserted at a line number, text replaced letter for letter. ADR 30."""
+"""Edits without fuzzy matching: lines inserted at a line number, text replaced letter for letter."""
 
 from handtools.text import lines
 from handtools.text.editing import AlreadyApplied, Applied, CharSpan, EditRefused, Excerpt, replace_text
@@ -6,7 +6,7 @@ from handtools.text.splice import SplicedText
 
 
 def insert_lines(body: str, line: int, text: str) -> str:
-    """Give the body in which `text` is line `line` and those that follow; one past the last line appends."""
+    """Insert `text` so that it begins at line `line`; one past the last line appends. Gives the new text."""
     if not body:
         return text
     at = lines.offset_of(body, line)
@@ -20,7 +20,7 @@ def insert_lines(body: str, line: int, text: str) -> str:
 
 
 def _ending_near(body: str, at: int) -> str:
-    """The line end of the line before, or of the first one."""
+    """Give the line end of the line before an offset, or of the first line of the text."""
     before = lines.ending(body[max(at - 2, 0) : at])
     if before:
         return before
@@ -30,7 +30,7 @@ def _ending_near(body: str, at: int) -> str:
 
 
 def replace_verbatim(body: str, old: str, new: str) -> Applied | EditRefused:
-    """Replace text that stands there once, letter for letter; only line ends may differ."""
+    """Replace text that occurs exactly once, letter for letter but for line ends; otherwise refuse the edit."""
     end = lines.dominant_ending(body)
     for needle, wanted in (
         (lines.convert_line_ends(old, end), lines.convert_line_ends(new, end)),
@@ -56,7 +56,7 @@ def _there_already(found: AlreadyApplied) -> EditRefused:
 
 
 def _nearly(body: str, found: Applied) -> EditRefused:
-    """What a looser reading would have found, to be sent as it really is."""
+    """Make a refusal that quotes the lines which looser matching would have found, to be sent as they are."""
     span = found.spans[0]
     text = body[span.start : span.end]
     line = lines.line_at(body, span.start)
@@ -71,7 +71,7 @@ def _nearly(body: str, found: Applied) -> EditRefused:
 
 
 def extended_to_line_end(body: str, old: str, new: str) -> str:
-    """The old text with its line end, where nothing shall be left of lines that it names whole."""
+    """Extend an `old_string` of whole lines by its line end when `new` is empty, so that no blank line is left."""
     if new or not old or old.endswith("\n"):
         return old
     text, lone = (lines.convert_line_ends(each, "\n") for each in (body, old))

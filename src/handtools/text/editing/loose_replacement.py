@@ -1,7 +1,7 @@
-"""Replacement of lines that match only loosely: the change from old to new is made on the file's own lines.
+"""Loose replacement: the change from old to new lines is made on the file's own lines that match only loosely.
 
-The change becomes steps over lines (`edit_script`); a changed line keeps the file's spelling by a three-way
-merge of its words (`merge_words`).
+The change becomes steps over lines (`edit_script`); a changed line keeps the file's spelling by a three-way merge
+of its words (`merge_words`).
 """
 
 import re
@@ -27,7 +27,7 @@ _LONGEST_COMPARED = 1000
 
 @dataclass(frozen=True, slots=True)
 class LineOp:
-    """One step: `old` and `new` are line indexes of the arguments, -1 where there is no such line."""
+    """One line step of an edit script: `old` and `new` are line indexes in the arguments, -1 for no line."""
 
     kind: Literal["keep", "change", "drop", "add"]
     old: int = -1
@@ -35,7 +35,10 @@ class LineOp:
 
 
 def edit_script(old: list[str], new: list[str]) -> list[LineOp]:
-    """The steps in order; within a replaced block, lines that are alike become changes."""
+    """Give the steps that turn the old lines into the new ones.
+
+    Similar lines of a replaced block become changes.
+    """
     steps: list[LineOp] = []
     # A line that both have was moved, not changed, if the diff does not keep it.
     common = set(old) & set(new)
@@ -61,7 +64,10 @@ def _block(old: list[str], new: list[str], edit: LineEdit, common: set[str]) -> 
 
 
 def _pairs(old: list[str], new: list[str], common: set[str]) -> list[tuple[int, int]]:
-    """Pairs in order, of the greatest likeness in all; lines that are not alike stay alone."""
+    """Pair similar lines of two blocks, in order, with the greatest total similarity.
+
+    Dissimilar lines stay unpaired.
+    """
     if not old or not new:
         return []
     if len(old) * len(new) > _MOST_CELLS:
@@ -100,7 +106,7 @@ _LONGEST = 4000
 
 
 def merge_words(old: str, filed: str, new: str) -> str:
-    """The change from `old` to `new`, made to the file's line; both without indentation."""
+    """Make the word changes from `old` to `new` on the file's version of a line; all without indentation."""
     tail = _tail(old, filed, new)
     old, filed, new = (line.strip(BLANKS) for line in (old, filed, new))
     if old == filed or len(old) > _LONGEST or len(new) > _LONGEST:
@@ -113,7 +119,7 @@ def merge_words(old: str, filed: str, new: str) -> str:
 
 
 def _tail(old: str, filed: str, new: str) -> str:
-    """Blanks at the end: the model's, unless it only repeated blanks that the file has not."""
+    """Give the trailing blanks of a changed line: those of `new`, or the file's if `new` only copies `old`'s."""
     ours = new[len(new.rstrip(BLANKS)) :]
     if ours and ours == old[len(old.rstrip(BLANKS)) :]:
         return filed[len(filed.rstrip(BLANKS)) :]
@@ -125,9 +131,10 @@ _END: WordToken = ("", "")
 
 
 def _merged(mine: list[WordToken], theirs: list[WordToken], wanted: list[WordToken]) -> str | None:
-    """The file's words and gaps wherever old and new agree; None when a gap could be two of them.
+    """Merge three lists of words: the file's words and spacing wherever old and new agree.
 
-    None too where the new words have a quote that would end the string in the file's own quotes.
+    None when the spacing is ambiguous, or when the new words have a quote that would end the string in the file's
+    own quotes.
     """
     swapped = {filed for (_, word), (_, filed) in zip(mine, theirs, strict=True) if word != filed}
     pieces: list[str] = []
@@ -173,7 +180,10 @@ def _gap(mine: WordToken, theirs: WordToken, wanted: WordToken) -> str:
 def _gaps(
     mine: list[WordToken], theirs: list[WordToken], wanted: list[WordToken]
 ) -> tuple[str, str] | None:
-    """The gaps before a changed run and after it; each list ends with the token after the run."""
+    """Give the white space before and after a changed run of words.
+
+    Each list ends with the token after the run.
+    """
     if len(mine) > 1 and len(wanted) > 1:
         return _gap(mine[0], theirs[0], wanted[0]), _gap(mine[-1], theirs[-1], wanted[-1])
     if len(wanted) == 1:
@@ -189,12 +199,15 @@ def _gaps(
 
 
 def replay(page: LineIndex, match: LineMatch, old: list[str], new: list[str]) -> str:
-    """The window's new text: what was kept keeps the file's bytes, the rest comes from `new`."""
+    """Write a loosely matched edit: give the new text of the matched lines; kept lines keep the file's bytes.
+
+    Raises `UnclearEdit` where the new text could mean two things.
+    """
     return _Replay(page, match, old, new).text()
 
 
 class _Replay:
-    """One change on its way through the file: where it reads, and what it has written."""
+    """The state of writing one loosely matched edit: the position in the file, and the lines written so far."""
 
     def __init__(self, page: LineIndex, match: LineMatch, old: list[str], new: list[str]) -> None:
         self.page = page
@@ -211,7 +224,7 @@ class _Replay:
         self.freed: list[str] = []
 
     def text(self) -> str:
-        """All lines of the window; a file without a final line end stays without."""
+        """Give the new text of all matched lines; a file without a final line end stays without."""
         steps = {"keep": self._keep, "change": self._change, "drop": self._drop, "add": self._add}
         for number, op in enumerate(self.ops):
             if op.kind in ("keep", "change"):
@@ -268,7 +281,7 @@ class _Replay:
         self.rows.append((text, self._near_end()))
 
     def _added(self, line: str) -> str:
-        """The line as the file would have it: one that was only moved as it stands there."""
+        """Give an added line with the file's indentation; a line that was only moved is copied from the file."""
         if line in self.moved:
             filed = {self._filed(index) for index, text in enumerate(self.old) if text == line}
             if len(filed) != 1:
@@ -297,7 +310,7 @@ class _Replay:
         return IndentationMap(pairs, [*self.old, *self.new], near, above[::-1])
 
     def _places(self) -> list[int]:
-        """The file lines of the old lines that are not kept as they are; of all, where lines are added."""
+        """Give the file's line numbers of the matched old lines if the edit adds lines; else none."""
         if not any(op.kind == "add" for op in self.ops):
             return []
         return [place for place in self.match.places if place is not None]
@@ -309,7 +322,7 @@ class _Replay:
         self.at = max(self.at, row)
 
     def _near_end(self) -> str:
-        """The end of the line that this one replaces, else of the one above, else below, else the usual one."""
+        """Give a line end for a new line: of the line it replaces, else of a neighbour, else the usual one."""
         if self.freed and self.freed[0]:
             return self.freed.pop(0)
         if self.rows and self.rows[-1][1]:
@@ -318,19 +331,25 @@ class _Replay:
         return next(filter(None, map(lines.ending, near)), self.page.ending)
 
     def _following(self, number: int) -> int | None:
-        """The file line of the next old line that the file has."""
+        """Give the index of the file line that matches the next old line, after a step.
+
+        Gives None when there is none.
+        """
         places = (self.match.places[op.old] for op in self.ops[number:] if op.old >= 0)
         return next((place for place in places if place is not None), None)
 
     def _pass_blanks(self, number: int, place: int) -> None:
-        """Blank lines the model did not see stay, except between two lines that both go."""
+        """Keep blank lines of the file that `old_string` lacks, except between two lines that are both removed."""
         before = next((op for op in reversed(self.ops[:number]) if op.old >= 0), None)
         if before is not None and before.kind == self.ops[number].kind == "drop":
             self.at = place
         self._copy_to(place)
 
     def _choose_side(self, number: int, text: str, following: int) -> None:
-        """Blank lines the model did not see lie where it adds: its depth tells the side, or nothing does."""
+        """Decide by indentation whether an added line goes above or below blank lines that `old_string` lacks.
+
+        Raises `UnclearEdit` where the indentation does not tell.
+        """
         if self.ops[number - 1].kind == "add":
             return
         above, below = (
@@ -345,13 +364,13 @@ class _Replay:
             self._copy_to(following)
 
     def _check_phantoms(self, number: int, line: str) -> None:
-        """A blank line added beside one that the file has not could be either of the two."""
+        """Raise `UnclearEdit` if a blank line is added beside a blank line of `old_string` that the file lacks."""
         near = self.ops[max(0, number - 2) : number + 3]
         if is_blank(line) and any(op.old >= 0 and self.match.places[op.old] is None for op in near):
             raise UnclearEdit("unclear", "old_string has a blank line here that the file has not.")
 
     def _check_slides(self) -> None:
-        """Of two lines that are equal in old but not in the file, nobody can tell which one stays."""
+        """Raise `UnclearEdit` if a removed line equals a kept one in `old_string` but not in the file."""
         for start, end in _runs(self.ops, "drop"):
             first, last = self.ops[start].old, self.ops[end - 1].old + 1
             for outside, inside in sliding_rows(self.old, first, last):
@@ -372,7 +391,7 @@ class _Replay:
                     )
 
     def _check_moves(self) -> None:
-        """Where lines change places, any of several equal ones may be the one that went there."""
+        """Raise `UnclearEdit` if lines are moved and several equal lines could be the moved one."""
         touched = [number for number, op in enumerate(self.ops) if op.kind != "keep"]
         dropped = {self.old[op.old] for op in self.ops if op.kind == "drop"}
         added = {self.new[op.new] for op in self.ops if op.kind == "add"}
@@ -391,7 +410,7 @@ class _Replay:
 
 
 def _runs(ops: list[LineOp], kind: str) -> list[tuple[int, int]]:
-    """Where steps of one kind stand together, with nothing changed beside them."""
+    """Give the start and end index of each run of edit steps of one kind."""
     runs: list[tuple[int, int]] = []
     for number, op in enumerate(ops):
         if op.kind == kind:

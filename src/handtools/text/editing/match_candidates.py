@@ -1,6 +1,6 @@
-"""Candidate places of an edit: where old lines stand in the file with as little forgotten as possible.
+"""Candidate places of an edit: where the old lines match the file with the least normalization.
 
-Narrowed by a hint. ADR 108.
+A hint, such as a line number or a scope, narrows them.
 """
 
 from dataclasses import dataclass
@@ -34,8 +34,11 @@ FEWEST_LETTERS_ACROSS_BLANKS = 24
 
 @dataclass(frozen=True, slots=True)
 class LineMatch:
-    """Old lines laid on file lines: `places[i]` is the file line of old line `i`, None for a blank
-    line that the file has not; `first` to `last` (exclusive) is the window."""
+    """A match of old lines with file lines.
+
+    `places[i]` is the file line of old line `i`, None for a blank line that the file has not; `first` to `last`
+    (exclusive) are the matched lines of the file.
+    """
 
     places: tuple[int | None, ...]
     first: int
@@ -47,11 +50,11 @@ class LineMatch:
 
     @property
     def rank(self) -> tuple[bool, bool, MatchLoss]:
-        """Smaller is closer."""
+        """Sort key of a match: smaller means that fewer differences to the file were ignored."""
         return self.blanks_differ, self.edges_differ, self.loss
 
     def is_closer(self, other: "LineMatch") -> bool:
-        """Whether this loses less than the other does, and nothing that the other keeps."""
+        """Whether this match differs from the file in fewer ways than the other, and in no additional way."""
         return (self.rank != other.rank or self.losses != other.losses) and (
             self.losses <= other.losses
             and self.blanks_differ <= other.blanks_differ
@@ -60,13 +63,13 @@ class LineMatch:
 
     @property
     def tier(self) -> MatchTier:
-        """The name of what was forgotten."""
+        """The name of the match tier, such as `indentation`: in what the old lines differ from the file."""
         at_its_ends = self.edges_differ and self.loss == MatchLoss.NOTHING
         return "blank lines" if self.blanks_differ or at_its_ends else TIER_NAMES[self.loss]
 
 
 def candidates(page: LineIndex, old: list[str]) -> list[LineMatch]:
-    """Every place where the filled lines stand one after another, whatever is forgotten; up to a limit."""
+    """Find the places where the non-blank old lines follow each other in the file, however loosely; limited."""
     filled = [index for index, line in enumerate(old) if not is_blank(line)]
     if not filled:
         return []
@@ -83,12 +86,12 @@ def candidates(page: LineIndex, old: list[str]) -> list[LineMatch]:
 
 
 def closest(found: list[LineMatch]) -> list[LineMatch]:
-    """Those than which none loses less: one lost quotes and one lost depth can't be told apart."""
+    """Give the matches that no other match beats; different kinds of difference are not comparable."""
     return [match for match in found if not any(other.is_closer(match) for other in found)]
 
 
 def is_recognizable(old: list[str], match: LineMatch) -> bool:
-    """Whether the block says enough to be recognised after what was forgotten."""
+    """Whether old lines have enough letters to be recognized, given how loosely they match."""
     letters = sum(sum(map(str.isalnum, line)) for line in old)
     if match.blanks_differ:
         return letters >= FEWEST_LETTERS_ACROSS_BLANKS
@@ -116,7 +119,7 @@ def _laid(page: LineIndex, old: list[str], filled: list[int], rows: list[int]) -
 
 
 def _lay_inner(filled: list[int], places: list[int | None]) -> bool:
-    """Lay blank lines between filled ones on the file's; tell whether their numbers differ anywhere."""
+    """Match blank lines between non-blank ones with the file's; True if their numbers differ anywhere."""
     differ = False
     for index, after in pairwise(filled):
         row, next_row = places[index], places[after]
@@ -130,7 +133,7 @@ def _lay_inner(filled: list[int], places: list[int | None]) -> bool:
 
 
 def _lay_edges(page: LineIndex, old: list[str], filled: list[int], places: list[int | None]) -> bool:
-    """Lay blank lines before and after the block on the file's; tell whether some have no counterpart."""
+    """Match blank lines before and after the old lines with the file's; True if some have no counterpart."""
     for start, direction, stop in ((filled[0], -1, -1), (filled[-1], 1, len(old))):
         row = places[start]
         for index in range(start + direction, stop, direction):
@@ -143,7 +146,7 @@ def _lay_edges(page: LineIndex, old: list[str], filled: list[int], places: list[
 
 
 def narrowed_by_hint(page: LineIndex, found: list[int], hint: MatchHint) -> list[int]:
-    """Indexes of the candidates, given by their first line, that the hint allows."""
+    """Give the indexes of the candidates that a hint allows; `found` are the candidates' first lines."""
     left = list(range(len(found)))
     if hint.scope is not None:
         left = [index for index in left if _within(page, found[index] - 1, hint.scope)]
@@ -157,7 +160,7 @@ def narrowed_by_hint(page: LineIndex, found: list[int], hint: MatchHint) -> list
 
 
 def _within(page: LineIndex, row: int, scope: str) -> bool:
-    """Whether the nearest line above that is no deeper than all between is the scope's."""
+    """Whether a row lies in the block that the line `scope` opens, judged by indentation."""
     wanted = scope.strip()
     depth: int | None = None
     for index in range(min(row, len(page.bare) - 1), -1, -1):

@@ -1,4 +1,4 @@
-"""The lines of a file that come nearest to an `old_string` which is not there, if any do. ADR 180."""
+"""The lines of a file that are most similar to an `old_string` which the file does not contain."""
 
 import re
 from collections import Counter, defaultdict
@@ -27,14 +27,14 @@ _WORD = re.compile(r"[^\W\d_]{3,}")
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """Rows `start` to `stop`, by index among the filled ones; both may lie outside the file."""
+    """A range of rows, by index among the non-blank ones; both ends may lie outside the file."""
 
     start: int
     stop: int
 
 
 def nearest(page: LineIndex, old: str) -> Excerpt | None:
-    """The lines of the file that share most with the old text."""
+    """Find the lines of the file that share most with the old text; None when nothing is similar."""
     if old not in page.nearest:
         page.nearest[old] = _nearest(page, old)
     return page.nearest[old]
@@ -55,7 +55,7 @@ def _nearest(page: LineIndex, old: str) -> Excerpt | None:
 
 
 def _by_anchors(keys: list[str], rows: list[str], known: set[str]) -> _Reach | None:
-    """From the first to the last of the lines that stand once in the file, where most of them stand together."""
+    """Find the range from the first to the last line that is unique in the file, where most of those are."""
     wanted = {key for key in keys if len(key) >= _SHORTEST_ANCHOR and key in known}
     if not wanted:
         return None
@@ -81,7 +81,10 @@ def _by_anchors(keys: list[str], rows: list[str], known: set[str]) -> _Reach | N
 
 
 def _by_votes(keys: list[str], rows: list[str], known: set[str]) -> _Reach | None:
-    """Each line found in the file votes for the start it implies, rare and long ones more."""
+    """Find the range by votes: each old line found in the file votes for a start row.
+
+    Rare and long lines count more.
+    """
     twins = _twins(keys, known)
     spelt = [twins.get(key, key) for key in keys]
     wanted = set(spelt)
@@ -101,7 +104,7 @@ def _by_votes(keys: list[str], rows: list[str], known: set[str]) -> _Reach | Non
 
 
 def _twins(keys: list[str], known: set[str]) -> dict[str, str]:
-    """For the longest lines that the file does not have, the one each may be a misspelling of."""
+    """For the longest old lines that the file lacks, give the file's line of which each may be a misspelling."""
     unknown = sorted({key for key in keys if key not in known}, key=lambda key: (-len(key), key))
     if not unknown or len(known) > _MOST_COMPARED:
         return {}
@@ -122,7 +125,7 @@ def _likeness(keys: list[str], rows: list[str], start: int) -> float:
 
 
 def _by_words(page: LineIndex, old: str, keys: list[str], rows: list[str]) -> _Reach | None:
-    """No line is there: the one that is most alike counts if it is a misspelling, or says much of the same."""
+    """Find the range by the most similar line, when no line is equal: a misspelling, or one with shared words."""
     offset, key = max(enumerate(keys), key=lambda item: len(item[1]))
     heads = [row[:_LONGEST_COMPARED] for row in rows[:_MOST_COMPARED]]
     best = process.extractOne(key[:_LONGEST_COMPARED], heads, scorer=fuzz.ratio, score_cutoff=_ALIKE)
@@ -135,7 +138,7 @@ def _by_words(page: LineIndex, old: str, keys: list[str], rows: list[str]) -> _R
 
 
 def _says_much_of(page: LineIndex, told: str, filed: str) -> bool:
-    """Whether a third of what one line says stands in the other; the rarer a word, the more it says."""
+    """Whether two lines share a third of their words, weighted by how rare each word is in the file."""
     weights = _weights(page, told)
     shared = sum(weight for word, weight in weights.items() if word in filed)
     return shared > 0 and 3 * shared >= sum(weights.values())
@@ -146,7 +149,7 @@ def _weights(page: LineIndex, told: str) -> dict[str, float]:
 
 
 def _fitted(keys: list[str], rows: list[str], reach: _Reach) -> tuple[int, int]:
-    """Grow or shrink the window so that it begins and ends where the old text does."""
+    """Grow or shrink a range of rows so that it begins and ends where the old text does."""
     start, stop = reach.start, reach.stop
     there = rows[max(start, 0) : max(stop, 0)]
     low = max(0, start - 4)

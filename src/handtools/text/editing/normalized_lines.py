@@ -1,9 +1,7 @@
-"""Lines of a text in normalized forms, so that lines can be compared without regard to blanks.
+"""Normalized lines: lines compared without regard to white space, look-alike characters or quotes.
 
-Look-alike characters or quotes.
-
-`MatchLoss` names what two lines must forget to be equal; `LineIndex` holds a text's lines and their normalized
-forms, computed when needed. ADR 108.
+`MatchLoss` names what is ignored for two lines to be equal; `LineIndex` holds a text's lines and their normalized
+forms, computed when needed.
 """
 
 import re
@@ -54,7 +52,7 @@ _QUOTED = re.compile(
 
 
 class MatchLoss(IntEnum):
-    """What must be forgotten for two lines to be equal, from nothing to most."""
+    """What must be ignored for two lines to be equal, from nothing to quote style, in ascending order."""
 
     NOTHING = 0
     TRAILING = 1
@@ -69,12 +67,18 @@ _SUBSETS = [frozenset(kinds) for count in range(len(_WITHIN) + 1) for kinds in c
 
 
 def normalized(text: str) -> str:
-    """Forget all of it at once; equal lines under any loss are equal here, the reverse needs `loss`."""
+    """Normalize text as far as possible: white space removed, look-alikes and quotes made plain.
+
+    Lines that are equal under any `MatchLoss` are equal here, but not the other way round.
+    """
     return _composed(text).translate(_SQUASH)
 
 
 def normalize_lines(text: str) -> list[str]:
-    """Every line squashed. Lines in ASCII, which most are, go together: they take a tenth of the time."""
+    """Normalize every line of a text and give them as a list.
+
+    Lines in ASCII are done together, which is faster.
+    """
     if text.isascii():
         return normalized(text).split("\n")
     rows = text.split("\n")
@@ -83,7 +87,7 @@ def normalize_lines(text: str) -> list[str]:
 
 
 def loss(one: str, other: str) -> MatchLoss | None:
-    """The least that must be forgotten for the two lines to be equal; None when they say different things."""
+    """Give the least that must be ignored for two lines to be equal; None when they differ in content."""
     if one == other:
         return MatchLoss.NOTHING
     if one.rstrip(BLANKS) == other.rstrip(BLANKS):
@@ -101,7 +105,7 @@ def loss(one: str, other: str) -> MatchLoss | None:
 
 
 def losses(one: str, other: str) -> frozenset[MatchLoss]:
-    """All that must be forgotten for two lines to be equal that say the same."""
+    """Give all kinds of difference between two lines that are equal in content."""
     if one == other:
         return frozenset()
     mine, theirs = one.strip(BLANKS), other.strip(BLANKS)
@@ -125,24 +129,24 @@ def _tail(line: str) -> str:
 
 
 def with_plain_typography(text: str) -> str:
-    """Typographic characters as those on a keyboard, invisible ones gone."""
+    """Replace typographic characters by their plain equivalents on a keyboard, and drop invisible ones."""
     return text if text.isascii() else _composed(text).translate(LOOK_ALIKES)
 
 
 def without_needless_blanks(line: str) -> str:
-    """Without needless blanks; those inside quotes are content and stay part of the key."""
+    """Remove white space that has no meaning from a line of code; that inside quotes stays."""
     quoted = [piece for piece in _QUOTED.findall(line) if " " in piece or "\t" in piece]
     bare = _NEEDLESS_BLANK.sub("", _BLANK_RUN.sub(" ", line.strip(BLANKS)))
     return "\0".join([bare, *quoted]) if quoted else bare
 
 
 def is_blank(line: str) -> bool:
-    """Whether nothing is to be seen on the line."""
+    """Whether a line has no visible character."""
     return not line.strip(_ASCII_BLANKS) if line.isascii() else not normalized(line)
 
 
 def leading_blanks(line: str) -> str:
-    """The blanks a line begins with."""
+    """Give the white space at the start of a line: its indentation."""
     return line[: len(line) - len(line.lstrip(BLANKS))]
 
 
@@ -151,26 +155,26 @@ def _composed(text: str) -> str:
 
 
 class LineIndex:
-    """One text with its lines and what is derived from them."""
+    """One text with its lines in several forms, computed on first use: with ends, without, normalized."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.nearest: dict[str, Excerpt | None] = {}
-        """What came nearest to a text that was looked for: each is looked for more than once."""
+        """Excerpts that were found as nearest to a text, by that text: a cache for `nearest_lines`."""
 
     @cached_property
     def view(self) -> str:
-        """The text with every line end `\\n`."""
+        r"""The indexed text with every line end converted to `\n`."""
         return lines.convert_line_ends(self.text, "\n")
 
     @cached_property
     def rows(self) -> list[str]:
-        """Lines with their ends."""
+        """The lines of the indexed text, with their line ends."""
         return lines.split(self.text)
 
     @cached_property
     def bare(self) -> list[str]:
-        """Lines without their ends."""
+        """The lines of the indexed text, without their line ends."""
         rows = self.view.split("\n")
         return rows[:-1] if rows[-1] == "" else rows
 
@@ -180,32 +184,32 @@ class LineIndex:
 
     @cached_property
     def filled(self) -> list[int]:
-        """Indexes of the lines that hold anything."""
+        """The indexes of the lines that are not blank."""
         return [index for index, row in enumerate(self._squashed_rows) if row]
 
     @cached_property
     def normalized_text(self) -> str:
-        """All filled lines squashed, each between line ends."""
+        """All non-blank lines, normalized and joined by line feeds, with one at the start and the end."""
         return "\n" + "\n".join(filter(None, self._squashed_rows)) + "\n"
 
     @cached_property
     def ending(self) -> str:
-        """The line end that most lines have."""
+        """The line end that most lines of the indexed text have."""
         return lines.dominant_ending(self.text)
 
     def span(self, first: int, last: int) -> CharSpan:
-        """Where lines `first` up to, not including, `last` lie."""
+        """Give the character offsets of lines `first` up to, not including, `last`; indexes from 0."""
         start = sum(map(len, self.rows[:first]))
         return CharSpan(start, start + sum(map(len, self.rows[first:last])))
 
     def window(self, first: int, last: int) -> Excerpt:
-        """Those lines to show."""
+        """Give lines `first` up to, not including, `last` as an excerpt to show; indexes from 0."""
         first, last = max(first, 0), min(last, len(self.bare))
         return Excerpt(first + 1, tuple(self.bare[first:last]))
 
 
 def occurrences(text: str, needle: str, *, most: int) -> list[int]:
-    """Where the needle lies, overlapping hits included, up to `most` of them."""
+    """Give the offsets of a substring, overlapping occurrences included, up to `most` of them."""
     found: list[int] = []
     at = text.find(needle)
     while at >= 0 and len(found) < most:

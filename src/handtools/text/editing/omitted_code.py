@@ -1,8 +1,6 @@
-"""Code that a model left out of an edit (`# ... rest unchanged`): refused in `new_string`.
+"""Elided code in edits (`# ... rest unchanged`): refused in `new_string`, matched piece by piece in `old_string`.
 
-Matched piece by piece in `old_string`.
-
-`check_arguments` also refuses empty and unchanged arguments before anything is looked for. ADR 180.
+Empty and unchanged arguments are refused too, before anything is looked for.
 """
 
 import re
@@ -43,7 +41,7 @@ _WORDS_OF_A_LABEL = 4
 
 
 def check_arguments(old: str, new: str) -> EditRefused | None:
-    """Refuse what can't be meant."""
+    """Refuse an edit with an empty or unchanged `old_string`, or with code left out of `new_string`; else None."""
     if not old:
         return EditRefused(code="empty", message="old_string is empty.", hint="To create a file, write it.")
     if old == new:
@@ -58,7 +56,7 @@ def check_arguments(old: str, new: str) -> EditRefused | None:
 
 
 def omission_note(old: str, new: str) -> str | None:
-    """A line of `new` that stands for code left out and that `old` does not have."""
+    """Find a line of `new` such as `# ... rest unchanged`, which stands for code left out and is not in `old`."""
     known = {line.strip() for line in old.split("\n")}
     for line in new.split("\n"):
         text = line.strip()
@@ -70,17 +68,17 @@ def omission_note(old: str, new: str) -> str | None:
 
 
 def _is_sentence(text: str) -> bool:
-    """Whether it may be a comment on the code as well: no dots, and words enough to say of what it speaks."""
+    """Whether such a note may be an ordinary comment on the code: a whole sentence without dots."""
     return _NOTE.fullmatch(text) is not None and len(text.split()) > _WORDS_OF_A_LABEL
 
 
 def _drops_lines(old: str, new: str) -> bool:
-    """Whether any line of `old` is gone: the note may stand for it, wherever a diff puts the two."""
+    """Whether any line of `old` is missing in `new`."""
     return any(edit.start_a < edit.end_a for edit in opcodes(old.split("\n"), new.split("\n")))
 
 
 def is_elision(line: str) -> bool:
-    """Whether a line only says that lines were left out: with dots, else it may be a line of the file."""
+    """Whether a line only says, with dots, that lines were left out: `...` or `# ... existing code`."""
     text = line.strip()
     return 0 < len(text) <= _LONGEST_NOTE and any(form.fullmatch(text) for form in (_ELISION, _DOTTED))
 
@@ -91,19 +89,19 @@ MOST_OMITTED_LINES = 2000
 
 @dataclass(frozen=True, slots=True)
 class ElidedPiece:
-    """What stands between two elisions, in old and in new."""
+    """The text between two elision marks of an edit, in `old` and in `new`."""
 
     old: str
     new: str
 
     @property
     def is_changed(self) -> bool:
-        """Whether the edit lies here."""
+        """Whether this piece of an elided edit differs between old and new text."""
         return self.old != self.new
 
 
 def elided_pieces(old: str, new: str) -> list[ElidedPiece] | None:
-    """The pieces of both, if both leave out the same; None when nothing is left out or they do not agree."""
+    """Split both arguments at their elision marks into pairs; None without marks or when the marks disagree."""
     mine, my_marks = _cut(old)
     theirs, their_marks = _cut(new)
     if not my_marks or my_marks != their_marks:
@@ -116,12 +114,12 @@ def elided_pieces(old: str, new: str) -> list[ElidedPiece] | None:
 
 
 def is_elided(text: str) -> bool:
-    """Whether any line says that lines were left out."""
+    """Whether any line of a text is an elision mark."""
     return any(map(is_elision, text.split("\n")))
 
 
 def stand_in_order(page: LineIndex, found: list[list[LineMatch]]) -> bool:
-    """Whether each piece has a place behind one of the piece before, in the same block."""
+    """Whether the matches of all pieces can follow each other in the file, within one block."""
     above = found[0]
     for places in found[1:]:
         above = [match for match in places if _follows(page, above, match)]
@@ -129,7 +127,7 @@ def stand_in_order(page: LineIndex, found: list[list[LineMatch]]) -> bool:
 
 
 def _follows(page: LineIndex, above: list[LineMatch], match: LineMatch) -> bool:
-    """Whether no line between the two leaves the block that is open above and still is below."""
+    """Whether a match follows one of the matches above it without a line between that leaves their block."""
     nearest = next((before for before in reversed(above) if before.last < match.first), None)
     if nearest is None:
         return False
@@ -143,7 +141,7 @@ def _follows(page: LineIndex, above: list[LineMatch], match: LineMatch) -> bool:
 
 
 def _is_inner(line: str, least: int) -> bool:
-    """Whether the line is as deep as that; what begins with `#` may stand at the margin anywhere."""
+    """Whether a line is indented at least that far, or is blank or begins with `#`, which may stand anywhere."""
     return _depth(line) >= least or is_blank(line) or line.lstrip().startswith("#")
 
 

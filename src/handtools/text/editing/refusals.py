@@ -1,7 +1,4 @@
-"""Refusals of an edit: why, where, and the `old_string` to send instead; and their text for the model.
-
-ADR 107.
-"""
+"""Refusals of an edit: why, where, and the `old_string` to send instead; rendered as text for the model."""
 
 from collections import Counter
 from itertools import pairwise
@@ -30,7 +27,7 @@ _LEVELS = (1, 2, 3, 4, 8)
 
 
 def not_found(page: LineIndex, olds: list[str], new: str) -> EditRefused:
-    """Nothing in the file says this, however the old text is read; show what comes nearest."""
+    """Refuse an edit whose old text is not in the file, showing the nearest lines; `olds` are its readings."""
     old = best_known(page, olds)
     window = nearest(page, old)
     present = _present(page, old, new)
@@ -52,7 +49,7 @@ def not_found(page: LineIndex, olds: list[str], new: str) -> EditRefused:
 
 
 def _present(page: LineIndex, old: str, new: str) -> str:
-    """A sentence on where the new text is, though it may be there for another reason."""
+    """Give a sentence that says where the new text already occurs in the file; empty when it does not."""
     wanted = lines.convert_line_ends(new, "\n").strip("\n")
     if sum(map(str.isalnum, wanted)) < _FEWEST_LETTERS_PRESENT or wanted in lines.convert_line_ends(
         old, "\n"
@@ -63,7 +60,7 @@ def _present(page: LineIndex, old: str, new: str) -> str:
 
 
 def best_known(page: LineIndex, olds: list[str]) -> str:
-    """The reading of which the file has most, and of which it lacks least."""
+    """Give the reading of `old_string` that has the most lines in common with the file."""
     known = set(page.normalized_text.split("\n"))
     readings = dict.fromkeys([*olds, argument_repair.without_numbers_and_escapes(olds[0])])
 
@@ -75,7 +72,7 @@ def best_known(page: LineIndex, olds: list[str]) -> str:
 
 
 def unclear(page: LineIndex, why: UnclearEdit, first: int, last: int, old: str) -> EditRefused:
-    """The place is known, what to write there is not."""
+    """Refuse an edit whose place is known but not what to write there, quoting the lines at that place."""
     window = page.window(first, last)
     form = _form(page, first, last) if why.code == "indent_conflict" else ""
     return EditRefused(
@@ -89,7 +86,7 @@ def unclear(page: LineIndex, why: UnclearEdit, first: int, last: int, old: str) 
 
 
 def _form(page: LineIndex, first: int, last: int) -> str:
-    """What one level of indentation is here."""
+    """Give a sentence on what one level of indentation is around these lines."""
     depths = {leading_blanks(row) for row in page.bare[first:last] if not is_blank(row)} - {""}
     near = page.bare[max(0, first - INDENT_SAMPLE_LINES) : last + INDENT_SAMPLE_LINES]
     signs = set("".join(depths)) or set(indent_step(near) or "")
@@ -101,7 +98,7 @@ def _form(page: LineIndex, first: int, last: int) -> str:
 
 
 def _usual_width(rows: list[str]) -> int:
-    """By how much a line is most often deeper than the one above it, in blanks; 0 where none is."""
+    """Give the most frequent increase of indentation between neighbouring lines, in blanks, or 0."""
     # What begins with a star goes on with a comment, one blank deeper than it began.
     depths = [leading_blanks(row) for row in rows if not is_blank(row) and not row.lstrip().startswith("*")]
     widths = Counter(
@@ -114,7 +111,7 @@ def _usual_width(rows: list[str]) -> int:
 
 
 def ambiguous(page: LineIndex, found: list[int], old: str) -> EditRefused:
-    """More than one place; name each with an `old_string` that means it alone."""
+    """Refuse an edit that fits several places, giving for each an `old_string` that is unique to it."""
     height = lines.count(old.rstrip("\r\n"))
     rows = list(dict.fromkeys(found))
     shown = rows[:_MOST_SHOWN]
@@ -137,7 +134,7 @@ def _times(line: int, count: int) -> str:
 
 
 def elided(page: LineIndex, spans: list[tuple[int, int]]) -> EditRefused:
-    """Lines were left out, and which is unclear; offer each place in full, the shortest first."""
+    """Refuse an edit with elided lines that fits several places, giving each in full, the shortest first."""
     likely = sorted(spans, key=lambda span: (span[1] - span[0], span))[:_MOST_SHOWN]
     places = tuple(
         EditCandidate(first + 1, page.bare[first].strip(), _unique(page, first, last))
@@ -155,7 +152,7 @@ def elided(page: LineIndex, spans: list[tuple[int, int]]) -> EditRefused:
 
 
 def elsewhere(page: LineIndex, found: list[int], hint: MatchHint | None) -> EditRefused:
-    """It occurs, but not where it was said to be."""
+    """Refuse an edit whose old text occurs, but not at the line or scope that the hint names."""
     said = f"line {hint.line}" if hint and hint.line is not None else "the place named"
     where = ", ".join(map(str, found[:_MOST_SHOWN]))
     return EditRefused(
@@ -166,25 +163,25 @@ def elsewhere(page: LineIndex, found: list[int], hint: MatchHint | None) -> Edit
 
 
 def inside_word(page: LineIndex, line: int, old: str) -> EditRefused:
-    """The only hit is part of a longer word that the edit would change."""
+    """Refuse an edit whose only match is part of a longer word that it would change."""
     why = f"old_string occurs only inside a longer word (line {line})."
     return _whole_lines(page, line, old, "inside_word", why)
 
 
 def cut_line(page: LineIndex, line: int, old: str) -> EditRefused:
-    """Lines are to be added below one that goes on in the file."""
+    """Refuse an edit that adds lines below a line which goes on in the file, and so would cut it in two."""
     why = "The last line of old_string goes on in the file, and the added lines would cut it in two."
     return _whole_lines(page, line, old, "unclear", why)
 
 
 def lost_depth(page: LineIndex, line: int, old: str) -> EditRefused:
-    """The depth of added lines depends on an indentation that old_string leaves out."""
+    """Refuse an edit whose `old_string` lacks a line's indentation, on which the depth of added lines depends."""
     why = f"old_string leaves out the indentation of line {line}, so that of the added lines is unclear."
     return _whole_lines(page, line, old, "indent_conflict", why)
 
 
 def stale(page: LineIndex, first: int, last: int) -> EditRefused:
-    """The lines were changed by someone since they were read."""
+    """Refuse an edit of lines that someone else changed since the agent read them."""
     window = page.window(first, last)
     return EditRefused(
         code="stale",
@@ -196,7 +193,7 @@ def stale(page: LineIndex, first: int, last: int) -> EditRefused:
 
 
 def render_refusal(refusal: EditRefused | AlreadyApplied) -> str:
-    """The refusal as the model reads it; what it can send stands between fences."""
+    """Render a refusal as text for the model; lines that it can send stand between code fences."""
     if isinstance(refusal, AlreadyApplied):
         return f"The change is already there, at {refusal.where}."
     parts = [refusal.message]
@@ -213,12 +210,12 @@ def render_refusal(refusal: EditRefused | AlreadyApplied) -> str:
 
 
 def _title(page: LineIndex, line: int) -> str:
-    """What stands on the line."""
+    """Give the text of a line, stripped; empty beyond the end of the file."""
     return page.bare[line - 1].strip() if line <= len(page.bare) else ""
 
 
 def differences(old: str, window: Excerpt) -> tuple[str, ...]:
-    """Lines that differ, old against file, with blanks made visible where only they differ."""
+    """List the lines that differ between `old` and the file, with visible blanks where only those differ."""
     mine, theirs = old.rstrip("\n").split("\n"), list(window.lines)
     shown: list[str] = []
     for edit in opcodes(mine, theirs):
@@ -233,7 +230,7 @@ def differences(old: str, window: Excerpt) -> tuple[str, ...]:
 
 
 def with_visible_blanks(line: str) -> str:
-    """Tabs and edge blanks as signs, other odd characters by number."""
+    """Show tabs and leading and trailing blanks as signs, and unprintable characters by their code."""
     body = line.strip(" \t")
     head = line[: len(line) - len(line.lstrip(" \t"))]
     tail = line[len(head) + len(body) :]
@@ -254,7 +251,7 @@ def _whole_lines(page: LineIndex, line: int, old: str, code: RefusalCode, why: s
 
 
 def _unique(page: LineIndex, first: int, last: int, *, widen: bool = False) -> str | None:
-    """Those lines, with as many around them as make them the only ones; None when none do."""
+    """Give those lines, with as many around them as make the text unique in the file; None when none do."""
     for around in range(1 if widen else 0, _MOST_AROUND + 1):
         for low, high in ((first - around, last), (first - around, last + around)):
             text = "\n".join(page.bare[max(0, low) : high])

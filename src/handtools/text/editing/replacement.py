@@ -1,4 +1,4 @@
-"""Replace `old_string` in a text: rule by rule, and the first rule that finds anything decides. ADR 180."""
+"""String replacement for edits: rules from exact to merged are tried in turn, the first that matches decides."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace as replaced
@@ -41,7 +41,7 @@ def replace_text(
 ) -> EditOutcome:
     """Replace `old` by `new` in the only place that can be meant, or refuse and say why.
 
-    `seen` is the text as the agent last read it, when that is known.
+    With `every`, all occurrences are replaced. `seen` is the text as the agent last read it, when that is known.
     """
     if refusal := omitted_code.check_arguments(old, new):
         return refusal
@@ -57,7 +57,7 @@ def replace_text(
 
 
 def refuse_missing(body: str, old: str) -> EditRefused:
-    """What is said of a text that the body has not: what comes nearest to it."""
+    """Give the refusal for an `old_string` that is not in the text, with the lines nearest to it."""
     return refusals.not_found(LineIndex(body), [old], "")
 
 
@@ -89,19 +89,22 @@ def _decide(page: LineIndex, old: str, new: str, hint: MatchHint | None, seen: s
 def _first(
     page: LineIndex, readings: list[ArgumentReading], hint: MatchHint | None, rules: tuple[MatchRule, ...]
 ) -> EditOutcome | None:
-    """What the first rule says that says anything of any reading."""
+    """Give the outcome of the first rule that decides for any reading of the arguments; None when none does."""
     found = (rule(page, reading, hint) for rule in rules for reading in readings)
     return next((outcome for outcome in found if outcome is not None), None)
 
 
 def _made_before(page: LineIndex, readings: list[ArgumentReading]) -> EditOutcome | None:
-    """The change is there, by any reading of it."""
+    """Give the outcome that the change is already in the file, by any reading of the arguments; else None."""
     found = (already_applied.new_text_present(page, reading.old, reading.new) for reading in readings)
     return next((done for done in found if done is not None), None)
 
 
 def _remembered(page: LineIndex, old: str, new: str, seen: str) -> EditOutcome | None:
-    """The old text is what the agent read, not what is there: make the change there and merge it."""
+    """Apply an edit to the text as the agent last read it, and merge that with the file.
+
+    Gives None if it fits neither.
+    """
     edited = replace_text(seen, old, new)
     if isinstance(edited, Applied):
         return three_way_edit.merged_with_seen(page, seen, edited)
@@ -109,7 +112,7 @@ def _remembered(page: LineIndex, old: str, new: str, seen: str) -> EditOutcome |
 
 
 def _read(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> EditOutcome | None:
-    """Exactly if the arguments were cleaned, then by what can be forgotten."""
+    """Try a reading of the arguments: exactly if they were repaired, then with loose matching of lines."""
     if reading.notes and reading.line is None:
         if refusal := omitted_code.check_arguments(reading.old, reading.new):
             return refusal
@@ -140,7 +143,7 @@ def _read(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> 
 
 
 def _keeps_lines_of_another_depth(match: LineMatch, old: list[str], new: list[str]) -> bool:
-    """Whether the old lines stand only at another depth, and the edit keeps some, which tell its own place."""
+    """Whether old lines match only at another indentation, while the edit keeps some of them as they are."""
     kept = {line for line in old if not is_blank(line)}.intersection(new)
     return match.loss >= MatchLoss.INDENTATION and bool(kept)
 
@@ -152,7 +155,7 @@ def _allowed(page: LineIndex, found: list[LineMatch], hint: MatchHint | None) ->
 
 
 def argument_lines(old: str, new: str) -> tuple[list[str], list[str]]:
-    """Both arguments as lines; a final line end counts only where it makes a difference."""
+    """Split `old_string` and `new_string` of an edit into lines, without an empty last line."""
     mine, theirs = old.split("\n"), new.split("\n")
     if mine[-1] == "":
         mine.pop()
@@ -164,7 +167,7 @@ def argument_lines(old: str, new: str) -> tuple[list[str], list[str]]:
 def _replayed(
     page: LineIndex, parts: Iterable[tuple[LineMatch, list[str], list[str]]], reading: ArgumentReading
 ) -> EditOutcome:
-    """Write the change of each part on the file's own lines."""
+    """Write the change of each matched part on the file's own lines; refuses where that is unclear."""
     parts = list(parts)
     spans: list[CharSpan] = []
     pieces: list[str] = []
@@ -182,7 +185,7 @@ def _replayed(
 
 
 def _elided(page: LineIndex, reading: ArgumentReading, _: MatchHint | None) -> EditOutcome | None:
-    """Lines left out: what is edited must be unique, the rest must stand on its right side."""
+    """Match an edit with elided lines: the changed pieces must be unique, the others in order around them."""
     if not omitted_code.is_elided(reading.old):
         return None
     pieces = omitted_code.elided_pieces(reading.old, reading.new)
@@ -206,7 +209,7 @@ def _elided(page: LineIndex, reading: ArgumentReading, _: MatchHint | None) -> E
 
 
 def _spans(found: list[list[LineMatch]]) -> list[tuple[int, int]]:
-    """From each place of the first piece to the nearest places of the last."""
+    """Give the line ranges from each match of the first piece to the nearest matches of the last."""
     ends = 1 if len(found[0]) > 1 else _MOST_ENDS
     return [
         (start.first, end.last)
@@ -216,7 +219,7 @@ def _spans(found: list[list[LineMatch]]) -> list[tuple[int, int]]:
 
 
 def _respelt(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> EditOutcome | None:
-    """One misspelt word put right; every way to do so must lead to the same place."""
+    """Match an edit with its misspelt words corrected; all possible corrections must give the same result."""
     outcomes: list[EditOutcome] = []
     for spelling in argument_repair.typo_corrections(page.view, reading.old):
         note = ", ".join(f"{bad} read as {word}" for bad, word in spelling.items())
@@ -233,7 +236,7 @@ def _respelt(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) 
 
 
 def _near(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> EditOutcome | None:
-    """Almost there, in one place only: merged with what the file has."""
+    """Match an edit whose old text is almost in the file, in one place only, by a three-way merge there."""
     # Arguments that had to be cleaned first are two guesses away from what was meant.
     if hint is not None or reading.notes:
         return None

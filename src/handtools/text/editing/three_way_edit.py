@@ -1,8 +1,8 @@
-"""Edits of a text that differs from what the model remembers, by a three-way merge.
+"""Edits of a text that differs from what the model remembers, by three-way merge.
 
-`merged_with_seen` brings an edit of the text as last read to the text as it is now. `replace_near` takes
-`old_string` as the origin, for an old text that the file has almost, and in one place only: the change is made
-if it lies beside what differs, or if what differs is an earlier version of this very change. ADR 180.
+`merged_with_seen` brings an edit of the text as last read to the text as it is now. An `old_string` that the file
+has almost, and in one place only, is itself taken as the base: the change is made if it lies beside what differs,
+or if what differs is an earlier version of this very change.
 """
 
 import re
@@ -30,7 +30,7 @@ from handtools.text.splice import SplicedText
 def checked_against_seen(
     page: LineIndex, old: str, outcome: Applied | AlreadyApplied | EditRefused, seen: str
 ) -> Applied | AlreadyApplied | EditRefused:
-    """What fits one place now is refused if it fitted more when it was read: another may have been meant."""
+    """Refuse an applied edit if its old text was ambiguous in the text that the agent read; else pass it on."""
     if not isinstance(outcome, Applied):
         return outcome
     if (
@@ -43,7 +43,7 @@ def checked_against_seen(
 
 
 def merged_with_seen(page: LineIndex, seen: str, edited: Applied) -> Applied | AlreadyApplied | EditRefused:
-    """Merge what the agent changed with what others did, unless both may have touched the same lines."""
+    """Merge an edit of the text that the agent read with the file's present text, or refuse on a conflict."""
     merge = three_way_merge.three_way_merge(seen, page.text, edited.text)
     if merge.conflicts:
         first = merge.conflicts[0]
@@ -66,7 +66,7 @@ def merged_with_seen(page: LineIndex, seen: str, edited: Applied) -> Applied | A
 
 
 def _changed(before: str, after: str) -> CharSpan:
-    """The least part of `before` outside which both are the same."""
+    """Give the smallest range of `before` outside which both texts are equal."""
     head, tail = common_ends(before, after)
     return CharSpan(head, len(before) - tail)
 
@@ -91,7 +91,10 @@ class _Merged:
 
 
 def replace_near(page: LineIndex, old: list[str], new: list[str]) -> Applied | AlreadyApplied | None:
-    """Make the change on lines that are not quite the old ones; None where another place or text may be meant."""
+    """Make the change on the file's nearly equal lines by a three-way merge.
+
+    Gives None where place or meaning is doubtful.
+    """
     ending = uniform_ending(page.text)
     if ending is None or len(old) > _LONGEST or len(new) > _LONGEST:
         return None
@@ -117,7 +120,10 @@ def replace_near(page: LineIndex, old: list[str], new: list[str]) -> Applied | A
 
 
 def _merged(old: list[str], there: list[str], new: list[str]) -> _Merged | None:
-    """The file's lines with the change; None where both sides touch the same, and it is no version of it."""
+    """Merge the change into the file's lines.
+
+    Gives None on a conflict, unless the file has an earlier version of the change.
+    """
     # Blanks at the end of a line are no difference; the file keeps its own.
     base, ours, theirs = ([f"{line.rstrip(BLANKS)}\n" for line in side] for side in (old, there, new))
     known = set(_WORD.findall("".join(base)))
@@ -141,9 +147,9 @@ def _merged(old: list[str], there: list[str], new: list[str]) -> _Merged | None:
 
 
 def _is_version(region: three_way_merge.MergeRegion, known: set[str]) -> bool:
-    """Whether the file has here, beyond the words of the old text, mostly a part of what the new text adds.
+    """Whether the words that the file adds to the old text are mostly some of those that the new text adds.
 
-    Whole lines of it: a few words any two texts about one thing share.
+    Counted in whole lines: a few words any two texts about one thing share.
     """
     added, wanted = (set(_WORD.findall(side)) - known for side in (region.ours, region.theirs))
     shared = sum(map(len, added & wanted))
@@ -162,7 +168,7 @@ def _filled(text: str) -> set[str]:
 
 
 def _is_only_place(page: LineIndex, old: list[str], window: Excerpt, tier: MatchTier) -> bool:
-    """Whether enough of the old text is there, and nothing like it anywhere else."""
+    """Whether enough of the old text is in the excerpt, and nothing similar is anywhere else in the file."""
     same = _same(old, list(window.lines))
     filled = sum(not is_blank(line) for line in old)
     letters = sum(map(str.isalnum, "".join(same)))
@@ -178,7 +184,7 @@ def _is_only_place(page: LineIndex, old: list[str], window: Excerpt, tier: Match
 
 
 def _same(old: list[str], there: list[str]) -> list[str]:
-    """The filled lines that both have, in order."""
+    """Give the non-blank lines that two lists have in common, in order."""
     mine, theirs = ([line.rstrip(BLANKS) for line in side if not is_blank(line)] for side in (old, there))
     at, same = 0, []
     for edit in [*opcodes(mine, theirs), None]:
@@ -188,7 +194,7 @@ def _same(old: list[str], there: list[str]) -> list[str]:
 
 
 def _has_block(rows: list[str], same: list[str]) -> bool:
-    """Whether half of those lines stand elsewhere too, close together."""
+    """Whether half of these lines also occur elsewhere, close together."""
     wanted = set(same)
     found = [index for index, row in enumerate(rows) if row.rstrip(BLANKS) in wanted]
     need = max(2, (len(wanted) + 1) // 2)

@@ -1,7 +1,4 @@
-"""What every patch format is parsed into: files, hunks and their rows; and the inverse of a patch.
-
-ADR 30.
-"""
+"""The data model of a parsed patch: files, hunks and their rows; and the inverse of a patch."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, assert_never
@@ -11,7 +8,7 @@ PatchAction: TypeAlias = Literal["add", "update", "delete"]
 
 
 class MalformedPatch(ValueError):
-    """A patch that can't be read: the line of the patch, and what is wrong with it."""
+    """Raised for a patch that can't be parsed: the line of the patch, and what is wrong with it."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(f"Line {line} of the patch: {problem}")
@@ -24,77 +21,77 @@ class HunkRow(NamedTuple):
     sign: RowSign
     text: str
     ended: bool = True
-    """False where the patch says that the file stops here without a line end."""
+    """False where the patch says that the file ends here without a line end."""
 
     @property
     def full(self) -> str:
-        """The line as the file holds it."""
+        """The row with its line feed, as it stands in the file."""
         return self.text + "\n" if self.ended else self.text
 
     @property
     def bare(self) -> str:
-        """The line without any line end."""
+        """The row of the hunk without any line end."""
         return self.text.removesuffix("\r")
 
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Lines that stand together: kept, removed and added ones, and what is known of their place."""
+    """One hunk of a patch: kept, removed and added lines, and what is known of their place."""
 
     rows: tuple[HunkRow, ...]
     line: int | None = None
-    """Where the first old line stood; of a hunk without old lines, the line before it."""
+    """The line number of the first old line; for a hunk without old lines, of the line before it."""
     scopes: tuple[str, ...] = ()
-    """Lines that stand above, outermost first."""
+    """Lines named after `@@` that stand above the hunk, outermost first."""
     at_end: bool = False
-    """Whether the file stops where the hunk does."""
+    """Whether the hunk's last line must be the end of the file."""
 
     @property
     def old(self) -> list[HunkRow]:
-        """What is there before."""
+        """The kept and removed rows of the hunk: what the file has before the patch."""
         return [row for row in self.rows if row.sign != "+"]
 
     @property
     def new(self) -> list[HunkRow]:
-        """What is there after."""
+        """The kept and added rows of the hunk: what the file has after the patch."""
         return [row for row in self.rows if row.sign != "-"]
 
     @property
     def growth(self) -> int:
-        """By how many lines the file grows."""
+        """How many lines the hunk adds minus how many it removes."""
         return sum(row.sign == "+" for row in self.rows) - sum(row.sign == "-" for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePatch:
-    """What a patch does to one file."""
+    """What a patch does to one file: adds, updates, moves, copies or deletes it."""
 
     action: PatchAction
     path: str
     hunks: tuple[Hunk, ...] = ()
     origin: str | None = None
-    """Where the file was before, when it is moved or copied."""
+    """The old path of a file that is moved or copied; else None."""
     keeps_origin: bool = False
-    """Whether the file stays at its origin too."""
+    """Whether the file is copied: it also stays at its old path."""
     executable: bool | None = None
-    """What becomes of the permission to run it; None leaves it."""
+    """The executable permission that the patch sets; None leaves it unchanged."""
     was_executable: bool | None = None
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Every path that the patch reads or writes."""
+        """All paths that the patch of this file reads or writes."""
         return (self.path,) if self.origin is None else (self.origin, self.path)
 
 
 def split_rows(text: str) -> list[str]:
-    """The text in rows that end in a line feed alone, as every diff counts them."""
+    """Split a text into rows that end in a line feed alone, as diffs count them."""
     rows = text.split("\n")
     last = rows.pop()
     return [row + "\n" for row in rows] + ([last] if last else [])
 
 
 def rows_of_text(text: str, sign: RowSign) -> tuple[HunkRow, ...]:
-    """A whole text as rows of one sign."""
+    """Turn a whole text into hunk rows of one sign, as for a file that is added or deleted."""
     return tuple(HunkRow(sign, row.removesuffix("\n"), row.endswith("\n")) for row in split_rows(text))
 
 
@@ -102,7 +99,10 @@ _OPPOSITE: dict[RowSign, RowSign] = {" ": " ", "-": "+", "+": "-"}
 
 
 def invert_patch(patch: FilePatch, content: str | None = None) -> FilePatch:
-    """Turn a patch around; `content` is what a deleted file held, where the patch does not say it."""
+    """Invert a patch, so that it undoes itself.
+
+    `content` is the text of a deleted file that the patch does not quote.
+    """
     growth = 0
     hunks = []
     for hunk in patch.hunks:

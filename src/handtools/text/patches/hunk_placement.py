@@ -1,4 +1,4 @@
-"""Hunks applied to the text of one file, each in the one place that can be meant, or refused.
+"""Hunks of a patch applied to the text of one file, each in the one place that can be meant, or refused.
 
 A place is found by the hunk's lines, by its line number, by the scopes named after `@@`, and by how many places
 are alike.
@@ -22,7 +22,7 @@ from handtools.text.editing import (
 from handtools.text.patches.file_patch import Hunk, split_rows
 
 MOST_DRIFT = 3
-"""By so many lines a hunk may stand above or below where it says."""
+"""By how many lines a hunk may stand above or below the line number it gives."""
 _MOST_SHOWN = 5
 # So many letters and digits of added lines are no coincidence, wherever they stand.
 _FEWEST_LETTERS = 24
@@ -31,7 +31,7 @@ RowKey = Callable[[str], str]
 
 
 class ScopeRows(NamedTuple):
-    """Rows that are named above a hunk: it stands below `stop`."""
+    """Rows of the file named as scope after `@@`: the hunk stands below row `stop`."""
 
     start: int
     stop: int
@@ -43,23 +43,26 @@ class ScopeRows(NamedTuple):
 
 @dataclass(slots=True)
 class PatchingState:
-    """A text while hunks are laid on it."""
+    """The rows of a file while hunks are applied to them one by one, with the position and notes so far."""
 
     rows: list[str]
     cursor: int = 0
-    """The first row below the last hunk."""
+    """The index of the first row below the last applied hunk."""
     shift: int = 0
-    """How far rows below the cursor stand from where the patch counts them."""
+    """By how many rows the file below the cursor is off from the patch's line numbers."""
     notes: list[str] = field(default_factory=list)
     there: int = 0
-    """How many hunks had nothing to do."""
+    """How many hunks were skipped because they were already applied."""
     reaches: list[ScopeRows] | None = None
-    """Where hunks that only keep lines may stand; None after a hunk that changes any."""
+    """Scopes that hunks without changes have named for the next hunk; None after a hunk that changes lines."""
 
     def below(
         self, found: list[int], reaches: list[ScopeRows] | None, *, strictly: bool = False
     ) -> list[int]:
-        """Those that a scope or the hunk before allows; without either, and where none is, all of them."""
+        """Filter candidate rows to those below the scope or the last hunk.
+
+        When none is, gives all candidates, or none if `strictly`.
+        """
         if reaches is None:
             return [at for at in found if at >= self.cursor] or ([] if strictly else found)
         chosen = {at for reach in reaches for at in _in_reach(self.rows, found, reach)}
@@ -75,7 +78,7 @@ class PatchingState:
         )
 
     def elsewhere(self, hunk: Hunk, found: list[int]) -> EditRefused:
-        """It stands, but not where the hunk may be."""
+        """Refuse a hunk whose lines occur in the file, but not where the hunk says."""
         where = ", ".join(str(at + 1) for at in found[:_MOST_SHOWN])
         if hunk.line is None:
             message = (
@@ -94,22 +97,22 @@ class PatchingState:
         )
 
     def place(self, at: int) -> EditCandidate:
-        """The row as a refusal shows it."""
+        """Give a row of the file as a candidate to be shown in a refusal."""
         return EditCandidate(at + 1, without_line_end(self.rows[at]).strip())
 
 
 def without_line_end(row: str) -> str:
-    """The row without its line end."""
+    """Give a row of a file without its line end."""
     return row.rstrip("\n").removesuffix("\r")
 
 
 def is_locator(hunk: Hunk) -> bool:
-    """Whether the hunk changes nothing and has no number: then it says where the next one is."""
+    """Whether a hunk changes nothing and has no line number: it only locates the next hunk."""
     return hunk.line is None and [row.full for row in hunk.old] == [row.full for row in hunk.new]
 
 
 def find_hunk(sheet: PatchingState, hunk: Hunk, *, loosely: bool = False) -> tuple[list[int], bool]:
-    """Where the old lines stand: letter for letter, else with other line ends; and whether it was the former.
+    """Find the rows where the old lines of a hunk occur, and whether they match exactly or but for line ends.
 
     Loosely, blanks around a line do not count: lines that stay as they are need no more to be recognised.
     """
@@ -145,7 +148,7 @@ def chosen_place(
     reaches: list[ScopeRows] | None,
     rest: tuple[Hunk, ...],
 ) -> int | EditRefused:
-    """The one place that is meant, of those that fit."""
+    """Choose the one row that a hunk means among those that match, by line number, scope and order, or refuse."""
     if hunk.line is not None:
         expected = hunk.line + sheet.shift - 1
         near = [at for at in found if at >= sheet.cursor and abs(at - expected) <= MOST_DRIFT]
@@ -164,7 +167,7 @@ def chosen_place(
 
 
 def is_hunk_applied(sheet: PatchingState, hunk: Hunk, at: int) -> bool:
-    """Whether the rows around the old ones are what the hunk would make of them."""
+    """Whether the rows around a match are already what the hunk would make of them."""
     mine, wanted = ([row.bare for row in rows] for rows in (hunk.old, hunk.new))
     added = "".join(row.text for row in hunk.rows if row.sign == "+")
     if len(wanted) <= len(mine) or not any(map(str.isalnum, added)):
@@ -178,7 +181,10 @@ def is_hunk_applied(sheet: PatchingState, hunk: Hunk, at: int) -> bool:
 
 
 def scopes_of(sheet: PatchingState, hunk: Hunk) -> list[ScopeRows] | EditRefused | None:
-    """The rows that are named above the hunk, by the innermost of them; None where none is."""
+    """Find the rows of the innermost scope named after `@@`.
+
+    Gives None if none is named, a refusal if it is not found.
+    """
     reaches = sheet.reaches
     for scope in hunk.scopes:
         found = _scopes(sheet.rows, scope)
@@ -193,14 +199,14 @@ def scopes_of(sheet: PatchingState, hunk: Hunk) -> list[ScopeRows] | EditRefused
 
 
 def _scopes(rows: list[str], scope: str) -> list[int]:
-    """Where the line named after `@@` stands: whole, else as the beginning of a line."""
+    """Find the rows of the line named after `@@`: whole lines, else lines that begin with it."""
     wanted = scope.strip()
     whole = [at for at, row in enumerate(rows) if row.strip() == wanted]
     return whole or [at for at, row in enumerate(rows) if row.strip().startswith(wanted)]
 
 
 def _in_reach(rows: list[str], found: list[int], reach: ScopeRows) -> list[int]:
-    """Those below in the block that the named rows open, or what closes one that they are in; else all."""
+    """Filter candidate rows to those in the block that the scope opens, or that close it; all below if none is."""
     below = [at for at in found if at >= reach.stop]
     if len(below) < 2:
         return below
@@ -210,7 +216,7 @@ def _in_reach(rows: list[str], found: list[int], reach: ScopeRows) -> list[int]:
 
 
 def _end_of_block(rows: list[str], reach: ScopeRows) -> int:
-    """The row after the block: of a heading its section, else the deeper rows and the one that closes them."""
+    """Give the row after a scope's block: the end of a Markdown section, or of the deeper indented rows."""
     level = _level(rows[reach.start])
     if level:
         ends = (at for at in range(reach.stop, len(rows)) if 0 < _level(rows[at]) <= level)
@@ -225,12 +231,12 @@ def _least_depth(rows: list[str], reach: ScopeRows) -> int:
 
 
 def _goes_on(row: str) -> bool:
-    """Whether the row closes one bracket and opens the next part: `) -> int {`, `} else {`."""
+    """Whether a row closes one bracket and opens the next part: `) -> int {`, `} else {`."""
     return row.strip().startswith(_CLOSERS) and row.rstrip().endswith(_OPENERS)
 
 
 def _closes(rows: list[str], reach: ScopeRows, at: int) -> bool:
-    """Whether the row closes the bracket that the last named row opens, or else the block it stands in."""
+    """Whether a row closes the bracket that the scope's last row opens, or the block that the scope is in."""
     if not rows[at].strip().startswith(_CLOSERS):
         return False
     depth, last = _depth(rows[at]), rows[reach.stop - 1]
@@ -240,7 +246,7 @@ def _closes(rows: list[str], reach: ScopeRows, at: int) -> bool:
 
 
 def _level(row: str) -> int:
-    """Which level of heading the row is in Markdown; 0 where it is none."""
+    """Give the level of a Markdown heading; 0 for any other row."""
     signs = len(row) - len(row.lstrip("#"))
     return signs if signs and row[signs : signs + 1] == " " else 0
 
@@ -250,7 +256,7 @@ def _depth(row: str) -> int:
 
 
 def insertion_row(sheet: PatchingState, hunk: Hunk) -> int | EditRefused:
-    """Where a hunk goes that only adds: below the line it names, at the end if it says so or that is below."""
+    """Give the row at which a hunk that only adds lines goes, by its scope or the end of the file; else refuse."""
     if not sheet.rows:
         return 0
     if hunk.at_end:
@@ -269,7 +275,7 @@ def insertion_row(sheet: PatchingState, hunk: Hunk) -> int | EditRefused:
 
 
 def _is_beside(rows: list[str], reach: ScopeRows, hunk: Hunk) -> bool:
-    """Whether the added lines are no part of the section or block that the named rows open."""
+    """Whether added lines lie outside the scope's section or block, by heading level or indentation."""
     first = next((row.text for row in hunk.rows if row.text.strip()), "")
     if _level(rows[reach.start]):
         return 0 < _level(first) <= _level(rows[reach.start])
@@ -279,7 +285,7 @@ def _is_beside(rows: list[str], reach: ScopeRows, hunk: Hunk) -> bool:
 
 
 def _beside(sheet: PatchingState, reach: ScopeRows) -> int | EditRefused:
-    """Behind the section or block, where that is the end of the file."""
+    """Give the end of the file if the scope's block is last there; refuse otherwise."""
     last = _last_row(sheet.rows, reach)
     if not any(row.strip() for row in sheet.rows[last + 1 :]):
         return len(sheet.rows)
@@ -293,7 +299,7 @@ def _beside(sheet: PatchingState, reach: ScopeRows) -> int | EditRefused:
 
 
 def _last_row(rows: list[str], reach: ScopeRows) -> int:
-    """The last filled row of the section, or of the block and what closes it."""
+    """Give the last non-blank row of a scope's section, or of its block with the row that closes it."""
     if _level(rows[reach.start]):
         stop = _end_of_block(rows, reach)
     else:
@@ -318,7 +324,10 @@ def _nowhere(sheet: PatchingState, hunk: Hunk) -> EditRefused:
 
 
 def added_already(sheet: PatchingState, hunk: Hunk, at: int | None) -> int | None:
-    """The row where what the hunk adds stands: at its place, at the end, or anywhere if it has no place."""
+    """Find the row where the lines that a hunk adds already stand: at its place, or anywhere if it has none.
+
+    Gives None otherwise.
+    """
     added = [row.bare for row in hunk.rows]
     while added and not added[-1].strip():
         added.pop()
@@ -336,7 +345,7 @@ def added_already(sheet: PatchingState, hunk: Hunk, at: int | None) -> int | Non
 
 @dataclass(frozen=True, slots=True)
 class PatchedText:
-    """The new text, what was not letter for letter as the patch has it, and how many hunks had nothing to do."""
+    """Result of applying hunks: the new text, notes on inexact matches, and how many were already applied."""
 
     text: str
     notes: tuple[str, ...] = ()
@@ -345,14 +354,14 @@ class PatchedText:
 
 @dataclass(frozen=True, slots=True)
 class HunkMisfit:
-    """The hunk that does not fit, counted from 1, and why."""
+    """The first hunk that can't be applied, counted from 1, and the refusal."""
 
     hunk: int
     refused: EditRefused
 
 
 def apply_hunks(text: str, hunks: tuple[Hunk, ...]) -> PatchedText | HunkMisfit:
-    """Lay every hunk on the text; the first that does not fit is named."""
+    """Apply all hunks to a text; gives the patched text, or the first hunk that does not fit and why."""
     sheet = PatchingState(split_rows(text))
     for number, hunk in enumerate(hunks, 1):
         refused = _lay(sheet, hunk, number, hunks[number:])
@@ -389,7 +398,7 @@ def _lay(sheet: PatchingState, hunk: Hunk, number: int, rest: tuple[Hunk, ...]) 
 
 
 def _locate(sheet: PatchingState, hunk: Hunk, reaches: list[ScopeRows] | None) -> EditRefused | None:
-    """A hunk that only keeps lines says where the next one is."""
+    """Apply a hunk that only keeps lines: it limits where the next hunk may stand, or is refused."""
     found, _ = find_hunk(sheet, hunk, loosely=True)
     if not found:
         refused = refuse_missing("".join(sheet.rows), "".join(f"{row.bare}\n" for row in hunk.old))
@@ -400,7 +409,7 @@ def _locate(sheet: PatchingState, hunk: Hunk, reaches: list[ScopeRows] | None) -
 
 
 def _pass_by(sheet: PatchingState, number: int, at: int, height: int) -> None:
-    """Say that the hunk has nothing to do, and go on below it."""
+    """Note that a hunk is already applied, and move the cursor below it."""
     sheet.notes.append(f"hunk {number} has nothing to do: it is already there, at line {at + 1}")
     sheet.there += 1
     sheet.cursor, sheet.reaches = at + height, None
@@ -414,7 +423,10 @@ def _stands_as_said(sheet: PatchingState, hunk: Hunk) -> bool:
 
 
 def _add(sheet: PatchingState, hunk: Hunk, number: int) -> EditRefused | None:
-    """A hunk that only adds: never again where it is there, never just anywhere."""
+    """Apply a hunk that only adds lines.
+
+    Skips it if they are there already, refuses it if its place is unclear.
+    """
     at = insertion_row(sheet, hunk)
     there = added_already(sheet, hunk, None if isinstance(at, EditRefused) else at)
     if there is not None:
@@ -427,7 +439,7 @@ def _add(sheet: PatchingState, hunk: Hunk, number: int) -> EditRefused | None:
 
 
 def _write(sheet: PatchingState, at: int, hunk: Hunk, *, own_ends: bool) -> None:
-    """Replace the old rows by the new: what is kept keeps the file's bytes."""
+    """Replace the hunk's old rows by the new ones; kept rows keep the file's bytes."""
     height = len(hunk.old)
     end = _ending(sheet.rows, at, height)
     there = iter(sheet.rows[at : at + height])
@@ -455,7 +467,7 @@ def _write(sheet: PatchingState, at: int, hunk: Hunk, *, own_ends: bool) -> None
 
 
 def _ending(rows: list[str], at: int, height: int) -> str:
-    """The line end of the lines around."""
+    """Give the line end of the rows around the place of a hunk."""
     near = [*rows[max(at - 1, 0) : at + height + 1], *rows[:1]]
     ended = next((row for row in near if row.endswith("\n")), "\n")
     return "\r\n" if ended.endswith("\r\n") else "\n"
@@ -464,7 +476,7 @@ def _ending(rows: list[str], at: int, height: int) -> str:
 def _lay_loosely(
     sheet: PatchingState, hunk: Hunk, number: int, reaches: list[ScopeRows] | None
 ) -> EditRefused | None:
-    """Not there letter for letter: the matcher decides, and what it finds must be whole lines below the scope."""
+    """Apply a hunk that does not match exactly by loose matching, limited to whole lines below its scope."""
     text = "".join(sheet.rows)
     line = None if hunk.line is None else hunk.line + sheet.shift
     hint = None if line is None else MatchHint(line=line, within=MOST_DRIFT)

@@ -10,7 +10,7 @@ _RANGE = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 class HunkRange(NamedTuple):
-    """Where a hunk stands, and how many lines it has before and after."""
+    """The numbers of a hunk header: first line and number of lines, before and after."""
 
     old_start: int
     old_size: int
@@ -19,7 +19,7 @@ class HunkRange(NamedTuple):
 
 
 def parse_hunk_range(row: str) -> HunkRange | None:
-    """Read `@@ -1,3 +1,4 @@`; None where the header has no numbers."""
+    """Parse a hunk header such as `@@ -1,3 +1,4 @@`; None when it has no numbers."""
     match = _RANGE.match(row)
     if match is None:
         return None
@@ -35,7 +35,7 @@ _LONGEST_TITLE = 10_000
 
 
 def unquoted_name(name: str) -> str:
-    """A name as git writes it, with its escapes undone; a time stamp after a tab is left out."""
+    """Decode a file name of a git diff: quotes and escapes undone, a time stamp after a tab dropped."""
     if not (match := _QUOTED.match(name)):
         return name.partition("\t")[0].rstrip("\r")
     inner = match[0][1:-1].encode("utf-8", "surrogateescape")
@@ -48,7 +48,7 @@ def _meant(escape: re.Match[bytes]) -> bytes:
 
 
 def without_prefixes(old: str, new: str) -> tuple[str, str]:
-    """Both names without the `a/` and `b/` that diffs put before them; only where both have one."""
+    """Strip the `a/` and `b/` prefixes of diffs from an old and a new name; only where both have one."""
     # The same letter on both sides is a folder of that name.
     if _has_prefix(old) and _has_prefix(new) and old[0] != new[0]:
         return tuple(name if name == DEV_NULL else name[2:] for name in (old, new))  # type: ignore[return-value]
@@ -61,7 +61,7 @@ def _has_prefix(name: str) -> bool:
 
 
 def names_in_title(rest: str) -> tuple[str, str] | None:
-    """The two names after `diff --git`; None where they can't be told apart."""
+    """Parse the two file names after `diff --git`; None when they can't be told apart."""
     if match := re.fullmatch(rf"({_QUOTED.pattern}|\S+) ({_QUOTED.pattern}|\S+)", rest):
         return without_prefixes(unquoted_name(match[1]), unquoted_name(match[2]))
     if len(rest) > _LONGEST_TITLE:
@@ -85,7 +85,7 @@ _FILE_MODES = {"100644": False, "100755": True}
 
 
 def read_unified_diff(rows: list[str]) -> list[FilePatch]:
-    """Read every file of the diff; prose before the first is left out."""
+    """Parse every file of a unified diff; text before the first file is skipped. Raises `MalformedPatch`."""
     reader = _UnifiedDiffReader(rows)
     files = []
     while (file := reader.file()) is not None:
@@ -95,7 +95,7 @@ def read_unified_diff(rows: list[str]) -> list[FilePatch]:
 
 @dataclass(slots=True)
 class _Header:
-    """What stands before the hunks of a file."""
+    """The header of one file in a unified diff: names, modes, and moves, as they stand before the hunks."""
 
     number: int
     old: str | None = None
@@ -111,7 +111,7 @@ class _UnifiedDiffReader:
     at: int = 0
 
     def file(self) -> FilePatch | None:
-        """The next file; None at the end."""
+        """Parse the next file of the diff; None at the end."""
         while self.at < len(self.rows) and not self._starts_file():
             if self.rows[self.at].startswith("@@ "):
                 raise MalformedPatch(
@@ -179,7 +179,7 @@ class _UnifiedDiffReader:
         return Hunk(tuple(rows), span.old_start)
 
     def _counted(self, span: HunkRange) -> list[HunkRow] | None:
-        """The rows that the header counts; None where it counts wrongly, which models often do."""
+        """Take the rows that the hunk header counts; None where its counts are wrong, as models' often are."""
         old, new, at = span.old_size, span.new_size, self.at
         rows: list[HunkRow] = []
         while at < len(self.rows) and (old > 0 or new > 0 or self.rows[at].startswith(_NO_END)):
@@ -205,7 +205,7 @@ class _UnifiedDiffReader:
         return len(rest) == 2 and rest[0].startswith("--- ") and rest[1].startswith("+++ ")
 
     def _signed(self) -> list[HunkRow]:
-        """The rows that look like a hunk's, up to the next header."""
+        """Take the rows that look like a hunk's, up to the next header, regardless of the header's counts."""
         rows: list[HunkRow] = []
         while self.at < len(self.rows) and not self._starts_file():
             row = self._row()
@@ -226,7 +226,7 @@ class _UnifiedDiffReader:
 
 
 def _signed_row(row: str) -> HunkRow | None:
-    """A row of a hunk; a blank line whose sign got lost is a kept one."""
+    """Parse one row of a hunk; a blank line without a sign is a kept line. None for anything else."""
     if row[:1] in (" ", "-", "+"):
         return HunkRow(row[0], row[1:])  # type: ignore[arg-type]
     return HunkRow(" ", row) if not row.strip() else None
@@ -271,12 +271,12 @@ _ACTIONS: dict[str, PatchAction] = {"Add": "add", "Update": "update", "Delete": 
 
 
 def is_envelope(rows: list[str]) -> bool:
-    """Whether this is the format of these rows."""
+    """Whether rows are a patch in the `*** Begin Patch` format."""
     return any(row.rstrip() == _BEGIN or _FILE.fullmatch(row.rstrip()) for row in rows)
 
 
 def read_envelope(rows: list[str]) -> list[FilePatch]:
-    """Read every file of the patch; what stands around the envelope is left out."""
+    """Parse every file of a `*** Begin Patch` patch; text around it is skipped. Raises `MalformedPatch`."""
     # A marker has no indentation: what has is a line of the file.
     marks = [row.rstrip() for row in rows]
     start = marks.index(_BEGIN) + 1 if _BEGIN in marks else 0
@@ -302,7 +302,7 @@ def read_envelope(rows: list[str]) -> list[FilePatch]:
 
 @dataclass(slots=True)
 class _Section:
-    """One file while it is read."""
+    """One file of a `*** Begin Patch` patch while it is parsed."""
 
     action: PatchAction
     path: str
@@ -314,7 +314,7 @@ class _Section:
     line: int | None = None
 
     def take(self, number: int, row: str) -> None:
-        """Read one more line."""
+        """Parse one more line of a file's section in a `*** Begin Patch` patch."""
         if match := _MOVE.fullmatch(row.rstrip()):
             if self.action != "update" or self.hunks or self.rows:
                 raise MalformedPatch(number, "`*** Move to:` stands right after `*** Update File:`.")
@@ -337,7 +337,7 @@ class _Section:
             raise MalformedPatch(number, f"a line of a hunk begins with ` `, `-` or `+`, not {row[:60]!r}.")
 
     def done(self) -> FilePatch:
-        """The file that was read."""
+        """Finish the section and give the file's patch; raises `MalformedPatch` when it says nothing."""
         while self.action == "update" and self.rows and self.rows[-1] == (" ", "", True):
             self.rows.pop()
         self._close()
@@ -354,7 +354,7 @@ class _Section:
             raise MalformedPatch(number, f"every line of an added file begins with `+`, not {row[:60]!r}.")
 
     def _open(self, row: str) -> None:
-        """A line with `@@` names a place: by numbers, or by a line that stands above."""
+        """Parse a line with `@@`, which gives the hunk's line numbers or a scope line above it."""
         span = parse_hunk_range(row)
         if span is not None:
             self.line = span.old_start
@@ -372,7 +372,7 @@ _FENCE = "```"
 
 
 def parse_patch(text: str) -> list[FilePatch]:
-    """Read `*** Begin Patch` or a unified diff; raises `MalformedPatch`."""
+    """Parse a patch, in the `*** Begin Patch` format or as a unified diff; raises `MalformedPatch`."""
     rows = text.split("\n")
     while rows and rows[-1] in ("", "\r"):
         rows.pop()

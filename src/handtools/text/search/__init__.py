@@ -1,1 +1,1 @@
-"""Search without files: globs, ignore files, and results as they are shown. Start with `glob`."""
+"""Search without file access: globs, ignore files, and how results are shown. Start with `glob`."""

@@ -1,10 +1,8 @@
-"""Ignore files (`.gitignore`, `.ignore`, `.rgignore`): which names they leave out.
+"""Ignore files (`.gitignore`, `.ignore`, `.rgignore`): parsed, and asked which paths of a walk are ignored.
 
-Decided one name at a time on the way down.
-
-As ripgrep has it: the last rule of a file that matches decides, a deeper file before a higher one, and
-`.ignore` files before `.gitignore` files. What is in an ignored folder is never reached, so nothing here looks
-at the folders above a name.
+As ripgrep has it: the last rule of a file that matches decides, a deeper file before a higher one, and `.ignore`
+files before `.gitignore` files. What is in an ignored folder is never reached, so nothing here looks at the
+folders above a name.
 """
 
 import re
@@ -16,9 +14,9 @@ from typing import Literal
 from handtools.text.search.glob import BadGlob, Glob, GlobPrefilter
 
 IGNORE_FILES = (".rgignore", ".ignore", ".gitignore", ".git/info/exclude")
-"""Names of ignore files, the stronger first."""
+"""Names of the ignore files that are read in each folder, in descending precedence."""
 _PLAIN = 2
-"""So many of them are not git's."""
+"""How many of `IGNORE_FILES`, from the first, are not git's own and hold in nested repositories too."""
 _EVERYTHING = GlobPrefilter([""])
 IgnoreVerdict = Literal["ignore", "keep"]
 _MARK = "\x01"
@@ -29,21 +27,21 @@ _TRAILING_SPACE = re.compile(r"(?<!\\)[ \t]+\Z")
 class _Rule:
     pattern: str
     glob: Glob
-    """Matches a path with the mark after it: a glob alone would also match what is below a folder."""
+    """Matches a path with `_MARK` after it, so that the glob does not match what is below a folder."""
     verdict: IgnoreVerdict
     by_name: bool
-    """A rule without a slash speaks about the name alone, at any depth."""
+    """Whether the rule has no slash and so matches the base name at any depth."""
     for_folders: bool
 
     def speaks(self, path: str, name: str, *, folder: bool) -> bool:
-        """Tell whether the rule is about this path itself."""
+        """Whether the rule matches this path itself, not only a folder above it."""
         if self.for_folders and not folder:
             return False
         return self.glob.matches(f"{name if self.by_name else path}/{_MARK}")
 
 
 class IgnoreFile:
-    """One ignore file, with the folder whose names it speaks about."""
+    """The parsed rules of one ignore file, with the folder that it applies to."""
 
     __slots__ = ("_above", "_rules", "folder", "screen")
 
@@ -55,7 +53,10 @@ class IgnoreFile:
         self.screen = _EVERYTHING if above else _screen(text)
 
     def verdict(self, path: str, *, folder: bool) -> IgnoreVerdict | None:
-        """Tell what this file says about a path below its folder."""
+        """Give what the last matching rule of this file says about a path: ignore or keep.
+
+        Gives None if no rule matches.
+        """
         below = path[len(self.folder) + 1 :] if self.folder else self._above + path
         name = below.rpartition("/")[2]
         for rule in self._rules:
@@ -65,7 +66,7 @@ class IgnoreFile:
 
 
 class IgnoreRules:
-    """All ignore files that speak about the names of one folder."""
+    """All ignore files that apply to the paths of one folder, in order of precedence."""
 
     __slots__ = ("_ranks", "_tracked")
 
@@ -77,7 +78,7 @@ class IgnoreRules:
     ) -> None:
         self._ranks = ranks
         self._tracked = tracked
-        """Whether the root is in a repository."""
+        """Whether the root of the walk is in a git repository."""
 
     def __bool__(self) -> bool:
         return any(self._ranks)
@@ -85,10 +86,10 @@ class IgnoreRules:
     def into(
         self, folder: str, texts: dict[str, str], *, repository: bool = False, above: str = ""
     ) -> "IgnoreRules":
-        """Give the ignores of a folder further down, which may hold ignore files of its own.
+        """Give the rules of a subfolder, with the ignore files that it has itself; `texts` are those, by name.
 
-        In a repository, a folder that is another one knows nothing of git's rules outside. `above` is the
-        way from a folder outside down to the root.
+        A folder that is a git repository of its own drops git's rules from outside. `above` is the way from a
+        folder outside down to the root.
         """
         if not texts and not repository:
             return self
@@ -102,12 +103,12 @@ class IgnoreRules:
         return IgnoreRules(ranks, tracked=self._tracked or (repository and not folder))
 
     def suspects(self, paths: Sequence[str]) -> set[str]:
-        """Give the paths about which some rule may have something to say."""
+        """Give the paths that some rule may match, by a fast prefilter; all others match none."""
         found: set[str] = set()
         return found.union(*(file.screen.suspects(paths) for rank in self._ranks for file in rank))
 
     def verdict(self, path: str, *, folder: bool) -> IgnoreVerdict | None:
-        """Tell whether a path is left out, or kept in spite of other rules."""
+        """Give whether a path is ignored or explicitly kept; None when no rule matches."""
         for rank in self._ranks:
             for file in rank:
                 if found := file.verdict(path, folder=folder):
@@ -116,7 +117,7 @@ class IgnoreRules:
 
 
 def is_left_out(ignores: IgnoreRules, path: str, *, folder: bool, hidden: bool) -> bool:
-    """Tell whether a walk passes a name by; an explicit rule to keep it also shows a hidden one."""
+    """Whether a walk skips a path because it is ignored or hidden; a rule that keeps it overrides hidden."""
     verdict = ignores.verdict(path, folder=folder)
     if verdict is None:
         return not hidden and path.rpartition("/")[2].startswith(".")
@@ -130,7 +131,7 @@ def _screen(text: str) -> GlobPrefilter:
 
 @lru_cache(maxsize=1024)
 def _rules(text: str) -> tuple[_Rule, ...]:
-    """The rules of a file, the last one first, as it is asked first."""
+    """Parse the rules of an ignore file, in reverse order, since the last match decides."""
     lines = text.removeprefix("\ufeff").split("\n")
     return tuple(_readable(_rule(line.removesuffix("\r")) for line in reversed(lines)))
 

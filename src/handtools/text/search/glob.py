@@ -1,18 +1,16 @@
-r"""Globs: path patterns as `.gitignore` has them, matched in bounded time; a prefilter for many paths.
+r"""Globs: path patterns as in `.gitignore`, matched in bounded time; a prefilter for many paths; path selections.
 
-And selections of paths.
+`*`, `?` and `[a-z]` stay within one component, `**` spans components, `{a,b}` are alternatives and `\` takes the
+next character literally. A pattern without a slash (a trailing one aside) matches at any depth, one with a slash
+from the root on. A trailing slash asks for a folder. What matches a folder matches everything below it. Two stars
+beside other characters are one star, and a leading `!` or `#` has no meaning of its own.
 
-`*`, `?` and `[a-z]` stay within one component, `**` spans components, `{a,b}` are alternatives and `\` takes
-the next character literally. A pattern without a slash (a trailing one aside) matches at any depth, one with a
-slash from the root on. A trailing slash asks for a folder. What matches a folder matches everything below it.
-Two stars beside other characters are one star, and a leading `!` or `#` has no meaning of its own.
+Why time is bounded: a wildcard takes the first place where the fixed text after it fits and is never tried again
+(atomic groups). For patterns of this kind the first place is as good as any later one, so nothing is lost, and the
+cost stays within the product of both lengths.
 
-Why time is bounded: a wildcard takes the first place where the fixed text after it fits and is never tried
-again (atomic groups). For patterns of this kind the first place is as good as any later one, so nothing is
-lost, and the cost stays within the product of both lengths.
-
-The prefilter: every glob has text that a path must contain to match it. One search for that text through all
-paths at once settles the usual case, that none of them has it.
+The prefilter: every glob has text that a path must contain to match it. One search for that text through all paths
+at once settles the usual case, that none of them has it.
 """
 
 import re
@@ -39,11 +37,11 @@ _WILD = frozenset("*?[]{}\\/\0")
 
 
 class BadGlob(ValueError):
-    """A pattern that cannot be read."""
+    """Raised for a glob pattern that can't be parsed, or that expands to too much."""
 
 
 class Glob:
-    """One path pattern."""
+    """One compiled glob pattern for relative paths."""
 
     __slots__ = ("_match", "case_sensitive", "pattern")
 
@@ -53,7 +51,7 @@ class Glob:
         self._match = _compiled((pattern,), re.NOFLAG if case_sensitive else re.IGNORECASE).match
 
     def matches(self, path: str, *, folder: bool = False) -> bool:
-        """Tell whether a relative POSIX path matches, taken as a folder or as a file."""
+        """Whether a relative POSIX path, or a folder above it, matches the pattern."""
         return self._match(path + "/" if folder else path) is not None
 
     def __repr__(self) -> str:
@@ -61,7 +59,7 @@ class Glob:
 
 
 class GlobSet:
-    """An ordered union of patterns, cheap enough to ask about every file."""
+    """A set of glob patterns that is matched fast against many paths."""
 
     __slots__ = ("_folds", "_globs", "_match", "_match_all", "_names", "_prefixes", "_suffixes", "_tails")
 
@@ -88,7 +86,7 @@ class GlobSet:
         self._match_all = _compiled(tuple(asked), flags).match if simple and not case_sensitive else None
 
     def matches(self, path: str, *, folder: bool = False) -> bool:
-        """Tell whether any pattern matches."""
+        """Whether any pattern matches a relative POSIX path."""
         if self._folds and not path.isascii():
             match = self._match_all or self._match
             return bool(match and match(path + "/" if folder else path))
@@ -100,12 +98,12 @@ class GlobSet:
         return bool(self._match and self._match(path + "/" if folder else path))
 
     def _is_like(self, name: str) -> bool:
-        """Whether a name begins or ends as a pattern wants it to."""
+        """Whether a name matches a pattern that is a fixed prefix or suffix, such as `*.py`."""
         ends, starts = self._suffixes.get(name[-1:]), self._prefixes.get(name[:1])
         return bool((ends and name.endswith(ends)) or (starts and name.startswith(starts)))
 
     def _ends_somewhere(self, names: list[str]) -> bool:
-        """Whether some component stands below the ones that a pattern wants above it."""
+        """Whether the path has the consecutive components that a pattern such as `**/a/b` names."""
         return any(
             names[max(0, place - len(above)) : place] == above
             for place, name in enumerate(names)
@@ -113,13 +111,13 @@ class GlobSet:
         )
 
     def which(self, path: str, *, folder: bool = False) -> str | None:
-        """Give the first pattern that matches."""
+        """Give the first pattern that matches a path; None when none does."""
         hits = (each.pattern for each in self._globs if each.matches(path, folder=folder))
         return next(hits, None)
 
 
 def _fixed(pattern: str) -> list[str]:
-    """The components of a pattern that is a name, maybe with one star at an end, or `**/` and names; or none."""
+    """Give the components of a simple pattern (a name with a star at one end, or `**/` and names), else none."""
     if len(pattern) > 1 and (_WILD.isdisjoint(pattern[1:]) or _WILD.isdisjoint(pattern[:-1])):
         ends = pattern[0] + pattern[-1]
         return [pattern] if _WILD.isdisjoint(ends.replace("*", "", 1)) else []
@@ -129,7 +127,7 @@ def _fixed(pattern: str) -> list[str]:
 
 
 def _by_end(some: Iterable[str], end: int) -> dict[str, tuple[str, ...]]:
-    """Texts by their first or last character: no name has to be compared with each."""
+    """Group texts by their first (0) or last (-1) character, for quick lookup."""
     found: dict[str, tuple[str, ...]] = {}
     for each in some:
         found[each[end]] = (*found.get(each[end], ()), each)
@@ -143,7 +141,7 @@ def _compiled(patterns: tuple[str, ...], flags: re.RegexFlag) -> re.Pattern[str]
 
 
 def _alternatives(pattern: str) -> list[str]:
-    """Expand the braces; what comes back is regex text, slashes and star marks."""
+    """Expand the braces of a pattern into alternatives, as regex text with slashes and star marks."""
     if len(pattern) > _MOST_CHARS:
         raise BadGlob(f"a pattern of {len(pattern)} characters is too long")
     # One frame for each open brace: the choices that are complete, and those still growing.
@@ -169,7 +167,7 @@ def _alternatives(pattern: str) -> list[str]:
 
 
 def _grow(starts: list[str], ends: list[str]) -> None:
-    """Continue every start with every end."""
+    """Combine every start with every end, in place; raises `BadGlob` when that gives too many."""
     size = len(starts) * sum(map(len, ends)) + len(ends) * sum(map(len, starts))
     if len(starts) * len(ends) > _MOST_ALTERNATIVES or size > _MOST_EXPANDED_CHARS:
         raise BadGlob(f"braces stand for more than {_MOST_ALTERNATIVES} alternatives")
@@ -177,7 +175,7 @@ def _grow(starts: list[str], ends: list[str]) -> None:
 
 
 def _pieces(pattern: str) -> Iterator[str]:
-    """Give the regex text of each piece, and the signs that structure the pattern."""
+    """Yield the regex text of each piece of a pattern, and the characters that structure it."""
     for match in _PIECE.finditer(pattern):
         kind, text = str(match.lastgroup), match[str(match.lastgroup)]
         if kind == "set":
@@ -192,7 +190,7 @@ def _pieces(pattern: str) -> Iterator[str]:
 
 
 def _set(content: str) -> str:
-    """Translate what stands between square brackets; a slash never matches it."""
+    """Translate a character set in square brackets into a regex that never matches a slash."""
     negated = content[0] in "!^"
     items = ""
     for first, last in _SET_ITEM.findall(content[negated:]):
@@ -205,7 +203,7 @@ def _set(content: str) -> str:
 
 
 def _translated(alternative: str) -> str:
-    """Translate one alternative into a regex for the start of a path."""
+    """Translate one alternative of a pattern into a regex for the start of a path."""
     end = "/" if alternative.endswith("/") else r"(?:/|\Z)"
     body = alternative.rstrip("/")
     parts = [part for part in body.split("/") if part not in ("", r"\.")]
@@ -232,7 +230,7 @@ def _is_span(part: str) -> bool:
 
 
 def _component(part: str, end: str) -> str:
-    """Translate one component and what ends it."""
+    """Translate one path component, with its stars and what ends it, into a regex."""
     first, *others = _STARS.split(part)
     if not others:
         return first + end
@@ -249,7 +247,7 @@ _BETWEEN = "\0"
 
 
 class GlobPrefilter:
-    """A coarse sieve: what it does not give back matches none of the globs, in whatever case."""
+    """A fast prefilter for globs: paths that it does not return match none of them, in either case."""
 
     def __init__(self, globs: Iterable[str]) -> None:
         needles = {_needle(glob) for glob in globs}
@@ -257,7 +255,7 @@ class GlobPrefilter:
         self._bundles = [] if self._everything else _bundles(needles)
 
     def suspects(self, paths: Sequence[str]) -> set[str]:
-        """Give the paths that may match."""
+        """Give the paths that may match one of the globs; the others certainly do not."""
         if self._everything:
             return set(paths)
         if not self._bundles:
@@ -276,7 +274,7 @@ class GlobPrefilter:
 
 
 def _needle(glob: str) -> str:
-    """Give the rarest text that a path must contain; empty when there is none for sure."""
+    """Give the rarest literal text that a path must contain to match a glob; empty when there is none."""
     pieces = [piece for piece in _NO_PLAIN.sub("*", glob).split("/") if piece != "."]
     runs = [run for piece in pieces for run in _PLAIN.findall(piece)]
     # After a dot stand hidden names and suffixes: few paths have those of a rule.
@@ -284,7 +282,7 @@ def _needle(glob: str) -> str:
 
 
 def _bundles(needles: Iterable[str]) -> list[tuple[re.Pattern[str], list[str]]]:
-    """Put needles that begin alike into one regex: it runs from one rare beginning to the next for all of them."""
+    """Combine literal texts that begin alike into one regex each, for a fast search through all paths."""
     alike: dict[str, list[str]] = {}
     for needle in sorted(needles):
         # A sign is rare enough by itself, a letter is not.
@@ -301,11 +299,11 @@ _WITH_SUFFIX = re.compile(r"[\w*?-]*\.(?:[\w*?.-]+|[\w*?.-]*\{[\w*?.,-]+\})")
 _STAR_RUN = re.compile(r"\*+")
 _NAME_CHARS = 255
 _END = "\x01"
-"""Stands below a path as nothing on a disk does, so that a glob can name it."""
+"""A made-up name below a path, so that a glob can match the path itself but nothing below it."""
 
 
 def suffix_globs(globs: Sequence[str]) -> tuple[str, ...]:
-    """Give the names' part of each glob to take when all of them ask for a suffix, as `*.py` does; else none.
+    """Give the file name part of each glob if all of them ask for a suffix, as `*.py` does; else none.
 
     Such a glob is meant for files: a folder called `x.py` does not stand for all that is in it.
     """
@@ -316,11 +314,11 @@ def suffix_globs(globs: Sequence[str]) -> tuple[str, ...]:
 
 
 class PathSelection:
-    """Globs to take and, after a `!`, globs to leave: read from the folder searched or from the workspace.
+    """Selection of paths by globs to include and, after a `!`, to exclude.
 
-    `decided` says that somebody else has matched the globs already; what is left is to keep
-    hidden names out, which a glob by itself never lets in. With `itself` a glob means the paths that
-    it names, and not what is below them.
+    Globs are relative to the folder searched or to the workspace. `decided` says that somebody else has matched
+    the globs already; what is left is to keep hidden names out, which a glob by itself never lets in. With
+    `itself` a glob means the paths that it names, and not what is below them.
     """
 
     def __init__(
@@ -346,7 +344,7 @@ class PathSelection:
         self._prefix = 0 if root == "." else len(root) + 1
 
     def takes(self, path: str) -> bool:
-        """Tell whether a path was asked for; one that was named itself always was."""
+        """Whether the globs select a path; the root of the search itself always is selected."""
         if path == self._root:
             return True
         name = path.rpartition("/")[2]
@@ -359,7 +357,7 @@ class PathSelection:
         return self._decided or self._wanted is None or self._any(self._wanted, path)
 
     def of(self, paths: Sequence[str]) -> Sequence[str]:
-        """Give the paths that were asked for."""
+        """Filter paths to those that the globs select."""
         if self._decided and not self._unwanted and (self._shows_hidden or not _any_hidden(paths)):
             return paths
         if self._wanted is None and self._unwanted is None and self._shows_hidden:
@@ -371,7 +369,7 @@ class PathSelection:
 
 
 class Itself:
-    """Globs that do not go on below what they match."""
+    """A set of globs that match only the paths they name, not what is below a matching folder."""
 
     def __init__(self, globs: Sequence[str], *, case_sensitive: bool) -> None:
         bare = [glob.rstrip("/") for glob in globs]
@@ -381,7 +379,7 @@ class Itself:
         self._paths = GlobSet([f"{g}/{_END}" for g in whole if "/" in g], case_sensitive=case_sensitive)
 
     def matches(self, path: str) -> bool:
-        """Tell whether a path is one of those."""
+        """Whether a path itself, not only a folder above it, matches one of the globs."""
         name = path.rpartition("/")[2]
         return self._names.matches(f"{name}/{_END}") or self._paths.matches(f"{path}/{_END}")
 

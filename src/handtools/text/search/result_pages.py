@@ -1,12 +1,10 @@
-"""Search results as they are shown: which files come first, hits with the lines around them.
+"""Pages of search results: ranking of files, rendering of hits with context lines, and cursors between pages.
 
-And cursors from page to page.
-
-Files that define what was looked for come before those that use it, source before tests and documents, and
-those before what somebody else wrote or a program made; the rest is the order of paths. A ranked answer is
-ranked in blocks of a fixed number of hits, in the order of paths. A cursor names the hit before its block, how
-much of the block was shown, and what the block was: changes before the block then move nothing, and a change
-inside it is noticed. In a newest-first list a cursor is told by time.
+Files that define what was looked for come before those that use it, source before tests and documents, and those
+before what somebody else wrote or a program made; the rest is the order of paths. A ranked answer is ranked in
+blocks of a fixed number of hits, in the order of paths. A cursor names the hit before its block, how much of the
+block was shown, and what the block was: changes before the block then move nothing, and a change inside it is
+noticed. In a newest-first list a cursor is told by time.
 """
 
 import hashlib
@@ -20,10 +18,10 @@ from typing import Literal
 from handtools.text.truncation import clip_line
 
 FileCategory = Literal[0, 1, 2, 3]
-"""Source, tests, documents, and what is vendored or generated."""
+"""Rank of a file in search results: 0 source, 1 tests, 2 documents, 3 vendored or generated."""
 MatchOffsets = Sequence[tuple[int, int]]
 MatchedLine = tuple[str, MatchOffsets]
-"""A line's text, and where in it the matches are."""
+"""The text of a line with hits, and the start and end of each match in it."""
 
 _TEST_FOLDERS = {"test", "tests", "spec", "specs", "__tests__", "__mocks__", "testdata", "fixtures", "e2e"}
 _TEST_NAMES = re.compile(r"test_.*|conftest\.py|.*[._-](?:test|tests|spec)\.\w+|.*Tests?\.\w+")
@@ -45,14 +43,14 @@ _INTRODUCES = re.compile(
 )
 _WORD_LIST = tuple(_WORDS.split("|"))
 _CLOSING = frozenset("*&)>")
-"""With a space, all that it can end in."""
+"""Besides white space, the characters that can stand right before a defined name."""
 _BEGINS_WITH_WORD = re.compile(rf"\s*(?:\w+\s+)*(?:{_WORDS})\s")
 _ASSIGNS = re.compile(r"\s*(?::[^=]*)?(?::=|=(?!=))")
 
 
 @lru_cache(maxsize=4096)
 def file_category(path: str) -> FileCategory:
-    """Give the rank of a file by the names on its path, taken from the folder that is searched."""
+    """Classify a file by its path, relative to the folder searched: source, test, document, or vendored."""
     *folders, name = path.split("/")
     if not _FOREIGN_FOLDERS.isdisjoint(folders) or _FOREIGN_NAMES.fullmatch(name):
         return 3
@@ -62,10 +60,10 @@ def file_category(path: str) -> FileCategory:
 
 
 def has_definition(lines: Sequence[MatchedLine]) -> bool:
-    """Tell whether one of a file's lines looks as if it defines what matched.
+    """Whether one of a file's matched lines seems to define what matched, as `def name` does.
 
-    A parser would know; this is for the order. Most matches are plain names with a sign before them, most files
-    hold few of the words, and most lines none of those: it takes no regex to see that.
+    A heuristic for ranking, not a parser. Most matches are plain names with a sign before them, most files hold
+    few of the words, and most lines none of those: it takes no regex to see that.
     """
     open_ones = [
         (text, start, end)
@@ -94,33 +92,33 @@ def _defines(text: str, start: int, end: int, words: Sequence[str]) -> bool:
 
 
 def path_sort_key(path: str) -> tuple[str, ...]:
-    """Give what sorts paths as a walk meets them: name by name, whatever signs are in the names."""
+    """Give a sort key that orders paths component by component, as a folder walk visits them."""
     return tuple(path.split("/"))
 
 
 LINE_CHARS = 300
-"""Longer lines are clipped around the match."""
+"""Matched lines with more characters than this are clipped around the match."""
 _BREAKING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedHit:
-    """One hit of a file."""
+    """One search hit with what is shown of it: its line, enclosing symbols and context lines."""
 
     line: int
     text: str
     at: int = 0
-    """Where in the text the match begins."""
+    """The offset in the hit's text at which the match begins."""
     crumbs: str = ""
-    """The symbols around it, outermost first."""
+    """The names of the enclosing symbols, outermost first."""
     around: Mapping[int, str] | None = None
-    """Lines before and after it, by number."""
+    """The context lines before and after the hit, by line number."""
     part: bool = False
-    """Whether the text is only a part of its line."""
+    """Whether the hit's text is only a part of its line."""
 
     @property
     def rows(self) -> dict[int, tuple[str, str]]:
-        """Every line that is shown for it: its sign and its text."""
+        """Every line shown for this hit, by line number: its sign (`:` hit, `-` context) and its clipped text."""
         beside = {
             number: ("-", clip_line(text, LINE_CHARS)) for number, text in (self.around or {}).items()
         }
@@ -129,23 +127,23 @@ class RenderedHit:
         return beside | own
 
     def clipped(self, line: str, number: int = 0) -> str:
-        """One of its lines, around the match where that is in it."""
+        """Clip one line of a search hit, around the match if that is on it."""
         return clip_line(line, LINE_CHARS, around=None if number else self.at, part=self.part)
 
 
 def path_on_one_line(path: str) -> str:
-    """A path on one line: a name that holds a line end must not look like another answer."""
+    """Escape line breaks and control characters in a path, so that it is shown on one line."""
     return _BREAKING.sub(lambda sign: sign[0].encode("unicode_escape").decode(), path)
 
 
 def paths_on_one_line(names: Sequence[str]) -> Sequence[str]:
-    """The same for very many: one look tells that there is nothing to do."""
+    """Escape line breaks and control characters in many paths; the same sequence if there are none."""
     # Whatever breaks a line can't be printed, and that is told faster than by a regex.
     return names if "".join(names).isprintable() else [path_on_one_line(name) for name in names]
 
 
 def render_hits(path: str, citations: Sequence[RenderedHit]) -> str:
-    """Render the hits of one file: `12:` before a hit, `12-` before a line beside it, `--` in between."""
+    """Render the hits of one file: `12:` before a hit, `12-` before a context line, `--` between groups."""
     shown = [path_on_one_line(path)]
     crumbs = ""
     if _plain(citations):
@@ -167,7 +165,7 @@ def render_hits(path: str, citations: Sequence[RenderedHit]) -> str:
 
 
 def _plain(citations: Sequence[RenderedHit]) -> bool:
-    """Tell whether each is one line, further down than the last: then nothing is shown twice."""
+    """Whether all hits are single lines in ascending order without context, so that nothing overlaps."""
     last = 0
     for citation in citations:
         if citation.around or citation.line <= last or "\n" in citation.text:
@@ -177,7 +175,7 @@ def _plain(citations: Sequence[RenderedHit]) -> bool:
 
 
 def _chunks(citations: Sequence[RenderedHit]) -> list[tuple[dict[int, tuple[str, str]], str]]:
-    """Lines that belong together: overlapping surroundings are shown once, and a hit stays a hit in them."""
+    """Group hits whose lines overlap or touch, so that each line is shown once."""
     chunks: list[tuple[dict[int, tuple[str, str]], str]] = []
     for citation in citations:
         rows = citation.rows
@@ -197,20 +195,20 @@ _NONE = "0" * 8
 
 
 class BadCursor(ValueError):
-    """Text that is no cursor of ours."""
+    """Raised for text that is not a cursor of ranked search results."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchCursor:
-    """The end of a page."""
+    """Cursor after a page of ranked search results: from which entry the next page continues."""
 
     block: int
     shown: int
-    """How many of the block's entries were shown."""
+    """How many entries of the cursor's block were shown so far."""
     before: str
-    """Names the entry before the block."""
+    """Digest of the entry before the cursor's block, by which the block is found again."""
     content: str
-    """Names the entries of the block; zeros before it was looked at."""
+    """Digest of the entries of the block; zeros before it was looked at."""
 
     def __str__(self) -> str:
         return f"{self.block}.{self.shown}.{self.before}.{self.content}"
@@ -218,17 +216,17 @@ class SearchCursor:
 
 @dataclass(frozen=True, slots=True)
 class PageStart:
-    """Where a page starts in what was found now."""
+    """Where the page after a cursor starts in the search results found now."""
 
     start: int
-    """The first entry of the block."""
+    """The index of the first entry of the block that the page is in."""
     shown: int
     moved: bool
-    """Whether what is here is no longer what the last page was taken from."""
+    """Whether the entries of the block changed since the last page."""
 
 
 def parse_cursor(text: str) -> SearchCursor:
-    """Read a cursor."""
+    """Parse a cursor of ranked search results; raises `BadCursor`."""
     match = _SHAPE.fullmatch(text.strip())
     if match is None:
         raise BadCursor("this is no cursor that a page ended with")
@@ -236,7 +234,10 @@ def parse_cursor(text: str) -> SearchCursor:
 
 
 def cursor_after(keys: Sequence[str], start: int, size: int, shown: int) -> SearchCursor:
-    """Give the cursor after `shown` entries from the block on that starts at `start`."""
+    """Make the cursor after `shown` entries, counted from the block that starts at `start`.
+
+    Blocks have `size` entries.
+    """
     passed, shown = divmod(shown, size)
     start += passed * size
     before = _name(keys[start - 1 : start]) if start else _NONE
@@ -245,7 +246,7 @@ def cursor_after(keys: Sequence[str], start: int, size: int, shown: int) -> Sear
 
 
 def find_page_start(given: SearchCursor, keys: Sequence[str], size: int) -> PageStart:
-    """Find where a page goes on in the entries that are there now."""
+    """Find where the page after a cursor starts in the present entries, and whether those have changed."""
     start = _after(given, keys, size)
     if start is None:
         return PageStart(min(given.block * size, len(keys)), given.shown, moved=True)
@@ -254,7 +255,10 @@ def find_page_start(given: SearchCursor, keys: Sequence[str], size: int) -> Page
 
 
 def _after(given: SearchCursor, keys: Sequence[str], size: int) -> int | None:
-    """The entry after the named one, looked for from where it was outwards."""
+    """Find the index after the entry that a cursor names, searching outwards from its old place.
+
+    Gives None if it is gone.
+    """
     if given.before == _NONE:
         return 0
     here = given.block * size
@@ -269,18 +273,18 @@ def _name(keys: Sequence[str]) -> str:
 
 _RECENCY_SHAPE = re.compile(r"(\d{1,7})\.(\d{1,7})@(none|-?\d{1,25})\.([0-9a-f]{8})")
 DatedPath = tuple[str, float | None]
-"""A path, and when it was changed if that is known."""
+"""A path with its modification time in seconds; None when that is unknown."""
 _RECENCY_SLACK = 200
-"""How many entries may have become newer than a page before its successor has to say that it can't go on."""
+"""How many entries may have become newer since the last page before the place can no longer be found."""
 
 
 class BadRecencyCursor(ValueError):
-    """Text that is no cursor of ours."""
+    """Raised for text that is not a cursor of a newest-first list."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecencyCursor:
-    """After how many entries a page ended, how many had the time of the last, that time, and what names it."""
+    """Cursor after a page of a newest-first list: how many were shown, and the last one's time and digest."""
 
     shown: int
     alike: int
@@ -293,7 +297,7 @@ class RecencyCursor:
 
     @classmethod
     def parse(cls, text: str) -> "RecencyCursor":
-        """Read a cursor."""
+        """Parse a cursor of a newest-first list; raises `BadRecencyCursor`."""
         match = _RECENCY_SHAPE.fullmatch(text.strip())
         if match is None:
             raise BadRecencyCursor("this is no cursor that a page ended with")
@@ -301,17 +305,17 @@ class RecencyCursor:
 
     @classmethod
     def after(cls, entries: Sequence[DatedPath], shown: int) -> "RecencyCursor":
-        """Give the cursor after the first `shown` entries."""
+        """Make the cursor after the first `shown` entries of a newest-first list."""
         keys = [_nanoseconds(time) for _, time in entries[:shown]]
         return cls(shown, keys.count(keys[-1]), keys[-1], _path_digest(entries[shown - 1][0]))
 
     @property
     def reach(self) -> int:
-        """How many entries to look at to find the place again."""
+        """How many entries of the present list are needed to find the place again."""
         return self.shown + _RECENCY_SLACK
 
     def place(self, entries: Sequence[DatedPath]) -> tuple[int, bool]:
-        """Give where the next page starts, and whether the last entry of the page before is still there."""
+        """Give the index where the next page starts, and whether the last entry of the old page is still there."""
         ages = [_age(_nanoseconds(time)) for _, time in entries]
         last = bisect_right(ages, _age(self.nanoseconds))
         first = last - ages[:last].count(_age(self.nanoseconds))
@@ -330,5 +334,5 @@ def _nanoseconds(time: float | None) -> int | None:
 
 
 def _age(nanoseconds: int | None) -> float:
-    """What sorts: newest first, the unknown last."""
+    """Sort key of a modification time: newest first, unknown last."""
     return float("inf") if nanoseconds is None else -nanoseconds

@@ -1,4 +1,4 @@
-"""Bash scripts, read without running them: their plain commands, or the reason why they are not that simple.
+"""Bash scripts analysed without running them: their plain commands, or the reason why those can't be known.
 
 Only a help for rules and questions: what keeps a command inside is the sandbox, never the reading of its text.
 Start with `script_analysis.read_script`.

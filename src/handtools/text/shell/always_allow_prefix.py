@@ -1,4 +1,4 @@
-"""How much of a command a person means who allows it "always": a prefix, or only this very command."""
+"""The command prefix to remember when a person answers "always allow": `git status`, `npm run build`."""
 
 from collections.abc import Mapping
 
@@ -47,7 +47,10 @@ _BANNED = frozenset(_NEVER.split()) | frozenset(_listed(_RUNS_ANYTHING))
 
 
 def always_allow_prefix(words: CommandWords) -> CommandWords | None:
-    """The beginning that stands for commands of this kind; None when only this very one should be remembered."""
+    """Give the first words by which commands of this kind are allowed.
+
+    Gives None when only this exact command may be.
+    """
     name, two = words[0], " ".join(words[:2])
     length = _ARITY.get(two, _ARITY.get(name, 1))
     taken = words[:length]

@@ -1,9 +1,9 @@
-"""Hazardous words: options and operands that make a harmless-looking command write, delete or run something.
+"""Hazards of shell commands: options and operands by which a harmless-looking one writes, deletes or runs things.
 
-In `HAZARD_TABLE` one line is a program, or several that are alike, what it then does, and the spellings of
-that. `git:push` is about one task of a program. Long options are written in full: programs take any beginning
-of one. Patterns of words come with an example. Every spelling is a test. Of sed it is the script that is read:
-whether it runs programs or writes files.
+In `HAZARD_TABLE` one line is a program, or several that are alike, what it then does, and the spellings of that.
+`git:push` is about one task of a program. Long options are written in full: programs take any beginning of one.
+Patterns of words come with an example. Every spelling is a test. Of sed it is the script that is read: whether it
+runs programs or writes files.
 """
 
 import re
@@ -164,14 +164,14 @@ iconv               writes    -o --output
 
 
 class HazardPattern(NamedTuple):
-    """Words of a program that match, what it then does, and one such word."""
+    """A regex for hazardous words of some programs, the effect that they have, and an example."""
 
     programs: str
     effect: str
     words: str
     example: str
     place: int | None = None
-    """Only the word at this place."""
+    """The index of the only word that the regex is matched with; None for any word."""
 
 
 HAZARD_PATTERNS = (
@@ -191,14 +191,14 @@ HAZARD_PATTERNS = (
     HazardPattern("date", "sets", r"[0-9]{6,}.*", "010100002030"),
 )
 OPERANDS_BEFORE_OUTPUT = {"uniq": (1, "writes"), "xxd": (1, "writes"), "git:symbolic-ref": (2, "rewrites")}
-"""How many plain words they take, a task among them, and what the next one does."""
+"""By program or `program:task`: how many operands are harmless, and the effect of the next one."""
 SINGLE_DASH_PROGRAMS = frozenset({"find", "go", "openssl", "gcc", "g++", "cc", "c++", "clang", "clang++"})
-"""Their long options have one dash, so nothing stands in clusters."""
+"""Programs whose long options have one dash, so that `-abc` is no cluster of short options."""
 
 
 @dataclass(frozen=True, slots=True)
 class HazardRow:
-    """One spelling."""
+    """One row of the hazard table: a program, its task, an option, and the effect of that option."""
 
     program: str
     task: str
@@ -208,7 +208,7 @@ class HazardRow:
 
 @cache
 def hazard_rows() -> tuple[HazardRow, ...]:
-    """The table, spelling by spelling."""
+    """Parse the hazard table into rows, one per spelling of an option."""
     lines = (line.split() for line in HAZARD_TABLE.strip().splitlines())
     return tuple(
         HazardRow(program.partition(":")[0], program.partition(":")[2], HAZARD_EFFECTS[effect], shape)
@@ -220,7 +220,7 @@ def hazard_rows() -> tuple[HazardRow, ...]:
 
 @cache
 def hazardous_options(program: str, task: str) -> dict[str, str]:
-    """What the options of a program do, those of one of its tasks among them."""
+    """Give the hazardous options of a program and one of its tasks, each with its effect in words."""
     return {
         row.shape: row.effect for row in hazard_rows() if row.program == program and row.task in {"", task}
     }
@@ -228,13 +228,13 @@ def hazardous_options(program: str, task: str) -> dict[str, str]:
 
 @cache
 def hazardous_patterns(program: str) -> tuple[tuple[re.Pattern[str], str, int | None], ...]:
-    """What words of a program do, by what they look like, and where."""
+    """Give the regexes of a program's hazardous words, each with its effect and the index where it counts."""
     mine = (each for each in HAZARD_PATTERNS if program in each.programs.split(","))
     return tuple((re.compile(each.words), HAZARD_EFFECTS[each.effect], each.place) for each in mine)
 
 
 PROGRAMS_WITH_TASKS = frozenset({"git", "go"})
-"""Programs of which the first plain word says what they do."""
+"""Programs whose first operand is a task, such as `git push`."""
 
 _ADDRESS = re.compile(r"[0-9]+(?:~[0-9]+)?|\$|[+~][0-9]+")
 _PLAIN = frozenset("pPdDnNgGhHxlqQ=zF")
@@ -243,7 +243,7 @@ _FLAGS = re.compile(r"[gpiImM0-9]*")
 
 
 def sed_scripts(words: CommandWords) -> list[str]:
-    """The scripts among the words of a command; files and options are none."""
+    """Give the sed scripts among the words of a sed command, leaving out its options and files."""
     found, plain = [], []
     rest = list(words[1:])
     while rest:
@@ -265,7 +265,7 @@ def sed_scripts(words: CommandWords) -> list[str]:
 
 
 def sed_effect(script: str) -> str:
-    """What a script does beyond printing, as a word of the table; empty when nothing, and "runs" when in doubt."""
+    """Give the effect of a sed script beyond printing: `writes` or `runs`; empty if none, `runs` when in doubt."""
     place = 0
     while place < len(script):
         if script[place] in " \t\n;{}!,":
@@ -285,7 +285,7 @@ def sed_effect(script: str) -> str:
 
 
 def _sed_command(script: str, place: int) -> tuple[int, str]:
-    """Where it goes on after a command, and what that does."""
+    """Parse one sed command; give the offset after it, and its effect."""
     name = script[place]
     if name in _PLAIN:
         return place + 1, ""
@@ -304,7 +304,7 @@ def _sed_command(script: str, place: int) -> tuple[int, str]:
 
 
 def _past(script: str, place: int, parts: int) -> int:
-    """Past so many parts, each up to the sign that stands here; -1 when they do not end."""
+    """Give the offset after `parts` parts that the delimiter at `place` separates; -1 if they do not end."""
     sign = script[place : place + 1]
     if not sign or sign in "\n\\":
         return -1
@@ -329,7 +329,7 @@ _PUSHED = re.compile(r"\+.+|:.+")
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """One word, and what it does."""
+    """One hazardous word of a command, and its effect in words."""
 
     word: str
     effect: str
@@ -339,7 +339,7 @@ class Hazard:
 
 
 def find_hazards(words: CommandWords) -> tuple[Hazard, ...]:
-    """The words of a command that a rule about its beginning does not speak for."""
+    """Find the hazardous words of a command, which no "always allow" rule for its prefix may cover."""
     name = program_basename(words[0])
     task = (
         next((word for word in words[1:] if not word.startswith("-")), "")
@@ -363,7 +363,7 @@ def find_hazards(words: CommandWords) -> tuple[Hazard, ...]:
 
 
 def _of_git(words: CommandWords, task: str) -> Iterator[Hazard]:
-    """What only git has: options before its task, places to push to, and settings."""
+    """Find the hazards that only git has: options before its task, forced pushes, and settings."""
     first = words[1 : words.index(task)] if task else words[1:]
     yield from (Hazard(word, HAZARD_EFFECTS[_GIT_FIRST[word]]) for word in first if word in _GIT_FIRST)
     if task == "push":

@@ -1,9 +1,7 @@
-"""A bash script analysed once: its plain commands, why it is opaque if it is, and its dangers in words.
+"""Analysis of a bash script: its plain commands, or why it is opaque, and its dangers in words.
 
-The syntax tree is not believed: every piece of the text must be accounted for by a word, an operator or a
-comment, and each word is read again by our own rules. Where the two readings differ, the script is opaque.
-
-ADR 59.
+The syntax tree is not believed: every piece of the text must be accounted for by a word, an operator or a comment,
+and each word is read again by our own rules. Where the two readings differ, the script is opaque.
 """
 
 import re
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 
 
 MOST_SCRIPT_CHARS = 12_000
-"""The worst of this length takes a second to read."""
+"""Longest script that is analysed; the worst of this length takes a second."""
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 _GAP = re.compile(r"(?:[ \t]|(?<=[ \t])\\\n)*")
@@ -84,13 +82,13 @@ class _Reading:
     text: str
     tokens: list[_Token] = field(default_factory=list)
     commands: list[list[str]] = field(default_factory=list)
-    """The raw words of each command."""
+    """The words of each command of the script, still quoted."""
     starts: set[int] = field(default_factory=set)
-    """Where commands begin: something must stand between them."""
+    """Offsets at which commands begin; a separator must stand between them."""
 
 
 def parse_bash(text: str) -> "SgNode":
-    """The tree of a script."""
+    """Parse a bash script to a syntax tree; raises `OpaqueScript` if it is too long or has odd characters."""
     if len(text) > MOST_SCRIPT_CHARS:
         raise OpaqueScript(f"it is longer than {MOST_SCRIPT_CHARS:,} characters")
     if _CONTROL.search(text):
@@ -104,7 +102,7 @@ def parse_bash(text: str) -> "SgNode":
 
 
 def plain_commands(text: str) -> tuple[CommandWords, ...]:
-    """The commands of a plain script, in order; raises `OpaqueScript`."""
+    """Give the commands of a plain script as lists of words, in order; raises `OpaqueScript` for any other."""
     reading = _Reading(text)
     _walk(parse_bash(text), reading)
     reading.tokens.sort(key=lambda token: token.start)
@@ -113,7 +111,7 @@ def plain_commands(text: str) -> tuple[CommandWords, ...]:
 
 
 def _walk(root: "SgNode", reading: _Reading) -> None:
-    """By a stack of our own: a long list of commands is a deep tree."""
+    """Collect the tokens and commands of the syntax tree, without recursion; raises `OpaqueScript`."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -176,7 +174,7 @@ def _take(node: "SgNode", kind: TokenKind, reading: _Reading) -> None:
 
 
 def _account(reading: _Reading) -> None:
-    """Nothing of the text may be left over, and neighbours must be told apart as the shell does it."""
+    """Raise `OpaqueScript` unless the tokens cover the whole text and are separated as the shell requires."""
     before: _Token | None = None
     for token in reading.tokens:
         gap = reading.text[before.end if before else 0 : token.start]
@@ -191,7 +189,7 @@ def _account(reading: _Reading) -> None:
 
 
 def _apart(before: _Token, token: _Token, gap: str, reading: _Reading) -> bool:
-    """Whether two neighbours are really two."""
+    """Whether two neighbouring tokens are separate tokens to the shell too."""
     if before.kind == "comment":
         return "\n" in gap or reading.text[token.start] == "\n"
     if token.start in reading.starts:
@@ -204,7 +202,7 @@ def _apart(before: _Token, token: _Token, gap: str, reading: _Reading) -> bool:
 
 
 def all_nodes(root: "SgNode") -> Iterator["SgNode"]:
-    """Every node, outer ones first."""
+    """Yield all nodes of a syntax tree, parents before children."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -228,35 +226,35 @@ _TAKES_SCRIPTS = SHELL_PROGRAMS | {
     "mapfile", "readarray", "compgen", "complete", "parallel", "vim", "vi", "nvim", "ex",
 }  # fmt: skip
 _HOLDS_SCRIPTS = {"alias": "=", "git": "=!"}
-"""Programs that are told of a script behind a name, and what stands between the two."""
+"""Programs that store a script under a name (`alias x=…`), and what stands between name and script."""
 _BESIDE = frozenset({
     "file_redirect", "herestring_redirect", "heredoc_redirect", "variable_assignment", "comment"
 })  # fmt: skip
-"""What stands among the words of a command and is none."""
+"""Kinds of nodes that stand among the words of a command but are no words."""
 _SHAPED = re.compile(r"[$`*?\[{]")
-"""The name of a program with one of these in it is made by the shell."""
+"""A program name with one of these characters is made up by the shell at run time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What a script is made of."""
+    """The analysis of a bash script: its commands, whether it is opaque, and its dangers."""
 
     text: str
     parts: tuple[CommandWords, ...]
-    """Every command it runs, those inside of others included; none when it is opaque."""
+    """Every command that the script runs, also those inside of wrappers; empty when it is opaque."""
     opaque: str
     """Why its commands can't be known for certain; empty when they are."""
     found: tuple[CommandWords, ...]
-    """Every command that was seen in it, at any depth: enough to find dangers, never to rule them out."""
+    """Every command that was found at any depth: enough to find dangers, never to rule them out."""
     dangers: tuple[str, ...]
-    """What a person should look at, in words."""
+    """Warnings in words about what the script does, for the person who approves it."""
     seen: bool = True
-    """Whether all of it was looked at; else it was too long, or not to be read."""
+    """Whether the whole script was looked at: it was not too long and could be parsed."""
 
 
 @lru_cache(maxsize=64)
 def read_script(text: str) -> Script:
-    """Read a script; never raises."""
+    """Analyse a bash script; never raises, an unreadable script is opaque."""
     try:
         outer = plain_commands(text)
         parts = tuple(each for words in outer for each in (words, *inner_commands(words)))
@@ -271,7 +269,7 @@ def read_script(text: str) -> Script:
 
 
 def _readable(text: str) -> bool:
-    """Whether the tree has everything in it."""
+    """Whether a script can be parsed without syntax errors."""
     try:
         return all(node.kind() != "ERROR" for node in all_nodes(parse_bash(text)))
     except OpaqueScript:
@@ -279,7 +277,7 @@ def _readable(text: str) -> bool:
 
 
 def _unnamed(words: CommandWords) -> bool:
-    """Whether a rule can't know the program: the shell makes up its name, or a shell reads what it runs."""
+    """Whether the program of a command is unknown: the shell makes up its name, or it is a shell reading stdin."""
     from_input = program_basename(words[0]) in SHELL_PROGRAMS and all(
         word.startswith("-") for word in words[1:]
     )
@@ -303,7 +301,7 @@ def _is_word(node: "SgNode") -> bool:
 
 
 def _guesses(node: "SgNode") -> list[str]:
-    """A word as far as it can be known, or the words it becomes; else its text."""
+    """Give the words that a node stands for, as far as they can be known; else its text."""
     text = without_ansi_quotes(node.text())
     try:
         return [literal_word(text)]
@@ -312,7 +310,7 @@ def _guesses(node: "SgNode") -> list[str]:
 
 
 def _opened(words: CommandWords, depth: int) -> Iterator[CommandWords]:
-    """A command, what it might run, and the scripts among its words."""
+    """Yield a command, the commands that it might run, and those in scripts among its words."""
     yield words
     if depth >= _DEPTH:
         return
@@ -339,7 +337,7 @@ def _dangers(text: str, found: tuple[CommandWords, ...]) -> tuple[str, ...]:
 
 
 def _written(text: str) -> list[str]:
-    """The files that redirections write."""
+    """Give the files that the redirections of a script write."""
     try:
         root = parse_bash(text)
     except OpaqueScript:

@@ -1,6 +1,6 @@
-"""Functions, aliases and variables that earlier commands of a shell session left.
+"""Names that earlier commands of a shell session defined, and whether a script uses them.
 
-And whether a script would use them.
+Functions, aliases, and variables that steer which programs run or that hold secrets.
 """
 
 import re
@@ -20,22 +20,22 @@ _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 
 
 def defined_names(functions: str, aliases: str) -> frozenset[str]:
-    """The names of functions and aliases, as bash lists them; a few too many where a text looks like a heading."""
+    """Extract the names of functions and aliases from bash's listings of them (`declare -f`, `alias`)."""
     return frozenset((*_FUNCTION.findall(functions), *_ALIAS.findall(aliases)))
 
 
 def uses_any(script: Script, names: frozenset[str]) -> bool:
-    """Whether a script runs one of these; what a script that is not plain runs can't be told, so it might."""
+    """Whether a script runs one of these names as a command; True for an opaque script if there are any names."""
     if not script.parts:
         return bool(names)
     return any(words[0] in names for words in script.parts)
 
 
 def steering_variables(exports: Iterable[str]) -> list[str]:
-    """The variables among these that decide which programs run, or what they load."""
+    """Give the environment variables among these that decide which programs run or load, such as `PATH`."""
     return sorted(name for name in exports if _STEERING.fullmatch(name))
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a variable sounds like one whose value nobody should be shown."""
+    """Whether a variable's name suggests a secret value: token, key, password."""
     return _SECRET.search(name) is not None

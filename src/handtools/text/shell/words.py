@@ -1,6 +1,6 @@
-"""Words of a shell command: unquoted as the shell would, where that can be known without running it.
+"""Single words of a shell command: unquoted as the shell would, braces expanded, and quoted again.
 
-And quoted again.
+A word that the shell would fill in at run time raises `OpaqueScript`.
 """
 
 import re
@@ -32,11 +32,11 @@ _BRACES = re.compile(r"([\w./-]*)\{([\w./,-]*,[\w./,-]*)\}([\w./-]*)")
 
 
 class OpaqueScript(Exception):
-    """What a script does can't be known from its text; the message says why, as the end of a sentence."""
+    """Raised when the commands of a script can't be known from its text; the message completes "because …"."""
 
 
 def literal_word(raw: str) -> str:
-    """A word as the program gets it; raises `OpaqueScript` when the shell would fill something in."""
+    """Unquote a word as the shell would; raises `OpaqueScript` when it has variables, globs or substitutions."""
     made: list[str] = []
     place = 0
     while place < len(raw):
@@ -64,7 +64,7 @@ def literal_word(raw: str) -> str:
 
 
 def without_ansi_quotes(raw: str) -> str:
-    """A word with `$'\\x72m'` and `$"rm"` as plain quotes."""
+    r"""Replace `$'\x72m'` and `$"rm"` in a word by ordinary quotes."""
     plain = _ANSI.sub(lambda found: "'" + _signs(found[1]).replace("'", "'\\''") + "'", raw)
     return plain.replace('$"', '"')
 
@@ -82,7 +82,7 @@ def _sign(found: str) -> str:
 
 
 def expand_braces(raw: str) -> list[str]:
-    """The words that one pair of braces stands for, where nothing else is to be filled in; else none."""
+    """Expand one pair of braces (`a{b,c}`) into words; empty when the word is not that simple."""
     found = _BRACES.fullmatch(raw)
     if found is None:
         return []
@@ -91,7 +91,7 @@ def expand_braces(raw: str) -> list[str]:
 
 
 def _double(raw: str, place: int) -> tuple[str, int]:
-    """What stands between double quotes, and where it goes on."""
+    """Unquote up to the closing double quote; gives the text and the offset after it."""
     made: list[str] = []
     while place < len(raw):
         char = raw[place]
@@ -111,7 +111,7 @@ def _double(raw: str, place: int) -> tuple[str, int]:
 
 
 def _require_plain(raw: str, place: int) -> None:
-    """Outside of quotes: nothing that the shell replaces, and nothing that ends a word."""
+    """Raise `OpaqueScript` if the unquoted character at an offset is special to the shell."""
     char = raw[place]
     home = char == "~" and (place == 0 or raw[place - 1] in "=:")
     if char in "$`*?[{}" or home:
@@ -125,7 +125,7 @@ def _require(fine: bool, raw: str) -> None:  # noqa: FBT001
 
 
 def program_word(raw: str) -> str:
-    """The first word of a command."""
+    """Unquote the first word of a command; raises `OpaqueScript` for keywords, assignments and jobs."""
     if raw in _RESERVED:
         raise OpaqueScript(f"`{raw}` is a word of the shell's own")
     if _ASSIGNMENT.match(raw):
@@ -139,7 +139,7 @@ def program_word(raw: str) -> str:
 
 
 def quote_words(words: CommandWords) -> str:
-    """Words as a line that the shell reads as exactly these."""
+    """Quote words and join them to a command line that the shell splits into exactly these."""
     return " ".join(_quoted(word, first=place == 0) for place, word in enumerate(words))
 
 

@@ -1,4 +1,4 @@
-"""Programs that run the program named after them (`timeout`, `env`, `sudo`, `xargs`), and the command inside."""
+"""Wrapper programs that run the command named after them (`timeout`, `env`, `sudo`), and the command inside."""
 
 import re
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _SEEN_THROUGH: Mapping[str, tuple[frozenset[str], int]] = {
     "toybox": (frozenset(), 0),
 }
 _ASKING = {"command": frozenset({"-v", "-V"}), "busybox": frozenset({"--list", "--help"})}
-"""Options with which they run nothing."""
+"""Options with which wrapper programs run nothing."""
 _AS_ANOTHER = frozenset({"sudo", "doas", "su", "pkexec", "runuser", "setpriv", "run0"})
 _OTHERS = frozenset({
     "xargs", "parallel", "watch", "flock", "chroot", "unshare", "nsenter", "strace", "ltrace", "gdb", "script",
@@ -37,12 +37,12 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
 def program_basename(name: str) -> str:
-    """A program's name without its folder."""
+    """Give the name of a program without its folder."""
     return name.rpartition("/")[2]
 
 
 def as_rule_command(words: CommandWords) -> CommandWords:
-    """A command as rules name it: without its folder, and `git-push` or `git send-pack` as `git push`."""
+    """Normalize a command for matching with rules: no folder, and `git-push` or `git send-pack` as `git push`."""
     name, rest = program_basename(words[0]), words[1:]
     if name.startswith("git-"):
         name, rest = "git", (name.removeprefix("git-"), *rest)
@@ -52,7 +52,10 @@ def as_rule_command(words: CommandWords) -> CommandWords:
 
 
 def unwrapped(words: CommandWords) -> CommandWords | None:
-    """The command inside a command, or None; raises `OpaqueScript` when what is inside can't be told."""
+    """Give the command inside a wrapper such as `timeout`; None if it is no wrapper.
+
+    Raises `OpaqueScript` when the inner command can't be told.
+    """
     name = program_basename(words[0])
     if name in _AS_ANOTHER:
         raise OpaqueScript(f"`{name}` runs it as another user")
@@ -78,7 +81,7 @@ def unwrapped(words: CommandWords) -> CommandWords | None:
 
 
 def inner_commands(words: CommandWords) -> tuple[CommandWords, ...]:
-    """All commands inside, outermost first; raises `OpaqueScript`."""
+    """Give all commands inside nested wrappers, outermost first; raises `OpaqueScript`."""
     found: list[CommandWords] = []
     inside = unwrapped(words)
     while inside:
@@ -88,7 +91,7 @@ def inner_commands(words: CommandWords) -> tuple[CommandWords, ...]:
 
 
 def possible_inner_commands(words: CommandWords) -> list[CommandWords]:
-    """What might be run inside, for finding dangers: every word that could begin a command."""
+    """Give every tail of a wrapper's words that might be the inner command, for finding dangers."""
     name = program_basename(words[0])
     loader = name.startswith("ld-linux") or name in _RUN_FOR_OTHERS
     if name not in _AS_ANOTHER | _OTHERS and name not in _SEEN_THROUGH and not loader:

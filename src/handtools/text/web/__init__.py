@@ -1,1 +1,1 @@
-"""The web as text: URLs, hosts that may be reached, robots.txt and the content of pages. Start with `url`."""
+"""Web access as pure text: URLs, allowed hosts, robots.txt and the content of pages. Start with `url`."""

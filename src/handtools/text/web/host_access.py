@@ -1,7 +1,4 @@
-"""Which hosts may be reached: lists of names and networks as people write them.
-
-And addresses that lead to this machine or its neighbours. ADR 58.
-"""
+"""Access to hosts: allow lists of host names and networks, and refusal of local and private IP addresses."""
 
 import re
 from dataclasses import dataclass
@@ -19,7 +16,7 @@ METADATA_ADDRESSES = (
     "fd00:ec2::254",
     "fd20:ce::254",
 )
-"""Where clouds hand out the credentials of a machine."""
+"""Addresses at which cloud providers hand out a machine's credentials."""
 
 # The networks for documentation are not here: nobody's machines are there by right, and laboratories route them.
 _LOCAL = (
@@ -51,7 +48,7 @@ _WRAPPED = (
     ("64:ff9b:1::/48", 0),
     ("2002::/16", 80),
 )
-"""Networks of IPv6 that carry an address of IPv4, and how many bits come after it."""
+"""IPv6 networks that embed an IPv4 address, and how many bits follow it."""
 _REFUSED = tuple((ip_network(network), words) for network, words in _LOCAL)
 _CARRIERS = tuple((IPv6Network(network), shift) for network, shift in _WRAPPED)
 _TEREDO = IPv6Network("2001::/32")
@@ -60,7 +57,10 @@ _NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
 
 
 def address_refusal(address: str | IpAddress, *, but: tuple[IpNetwork, ...] = ()) -> str:
-    """Why an address must not be connected to, or nothing; `but` are networks that a person has listed."""
+    """Say why an IP address must not be connected to (local, private, metadata); empty if it may be.
+
+    `but` are networks that a person has allowed.
+    """
     found = _read(address)
     if found is None:
         return "It is not an address."
@@ -79,7 +79,7 @@ def address_refusal(address: str | IpAddress, *, but: tuple[IpNetwork, ...] = ()
 
 
 def ip_literal(host: str) -> IpAddress | None:
-    """The address that a host is, in any spelling that a resolver takes for one; None when it is a name."""
+    """Parse a host as an IP address, in any spelling that a resolver accepts; None when it is a name."""
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     found = _read(bare)
     return found if found is not None else _old_spelling(bare.removesuffix("."))
@@ -95,12 +95,12 @@ def _read(address: str | IpAddress) -> IpAddress | None:
 
 
 def _unscoped(address: IpAddress) -> IpAddress:
-    """Without the interface: `fe80::1%eth0` is a link's address like any other."""
+    """Drop the interface of an IPv6 address: `fe80::1%eth0` becomes `fe80::1`."""
     return IPv6Address(int(address)) if isinstance(address, IPv6Address) else address
 
 
 def _carried(address: IpAddress) -> tuple[IPv4Address, ...]:
-    """The addresses of IPv4 that a router would send it on to."""
+    """Give the IPv4 addresses that are embedded in an IPv6 address."""
     if isinstance(address, IPv4Address):
         return ()
     if address in _TEREDO:
@@ -113,7 +113,7 @@ def _carried(address: IpAddress) -> tuple[IPv4Address, ...]:
 
 
 def _old_spelling(host: str) -> IPv4Address | None:
-    """`0x7f.1`, `017700000001` and `2130706433` are all 127.0.0.1 to a resolver."""
+    """Parse old spellings of IPv4 addresses: `0x7f.1`, `017700000001` and `2130706433` are all 127.0.0.1."""
     parts = host.split(".")
     if len(parts) > _PARTS or not all(_NUMBER.fullmatch(part) for part in parts):
         return None
@@ -135,7 +135,7 @@ def _number(text: str) -> int:
 
 
 WEB_PORTS = frozenset({80, 443})
-"""What an entry without a port means."""
+"""The ports that an entry of a host list allows when it names none."""
 _ENTRY = re.compile(
     r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:]+|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*(?:/\d+)?)"
     r"(?::(?P<port>\d+|\*))?"
@@ -145,20 +145,20 @@ _MOST_PORT = 65535
 
 
 class BadHost(ValueError):
-    """An entry that can't be read."""
+    """Raised for an entry of a host list that can't be parsed."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostEntry:
-    """One line of a list: a name, `*.name` for all names below it, or an address or network; and its ports."""
+    """One entry of a host list: a name, `*.name` for all names below it, or an IP network, with its ports."""
 
     name: str = ""
     network: IpNetwork | None = None
     ports: frozenset[int] | None = WEB_PORTS
-    """None: every port."""
+    """The allowed ports of a host list's entry; None for every port."""
 
     def takes(self, host: str, port: int) -> bool:
-        """Whether it lets this through."""
+        """Whether this entry of a host list allows a connection to a host and port."""
         if self.ports is not None and port not in self.ports:
             return False
         if self.network is not None:
@@ -173,27 +173,27 @@ class HostEntry:
 
 @dataclass(frozen=True)
 class HostList:
-    """A whole list: what is not in it is refused."""
+    """An allow list of hosts: what is not in it is refused."""
 
     entries: tuple[HostEntry, ...]
 
     def lists(self, host: str, port: int) -> bool:
-        """Whether a connection is allowed, by name alone."""
+        """Whether the list allows a connection, by the host's name as it is written, without resolving it."""
         return any(entry.takes(normalized_host(host), port) for entry in self.entries)
 
     @cached_property
     def networks(self) -> tuple[IpNetwork, ...]:
-        """The addresses that were listed as such: these may be local."""
+        """The IP networks in the list; their addresses are allowed even if they are local."""
         return tuple(entry.network for entry in self.entries if entry.network is not None)
 
 
 def parse_host_list(listed: tuple[str, ...]) -> HostList:
-    """A list from what a person wrote; raises `BadHost`."""
+    """Parse the entries of a host list that a person wrote; raises `BadHost`."""
     return HostList(tuple(_entry(each) for each in listed))
 
 
 def split_host_port(written: str) -> tuple[str, int]:
-    """A host and a port from `host` or `host:port`; the usual port where none is written."""
+    """Split `host:port` into host and port; port 443 when none is given."""
     host, colon, port = written.rpartition(":")
     if not colon or not port.isdecimal() or (":" in host and not host.endswith("]")):
         return written, 443
@@ -201,7 +201,7 @@ def split_host_port(written: str) -> tuple[str, int]:
 
 
 def normalized_host(host: str) -> str:
-    """A name in the one spelling that is compared: small letters, no dot at the end, ASCII."""
+    """Normalize a host name for comparison: lower case, no dot at the end, IDNA."""
     bare = host.removesuffix(".").lower()
     if bare.isascii():
         return bare

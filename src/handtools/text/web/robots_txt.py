@@ -1,4 +1,4 @@
-"""What a site's robots.txt allows a program that nobody steers (RFC 9309)."""
+"""Rules of a site's robots.txt (RFC 9309): whether a crawler may fetch a path."""
 
 import re
 from collections.abc import Iterator
@@ -8,13 +8,13 @@ _LINE = re.compile(r"[ \t]*([A-Za-z-]+)[ \t]*:[ \t]*([^#\r\n]*)")
 
 
 def robots_allow(text: str, agent: str, path: str) -> bool:
-    """Whether the site lets an agent have a path: the longest rule decides, a draw is in our favour."""
+    """Whether robots.txt allows a user agent to fetch a path: the longest rule decides, on a tie it is allowed."""
     rules = [(len(rule), allowed) for rule, allowed in _rules(text, agent) if _matches(rule, path)]
     return max(rules, default=(0, True))[1]
 
 
 def _rules(text: str, agent: str) -> list[tuple[str, bool]]:
-    """The rules of all groups that name the agent; of those for everyone where none does."""
+    """Give the rules of all groups that name the agent; if none does, of the groups for `*`."""
     groups = list(_groups(text[:MOST_ROBOTS_CHARS]))
     ours = [rule for names, rules in groups if agent.lower() in names for rule in rules]
     named = any(agent.lower() in names for names, _ in groups)
@@ -42,7 +42,10 @@ def _groups(text: str) -> Iterator[tuple[set[str], list[tuple[str, bool]]]]:
 
 
 def _matches(rule: str, path: str) -> bool:
-    """Begins with it; `*` stands for anything, `$` at the end for the end. In time linear in the path per star."""
+    """Whether a path matches a rule: by prefix, with `*` for anything and `$` for the end.
+
+    Takes time linear in the path per star.
+    """
     ends = rule.endswith("$")
     first, *others = rule.removesuffix("$").split("*")
     if not path.startswith(first):

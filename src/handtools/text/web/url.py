@@ -1,4 +1,4 @@
-"""URLs, parsed strictly, so that nobody further down can read another host out of the same text. ADR 90."""
+"""URLs, parsed strictly and normalized, so that no later parser can find another host in the same text."""
 
 import re
 from dataclasses import dataclass, replace
@@ -22,36 +22,36 @@ _UNFIT = re.compile(
 )
 _MOST_NAME = 253
 _KEPT = "!#$%&'()*+,/:;=?@[]~-._|^{}`\"<>"
-"""What is left as it is written after the host: everything in ASCII, since it was made by a server for itself."""
+"""Characters after the host that are not percent-encoded again: everything in ASCII, as the server wrote it."""
 
 
 class BadUrl(ValueError):
-    """Text that can't be visited; the message is a sentence."""
+    """Raised for text that is no URL which can be fetched; the message is a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """A place on the web, in one spelling: host in small ASCII letters or a plain address, nobody's password."""
+    """A parsed http or https URL in normal form: host in lower-case ASCII or an IP address, no credentials."""
 
     scheme: str
     host: str
     port: int
     rest: str
-    """Path and query, as they are sent."""
+    """Path and query of the URL, as they are sent to the server."""
     fragment: str = ""
 
     @property
     def authority(self) -> str:
-        """Host and port as a server is told: the usual port goes without saying."""
+        """Host and port as for the `Host` header: the default port is left out."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     def __str__(self) -> str:
-        """The whole of it but the fragment, which is not sent."""
+        """The URL as text, without its fragment."""
         return f"{self.scheme}://{self.authority}{self.rest}"
 
     def joined(self, reference: str) -> "Url":
-        """Where a reference found here leads; raises `BadUrl`."""
+        """Resolve a link or redirect found at this URL; raises `BadUrl`."""
         if _UNFIT.search(reference):
             raise BadUrl("It sends us to an address with spaces, backslashes or invisible characters.")
         try:
@@ -62,12 +62,12 @@ class Url:
             raise BadUrl("It sends us to what is no address.") from None
 
     def at(self, rest: str) -> "Url":
-        """Another path of the same server."""
+        """Give the URL of another path on the same server."""
         return replace(self, rest=rest, fragment="")
 
 
 def parse_url(text: str) -> Url:
-    """A URL as a person or a server wrote it; raises `BadUrl`."""
+    """Parse a URL that a person or a server wrote; raises `BadUrl`."""
     if len(text) > MOST_URL_CHARS:
         raise BadUrl(f"It is longer than {MOST_URL_CHARS:,} characters.")
     if _UNFIT.search(text.strip(" ")):
