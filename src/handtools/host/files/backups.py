@@ -285,10 +285,7 @@ class FolderBackups:
                 copy_tree(shelf, kept, folder, name)
 
     def put_in(self, ref: str, folder: FolderHandle, name: str) -> None:
-        """Move a file or folder from the workspace into the backups, replacing leftovers of an interrupted copy.
-
-
-        """
+        """Move a file or folder from the workspace into the backups, replacing an interrupted copy."""
         with self._parent(ref, make=True) as (shelf, kept):
             remove_tree(shelf, kept)
             if not _move_between(folder, name, shelf, kept):
@@ -303,10 +300,7 @@ class FolderBackups:
             copy_tree(folder, name, shelf, kept)
 
     def put_back(self, ref: str, folder: FolderHandle, name: str) -> None:
-        """Undo `take_out`: move the file back into the backups, or delete the copy when the backup is still here.
-
-
-        """
+        """Undo `take_out`: move the file back into the backups, or delete the copy if the backup still exists."""
         if self.has(ref):
             remove_tree(folder, name)
         else:
@@ -347,9 +341,9 @@ class FolderBackups:
         return told
 
     def _set_aside(self, name: str, problem: Exception) -> str:
-        """Rename a backup item that could not be deleted, so that clean-up skips it; returns a sentence about it.
+        """Rename a backup item that could not be deleted, so that clean-up skips it.
 
-
+        Returns a sentence about it.
         """
         aside = self._folder / f"{ASIDE_PREFIX}{name}"
         with contextlib.suppress(OSError):

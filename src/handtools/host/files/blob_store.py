@@ -17,9 +17,9 @@ _CREATE_FLAGS = (
 
 
 class FolderStore:
-    """Keeps bytes as one file per name, readable by the owner only; a file is complete and synced when it appears.
+    """Keeps bytes as one file per name, readable by the owner only.
 
-
+    A file is complete and synced when it appears.
     """
 
     def __init__(self, folder: str | Path) -> None:

@@ -275,9 +275,9 @@ class WriteLease:
             os.close(fd)
 
     def show(self, folder: FolderHandle, name: str) -> bytes | None:
-        """Copy the content of another name into the leased file if readers wait for it; returns the copied bytes.
+        """Copy the content of another name into the leased file if readers wait for it.
 
-
+        Returns the copied bytes.
         """
         if self._fd is None or syscalls.lease_waiters(self._fd) != "readers":
             return None

@@ -100,9 +100,9 @@ class FileLocks:
 
 
 def try_lock(path: str | Path) -> int | None:
-    """Try to lock a file, excluding other processes; returns a descriptor to `unlock`, or None when it is locked.
+    """Try to lock a file, excluding other processes.
 
-
+    Returns a descriptor to `unlock`, or None when it is locked.
     """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
     if not HAS_FLOCK:

@@ -98,9 +98,9 @@ class FolderHandle:
         return os.fsencode(os.readlink(self.name(name), dir_fd=self.fd))
 
     def open_file(self, name: str) -> int:
-        """Open a regular file in this folder for reading and return its descriptor; raises `WrongKind` for others.
+        """Open a regular file in this folder for reading and return its descriptor.
 
-
+        Raises `WrongKind` for others.
         """
         found, fd = self.open_found(name)
         if fd is None:
@@ -108,10 +108,7 @@ class FolderHandle:
         return fd
 
     def open_found(self, name: str) -> tuple[os.stat_result, int | None]:
-        """Stat a name in this folder and open it if it is a regular file: its stat result, and descriptor or None.
-
-
-        """
+        """Stat a name in this folder and open a regular file: its stat result, and descriptor or None."""
         if syscalls.can_reopen_path_handles():
             flags = syscalls.PATH_ONLY | syscalls.NO_FOLLOW
             return reopen_for_reading(os.open(self.name(name), flags, dir_fd=self.fd))
@@ -223,9 +220,9 @@ class FolderHandle:
             os.unlink(old, dir_fd=self.fd)
 
     def sync(self) -> None:
-        """Sync the folder to disk, so that renames in it survive a crash; does nothing where that is impossible.
+        """Sync the folder to disk, so that renames in it survive a crash.
 
-
+        Does nothing where that is impossible.
         """
         if self.fd is None:
             return
@@ -253,9 +250,9 @@ def kind_of(mode: int) -> NodeKind | None:
 
 
 def reopen_for_reading(handle: int) -> tuple[os.stat_result, int | None]:
-    """Stat an O_PATH descriptor and, if it is a regular file, open it for reading; closes the O_PATH descriptor.
+    """Stat an O_PATH descriptor and, if it is a regular file, open it for reading.
 
-
+    Closes the O_PATH descriptor.
     """
     try:
         found = os.fstat(handle)
@@ -373,9 +370,9 @@ def open_inner_folder(top: FolderHandle, path: str, *, flags: int = ENTER_FLAGS)
 def open_folder_below(
     start: FolderHandle, path: str, *, flags: int = ENTER_FLAGS, kernel: bool = True
 ) -> FolderHandle:
-    """Open a folder below another, however deep, following no link (ELOOP at the first). Closes the start folder.
+    """Open a folder below another, however deep, following no link (ELOOP at the first).
 
-
+    Closes the start folder.
     """
     parts = path.split("/") if path else []
     while parts:

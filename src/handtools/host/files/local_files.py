@@ -188,16 +188,16 @@ class LocalFiles:
             raise as_tool_error(error, path) from error
 
     def plan(self, changes: Iterable[Change]) -> list[PlannedWrite]:
-        """Turn changes into planned writes with temporary names, large files to be moved; touches nothing on disk.
+        """Turn changes into planned writes with temporary names, large files to be moved.
 
-
+        Touches nothing on disk.
         """
         return [PlannedWrite(self._with_large_files_held(change), temporary_name()) for change in changes]
 
     def perform(self, steps: Sequence[PlannedWrite]) -> None:
-        """Carry out all planned writes or none; raises `Stale`, and rolls back, when a file is not as in `before`.
+        """Carry out all planned writes or none.
 
-
+        Raises `Stale`, and rolls back, when a file is not as in `before`.
         """
         if steps:
             # The folders of located paths, and no others: a link that has come in between leads somewhere else.
@@ -206,9 +206,9 @@ class LocalFiles:
             )
 
     def sweep(self, step: PlannedWrite) -> str | None:
-        """After a crash, clean up a planned write's temporary file; says where another program's bytes were kept.
+        """After a crash, clean up a planned write's temporary file.
 
-
+        Says where another program's bytes were kept.
         """
         change = self._exact(step).change
         handles = OpenFolders(self._root.straight)

@@ -39,9 +39,9 @@ class WorkspaceRoot:
         self._kernel = kernel and syscalls.HAS_DIR_FD
 
     def relative(self, path: str) -> str:
-        """The path relative to the workspace, `""` for the workspace itself; raises `OutsideWorkspace` for others.
+        """The path relative to the workspace, `""` for the workspace itself.
 
-
+        Raises `OutsideWorkspace` for others.
         """
         try:
             inside = workspace_relative(path, self.given)

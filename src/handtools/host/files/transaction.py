@@ -154,9 +154,9 @@ def _roll_back(begun: Sequence[TransactionStep]) -> list[str]:
 
 
 def clean_up_after_crash(place: StepTarget, before: Node | None, after: Node | None) -> str | None:
-    """Delete a crashed step's temporary file if the journal has its bytes; else rename it visibly and say where.
+    """Delete a crashed step's temporary file if the journal has its bytes.
 
-
+    Else rename it visibly and say where.
     """
     folder, _, temporary = place.parts
     if folder.find(temporary) is None:
@@ -200,10 +200,7 @@ def _is_at(place: StepTarget, name: str, node: Node) -> bool:
 
 
 def _is_unfinished(place: StepTarget, node: Node | None) -> bool:
-    """Whether the temporary file holds only the beginning of the node's bytes, as an interrupted write leaves it.
-
-
-    """
+    """Whether the temporary file holds only the beginning of the node's bytes, from an interrupted write."""
     found = place.folder.stat(place.temporary)
     if node is None or node.held or node.kind != "file" or kind_of(found.st_mode) != "file":
         return False
@@ -215,10 +212,7 @@ def _is_unfinished(place: StepTarget, node: Node | None) -> bool:
 
 
 def _is_cut_off(place: StepTarget, before: Node | None, after: Node | None) -> bool:
-    """Whether the temporary is a large file whose writing was interrupted: too short, and the target is unchanged.
-
-
-    """
+    """Whether the temporary is a large file whose writing was interrupted: too short, and the target unchanged."""
     if after is None or after.held is None or after.kind != "file":
         return False
     found = place.folder.stat(place.temporary)

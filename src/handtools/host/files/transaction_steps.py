@@ -131,10 +131,7 @@ class StepTarget:
         self.vault.put_back(node.held.ref, self.folder, self.temporary)
 
     def is_copy(self, node: Node | None) -> bool:
-        """Whether the temporary name can only hold a copy, perhaps incomplete, of a file that is in the backups.
-
-
-        """
+        """Whether the temporary name can only hold a copy, perhaps incomplete, of a file in the backups."""
         return node is not None and node.held is not None and self.vault.has(node.held.ref)
 
     def remove_temporary(self) -> None:
@@ -547,9 +544,9 @@ def discard_temporary(place: StepTarget) -> bool:
 
 
 def store_displaced(place: StepTarget, node: Node | None) -> bool:
-    """Move the replaced file from the temporary name into the backups, or delete it; False if it can't be deleted.
+    """Move the replaced file from the temporary name into the backups, or delete it.
 
-
+    False if it can't be deleted.
     """
     if node is None or node.held is None:
         return discard_temporary(place)
@@ -614,9 +611,9 @@ def _keep_theirs(place: StepTarget, before: Node | None) -> str:
 
 
 def keep_beside_target(place: StepTarget) -> str:
-    """Rename the file at the temporary name to a visible name beside the target; returns a sentence that names it.
+    """Rename the file at the temporary name to a visible name beside the target.
 
-
+    Returns a sentence that names it.
     """
     folder, name, temporary = place.parts
     kept = temporary_file.recovered_name(name)

@@ -44,9 +44,9 @@ _ODD_NAME_CHARS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def state_folder(root: str | Path) -> Path:
-    """The folder for a workspace's journal and other state; created on first use with access for its owner only.
+    """The folder for a workspace's journal and other state.
 
-
+    Created on first use with access for its owner only.
     """
     real = Path(os.path.realpath(root))
     folder = state_root() / workspace_id(real)
@@ -72,10 +72,7 @@ def workspace_id(real: Path) -> str:
 
 
 def backups_folder(root: str | Path, state: Path) -> Path:
-    """The folder for a workspace's backups: on its file system, in the state folder or else beside the workspace.
-
-
-    """
+    """The folder for a workspace's backups, on its file system: in the state folder, or beside the workspace."""
     real = Path(os.path.realpath(root))
     device = real.stat().st_dev
     if not state.exists() or state.stat().st_dev == device:
