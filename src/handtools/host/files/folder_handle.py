@@ -164,7 +164,7 @@ class FolderHandle:
             os.close(fd)
 
     def set_owner(self, name: str, like: os.stat_result) -> None:
-        """Give a subfolder the owner and group in another stat result, as far as permitted."""
+        """Give a subfolder the owner and group in another stat result."""
         if hasattr(os, "chown"):
             owner, group = like.st_uid, like.st_gid
             os.chown(self.name(name), owner, group, dir_fd=self.fd, follow_symlinks=False)

@@ -22,7 +22,10 @@ _EXCLUDE_BYTES = 1 << 20
 
 
 def repository_folders_above(root: str) -> tuple[str, ...]:
-    """The folders from the repository's top down to above the workspace; empty when it is in no repository."""
+    """The folders from the git repository's top down to the workspace's parent.
+
+    Empty when the workspace has its own `.git` or is in no repository.
+    """
     if os.path.lexists(os.path.join(root, ".git")):
         return ()
     above = [str(folder) for folder in Path(root).parents]

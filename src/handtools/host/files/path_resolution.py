@@ -110,7 +110,7 @@ class WorkspaceRoot:
             return _LinkResolver(root, (self.real, self.given)).to(path)
 
     def _is_plain(self, root: FolderHandle, path: str) -> bool:
-        """Whether a path exists and contains no symbolic link, so that it needs no resolving."""
+        """Whether a path contains no symbolic link, also at its end, so that it needs no resolving."""
         if not path or not (self._kernel and syscalls.has_openat2()):
             return not path
         above, _, name = path.rpartition("/")
@@ -159,7 +159,7 @@ class _LinkResolver:
         self._trail.pop().close()
 
     def _is_end(self, part: str) -> bool:
-        """Resolve one part of the path; True when it does not exist or is no folder, so that resolving ends."""
+        """Resolve one part of the path; True when it is the last one or does not exist: resolving ends."""
         found = self._trail[-1].find(part)
         last = not any(self._todo)
         if found is not None and stat.S_ISLNK(found.st_mode):

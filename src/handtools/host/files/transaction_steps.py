@@ -101,7 +101,7 @@ class StepTarget:
 
     @property
     def vault(self) -> FolderBackups:
-        """The backups; raises when there are none."""
+        """The backups; raises `UsageError` when there are none."""
         if self._vault is None:
             raise UsageError("These files have no vault, so nothing in them can be held.")
         return self._vault

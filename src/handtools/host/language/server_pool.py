@@ -152,7 +152,7 @@ class ServerPool:
         await asyncio.gather(*(self._stop(seat) for seat in seats))
 
     async def tidy(self) -> None:
-        """End idle servers, and the least recently used ones when they are too many or use too much memory."""
+        """End idle servers, then the least recently used ones until the rest fits into the memory limit."""
         now = time.monotonic()
         for seat in self._running():
             if now - seat.used > self._idle:
@@ -278,7 +278,7 @@ class LanguageThread:
         return future.result()
 
     def close(self) -> None:
-        """End all language servers and stop the thread."""
+        """End all language servers of this process."""
         if self._owner == os.getpid() and self._loop is not None and self._pool is not None:
             try:
                 asyncio.run_coroutine_threadsafe(self._pool.close(), self._loop).result(

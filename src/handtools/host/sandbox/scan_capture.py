@@ -139,7 +139,7 @@ class ScanCommandCapture:
         )
 
     def discard(self) -> None:
-        """Release the backup item; copies of changed files stay, for undo."""
+        """Unlock the backup item of this command; copies of changed files stay in it, for undo."""
         self.vault.clear(self.item.name)
         self.item.release()
 

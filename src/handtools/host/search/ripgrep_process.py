@@ -271,7 +271,7 @@ def _in_git(root: Path) -> bool:
 
 @lru_cache(maxsize=64)
 def _git_folders(root: Path) -> tuple[str, ...]:
-    """The `.git` folders of the repository that contains the root; empty without one."""
+    """The paths where a `.git` folder may be: in the root and in every folder above it."""
     return tuple(os.path.join(folder, ".git") for folder in (root, *root.parents))
 
 

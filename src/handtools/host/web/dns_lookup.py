@@ -22,7 +22,7 @@ def system_lookup(host: str, port: int) -> list[str]:
 
 
 async def vetted_addresses(url: Url, look_up: LookUpHost, opens: HostIsListed) -> tuple[str, ...]:
-    """Look up a URL's host; returns the allowed addresses, to connect to directly, and refuses private ones."""
+    """Look up a URL's host and return the addresses that may be connected to; raises `Denied` without any."""
     if ip_literal(url.host) is not None:
         addresses: Sequence[str] = [url.host]
     else:

@@ -43,7 +43,7 @@ exit $code"""
 
 
 def mask_check(shape: ContainerSpec, word: str) -> str:
-    """Shell code that prints `word` and exits when a mask over a private file is missing.
+    """Shell code that prints `word` and exits when a mask over a private or read-only path is missing.
 
     The kernel drops a mount when the file below it is replaced outside, as editors do on saving.
     """

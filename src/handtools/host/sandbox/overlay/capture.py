@@ -230,7 +230,7 @@ class OverlayCommandCapture:
         return notes
 
     def _keep(self, listing: UpperLayerDiff) -> str:
-        """Keep the command's versions of conflicting files in the backups; returns a sentence that says where."""
+        """Keep the command's versions of conflicting files in the backups; returns their folder, or empty."""
         shelf = f"{CONFLICTS_FOLDER}/{self.name}"
         theirs = set(listing.conflicts)
         kept = [change for change in listing.changes if change.path in theirs and _is_held(change)]

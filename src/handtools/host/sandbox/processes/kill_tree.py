@@ -75,7 +75,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def running_pids(group: Cgroup) -> list[int]:
-    """The pids of all descendants: those in the control group, and those found by their parents."""
+    """The pids of all descendants, from the control group or else by following parents in /proc."""
     return group.pids() or descendants(os.getpid())
 
 

@@ -28,7 +28,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def become_subreaper() -> None:
-    """Make this process the subreaper of its descendants, ignore ending signals, and let it pass nothing on."""
+    """Become the subreaper of all descendants, ignore SIGTERM and the like, set descriptors to close on exec."""
     _checked(_LIBC.prctl(_SET_SUBREAPER, 1, 0, 0, 0))
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_IGN if number in IGNORED_SIGNALS else signal.SIG_DFL)
@@ -39,7 +39,7 @@ def become_subreaper() -> None:
 
 
 def start_own_session() -> None:
-    """Start a new session and set what every command's process needs, before its order is known."""
+    """Start a new session that dies with the supervisor, with default signals and a raised OOM score."""
     os.setsid()
     _checked(_LIBC.prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
     _write_file("/proc/self/oom_score_adj", str(OOM_SCORE_ADJ))

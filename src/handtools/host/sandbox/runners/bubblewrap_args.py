@@ -88,7 +88,7 @@ def system_args(launch: Launch, *, home: str, sizes: TmpfsSizes, readable: Itera
 
 
 def tmpfs_folders(home: str) -> tuple[str, ...]:
-    """The private tmpfs folders: home and temporary folders."""
+    """The private tmpfs folders: /dev/shm, /tmp, /run and the home folder."""
     return _DEV_SHM, _TMP, "/run", home
 
 

@@ -18,7 +18,7 @@ LIST_ACCESS = _LIST
 READ_ACCESS = _EXECUTE | _READ | _LIST
 WRITE_ACCESS = 0xFFFF & ~_DEVICES
 DEVICE_ACCESS = _READ | _WRITE | _LIST | _CONTROL
-"""The Landlock access rights for devices."""
+"""The Landlock access rights granted for devices."""
 _RIGHTS_BY_ABI = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
 """All file access rights that each Landlock ABI version handles."""
 _TCP, _SCOPES = 0x3, 0x3
