@@ -30,7 +30,7 @@ class NoLanguage:
         self._reason = reason
 
     def speaks(self, path: str) -> bool:
-        """Always false."""
+        """Always false: there is no language server for any file."""
         return False
 
     def missing(self, path: str) -> str:

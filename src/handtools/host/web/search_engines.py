@@ -39,7 +39,7 @@ class EngineAdapter:
     variable: str = ""
     """The environment variable that configures it: its API key, or its URL if it needs no key."""
     home: str = ""
-    """Its base URL; empty for engines that each user hosts."""
+    """The base URL of the search engine; empty for one that each user hosts."""
     ask: Callable[[WebQuery, Url, str], EngineRequest]
     read: Callable[[bytes], Sequence[WebSearchHit]]
     """Parses the results; raises ordinary Python errors (KeyError, …) for an unexpected answer."""

@@ -20,7 +20,7 @@ class PlainRunner:
     confined = False
 
     def unavailable_reason(self) -> str:
-        """Always empty: it works everywhere."""
+        """Always empty: running commands unconfined works on every machine."""
         return ""
 
     def confine(self, launch: Launch) -> Launch:
