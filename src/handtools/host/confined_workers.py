@@ -1,9 +1,9 @@
-"""Confined worker processes for files that somebody made to be hard to read, each task in a child with limits.
+"""Worker processes that read untrusted files, each task in a forked child with no network and with limits.
 
 One process is kept, with the libraries loaded; for every task it forks a child, which can open no sockets, write
 no files and read only programs, and which the kernel ends when it takes too much memory or time. Forking costs
-milliseconds where starting Python costs a tenth of a second, and no task meets what another one left behind.
-What comes back is data: JSON and bytes, never objects. ADR 125.
+milliseconds where starting Python costs a tenth of a second, and no task meets what another one left behind. What
+comes back is data: JSON and bytes, never objects.
 """
 
 import atexit
@@ -50,7 +50,7 @@ _READABLE_FOLDERS = (
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What a task gives back: values that JSON knows, and bytes beside them."""
+    """The result of a worker's task: JSON values and byte strings."""
 
     value: Mapping[str, Any]
     blobs: tuple[bytes, ...] = ()
@@ -58,18 +58,18 @@ class TaskResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerTask:
-    """A function of ours, by name, to be called with values and bytes in a child."""
+    """A function, by module and name, that a worker calls with JSON values and bytes."""
 
     module: str
     function: str
-    """Takes a mapping and bytes, gives a `TaskResult`."""
+    """The name of the function: it takes a mapping and bytes and returns a `TaskResult`."""
     libraries: tuple[str, ...] = ()
-    """Loaded once, before the first child: they may be missing."""
+    """Modules imported once before the first fork; they may be missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLimits:
-    """What one task may use up."""
+    """Time, memory and output limits of one task."""
 
     seconds: float = 20.0
     memory_bytes: int = 2 << 30
@@ -80,11 +80,11 @@ class WorkerLimits:
 
 
 class TaskFailed(Exception):
-    """A task was ended: by its limits, or by a bug in a library."""
+    """Raised when a task was killed by its limits or crashed in a library."""
 
 
 def workers_for(root: str | os.PathLike[str]) -> "Workers":
-    """The workers of a workspace; workspaces share them, unless one of them is where modules come from."""
+    """The workers for a workspace, shared by all workspaces with the same import path."""
     return _shared_workers(tuple(trusted_import_path(root)))
 
 
@@ -94,10 +94,10 @@ def _shared_workers(path: tuple[str, ...]) -> "Workers":
 
 
 class Workers:
-    """The kept process, and the line to it."""
+    """A fork server process and the socket to it; started on first use."""
 
     def __init__(self, path: Sequence[str], limits: WorkerLimits | None = None) -> None:
-        """`path` is where their modules come from."""
+        """`path` is the import path of the workers."""
         self.path = path
         self.limits = limits or WorkerLimits()
         self._line: socket.socket | None = None
@@ -107,7 +107,10 @@ class Workers:
         self._turns = threading.BoundedSemaphore(_MOST_AT_ONCE)
 
     def call(self, task: WorkerTask, arguments: Mapping[str, Any], data: bytes) -> TaskResult:
-        """Have a task done; raises its `ToolError`, or `TaskFailed`. Waits, so call it in a thread."""
+        """Run a task in a child and return its result; blocks, so call it in a thread.
+
+        Raises the task's `ToolError`, or `TaskFailed`.
+        """
         with programs.anonymous_file() as given, programs.anonymous_file() as result, self._turns:
             given.write(data)
             given.seek(0)
@@ -116,7 +119,7 @@ class Workers:
             return _read_result(result, self.limits.output_bytes)
 
     def close(self) -> None:
-        """Let the process go; the next task starts another."""
+        """End the fork server; the next task starts another."""
         with self._lock:
             self._drop()
 
@@ -129,7 +132,7 @@ class Workers:
             programs.wait_or_kill(process, _GRACE_SECONDS)
 
     def order(self, task: WorkerTask, arguments: Mapping[str, Any], fds: Sequence[int]) -> None:
-        """Hand a task over, to a new process where there is none."""
+        """Send a task to the fork server, starting it if necessary."""
         message = {
             "module": task.module,
             "function": task.function,
@@ -176,7 +179,7 @@ def _run_forked(
 
 
 def _child_messages(line: socket.socket, seconds: float) -> bytes:
-    """All that a child tells of itself, until it has ended or should have."""
+    """Read what a child reports about itself, until it has ended or its time is up."""
     line.settimeout(seconds)
     said = bytearray()
     with contextlib.suppress(TimeoutError):
@@ -188,7 +191,7 @@ def _child_messages(line: socket.socket, seconds: float) -> bytes:
 def _run_in_own_process(
     workers: Workers, task: WorkerTask, arguments: Mapping[str, Any], given: IO[bytes], result: IO[bytes]
 ) -> None:
-    """Without fork: a process for the one task."""
+    """Run a task in a new process, on systems without fork."""
     words = [json.dumps(workers.path), task.module, task.function, json.dumps(dict(arguments))]
     line = programs.python_arguments(__name__, "work_alone", words)
     bounds = programs.ProgramLimits(**asdict(workers.limits))
@@ -202,7 +205,7 @@ def _run_in_own_process(
 
 
 def _read_result(result: IO[bytes], most: int) -> TaskResult:
-    """What a child wrote, checked: it may be anything."""
+    """Parse and validate the result that an untrusted child wrote; raises `TaskFailed` if it is malformed."""
     result.seek(0)
     whole = result.read(most)
     try:
@@ -229,11 +232,11 @@ class _ForkServer:
     seconds: float
     restrict: Callable[[], None]
     children: dict[int, float]
-    """Until when each may run."""
+    """The deadline of each child, by pid."""
     loaded: set[str]
 
     def serve(self) -> None:
-        """Fork a child for each task until the other side is gone, or silent for long."""
+        """Fork a child for each task until the other side closes the connection or is idle for long."""
         waiting = select.poll()
         waiting.register(self.line, select.POLLIN)
         waiting.register(self.wake, select.POLLIN)
@@ -293,7 +296,7 @@ class _ForkServer:
 
 
 def main(line: str, path: str, limits: str) -> None:
-    """Serve: the kept process."""
+    """Entry point of the fork server process."""
     sys.path += json.loads(path)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     wake, waker = os.pipe()
@@ -312,7 +315,7 @@ def main(line: str, path: str, limits: str) -> None:
 
 
 def work_alone(path: str, module: str, function: str, arguments: str) -> None:
-    """Do one task: input from standard input, the result to standard output."""
+    """Entry point of a process for one task: data from standard input, the result to standard output."""
     sys.path += json.loads(path)
     work = getattr(importlib.import_module(module), function)
     sys.stdout.buffer.write(_encoded_result(work, json.loads(arguments), sys.stdin.buffer.read()))
@@ -334,7 +337,7 @@ def _encoded_result(
 
 
 def _restriction(path: Sequence[str], bounds: WorkerLimits) -> Callable[[], None]:
-    """What a child does to itself before it looks at anything; prepared here, as rules need files to be opened."""
+    """Prepare the function with which a child restricts itself before it reads untrusted data."""
     import resource
 
     limits = {
@@ -358,7 +361,7 @@ def _restriction(path: Sequence[str], bounds: WorkerLimits) -> Callable[[], None
 
 
 def _confinement(path: Sequence[str]) -> Callable[[], None]:
-    """No sockets and no files but programs, where the kernel can keep that."""
+    """A function that forbids sockets and all files except programs, where the kernel supports it."""
     from handtools.host.sandbox.processes import pre_exec
     from handtools.host.sandbox.runners import landlock_ruleset as landlock
     from handtools.host.sandbox.runners import seccomp

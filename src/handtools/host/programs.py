@@ -1,8 +1,8 @@
-"""Programs: find and start programs outside the workspace; the one module of `host` that starts processes.
+"""Find and start helper programs outside the workspace; the only module of `host` that starts processes.
 
-What is started here runs with our rights, outside every boundary. So its file really lies outside the
-workspace, its environment is made of a few names, its input is empty unless we give it bytes, and it is ended
-in time. What a call asks for runs inside a boundary instead: as a `Launch`, which a supervisor executes.
+What is started here runs with our rights, outside every boundary. So its file really lies outside the workspace,
+its environment is made of a few names, its input is empty unless we give it bytes, and it is ended in time. What a
+call asks for runs inside a boundary instead: as a `Launch`, which a supervisor executes.
 
 Our own program may run from the folder it works on, and loads its code from there. No check of ours could tell
 such a file from one that was put in its place: `installation_folders` names them, and the toolbox adds a rule
@@ -25,7 +25,7 @@ from handtools.core.errors import HostError
 PIPE = subprocess.PIPE
 Process = subprocess.Popen[bytes]
 _KEPT_VARIABLES = ("SYSTEMROOT", "TEMP", "TMP")
-"""Of our environment: Windows starts nothing without the first. Any other name may change what a program does."""
+"""Variables of our environment that programs inherit: Windows needs them; any other could change behaviour."""
 _PROGRAM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _SOURCE_FOLDER = Path(__file__).parents[2]
 _PYTHON_BOOT = "import sys; sys.path.append({!r}); from {} import {} as run; run(*sys.argv[1:])"
@@ -34,17 +34,17 @@ _KILLED_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program that may be started."""
+    """An executable that may be started."""
 
     file: str
-    """Where it really is, all links followed: what is executed."""
+    """The real path of the executable, all links resolved, which is what is executed."""
     name: str
-    """As it was found: some files are many programs, and go by the name they are called by."""
+    """The name under which it was found, passed as argv[0]: some executables act by their name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramResult:
-    """How a program ended, and what it printed."""
+    """A program's exit status and what it printed."""
 
     code: int
     output: bytes
@@ -53,7 +53,7 @@ class ProgramResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramLimits:
-    """What a program may use up. Where the system can't set them from outside, only time is."""
+    """Time, memory and output limits of a program. On systems without prlimit only the time limit applies."""
 
     seconds: float
     memory_bytes: int | None = None
@@ -61,16 +61,16 @@ class ProgramLimits:
 
 
 class ProgramTimeout(Exception):
-    """It was ended because its time was up."""
+    """Raised when a program was killed because its time was up."""
 
 
 def is_outside(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
-    """Whether a path really lies outside the workspace; everything does where there is none."""
+    """Whether the real path is outside the workspace; always true without a workspace."""
     return not os.fspath(root) or not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
 
 
 def search_path(root: str | os.PathLike[str]) -> Iterator[str]:
-    """The folders of PATH, without those in the workspace and those that depend on where we are."""
+    """The folders of PATH, without relative ones and those in the workspace."""
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         if os.path.isabs(folder) and is_outside(folder, root):
             yield folder
@@ -79,7 +79,7 @@ def search_path(root: str | os.PathLike[str]) -> Iterator[str]:
 def find_program(
     name: str, root: str | os.PathLike[str], *, folders: Sequence[str | os.PathLike[str]] = ()
 ) -> Program | None:
-    """A program in the given folders, else on PATH; never one that really lies in the workspace."""
+    """Find a program in the given folders, then on PATH; one whose real path is in the workspace is never used."""
     for folder in (*folders, *search_path(root)):
         found = os.path.join(folder, name)
         file = os.path.realpath(found)
@@ -89,9 +89,9 @@ def find_program(
 
 
 def python_interpreter() -> Program:
-    """The interpreter that runs us, without the environment that it may have been started from.
+    """The Python interpreter that runs this process, without its virtual environment.
 
-    Called by its real path: beside another one there may be settings that say where its library is.
+    It is called by its real path: beside another one there may be settings that say where its library is.
     """
     base = getattr(sys, "_base_executable", "") or sys.executable
     if not base:
@@ -101,7 +101,7 @@ def python_interpreter() -> Program:
 
 
 def minimal_environment() -> dict[str, str]:
-    """What a program needs to start, and nothing that changes what it does."""
+    """The few environment variables that a helper program gets."""
     return {"PATH": _PROGRAM_PATH, "LC_ALL": "C.UTF-8"} | {
         name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ
     }
@@ -120,7 +120,7 @@ def start_program(
     buffer_bytes: int = -1,
     own_session: bool = False,
 ) -> Process:
-    """Start a program and leave it running: the caller waits for it."""
+    """Start a program and return its process without waiting for its end."""
     return subprocess.Popen(
         [program.name, *arguments],
         executable=program.file,
@@ -141,13 +141,13 @@ def start_python(
     *,
     pass_fds: Sequence[int] = (),
 ) -> Process:
-    """Start the `main` of a module of ours in a session of its own, with the standard library alone."""
+    """Start the `main` of one of our modules in a new Python process and session, without other packages."""
     line = python_arguments(module, "main", arguments)
     return start_program(python_interpreter(), line, env={}, pass_fds=pass_fds, own_session=True)
 
 
 def python_arguments(module: str, function: str, arguments: Sequence[str]) -> list[str]:
-    """What Python is told to call a function of ours, and to look at no settings and no other packages."""
+    """Arguments for Python to call one of our functions in isolated mode, without site packages."""
     return ["-I", "-S", "-c", _PYTHON_BOOT.format(str(_SOURCE_FOLDER), module, function), *arguments]
 
 
@@ -161,7 +161,7 @@ def run_program(
     stdin: int | IO[bytes] = subprocess.DEVNULL,
     pass_fds: Sequence[int] = (),
 ) -> ProgramResult:
-    """Run a program to its end; raises `ProgramTimeout` when that does not come in time."""
+    """Run a program to its end and return its result; raises `ProgramTimeout` when it takes too long."""
     with anonymous_file() as output, anonymous_file() as errors:
         process = start_program(
             program,
@@ -187,7 +187,7 @@ def run_program(
 
 
 def wait_or_kill(process: Process, seconds: float) -> int:
-    """Wait for a program that is about to end, and kill it if it does not; gives back its status."""
+    """Wait up to `seconds` for a process to end, then kill it; returns its exit status."""
     try:
         return process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -196,7 +196,7 @@ def wait_or_kill(process: Process, seconds: float) -> int:
 
 
 def anonymous_file() -> IO[bytes]:
-    """A file without a name, in memory where that can be had."""
+    """Create a temporary file without a name, in memory where possible."""
     if not hasattr(os, "memfd_create"):
         return TemporaryFile()
     return open(os.memfd_create("handtools", os.MFD_CLOEXEC), "w+b")
@@ -219,7 +219,7 @@ def _set_limits(pid: int, bounds: ProgramLimits) -> None:
 
 
 def _kill_group(process: Process) -> None:
-    """Nothing that it started outlives it, unless it left the session on purpose."""
+    """Kill a process and its whole process group."""
     if process.poll() is None:
         if hasattr(os, "killpg"):
             with contextlib.suppress(ProcessLookupError):
@@ -237,7 +237,10 @@ _OWN_PACKAGE = Path(__file__).parents[1]
 
 
 def installation_folders(root: str | os.PathLike[str]) -> tuple[str, ...]:
-    """The folders of a workspace that we run from, relative to it; usually none. `.` is the workspace itself."""
+    """The folders of the workspace from which this program itself runs, relative to it; usually none.
+
+    `.` is the workspace itself.
+    """
     if not os.fspath(root):
         return ()
     real = os.path.realpath(root)
@@ -247,13 +250,13 @@ def installation_folders(root: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 def is_own_installation(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
-    """Whether a path really lies in the part of a workspace that we run from."""
+    """Whether a path is in a folder of the workspace from which this program itself runs."""
     folders = [os.path.join(os.path.realpath(root), each) for each in installation_folders(root)]
     return any(Path(os.path.realpath(path)).is_relative_to(folder) for folder in folders)
 
 
 def trusted_import_path(root: str | os.PathLike[str]) -> list[str]:
-    """Where modules may come from: not from the workspace, unless we do, and not from wherever we happen to be."""
+    """An import path without the workspace (unless we run from it) and without relative entries."""
     return [
         folder
         for folder in sys.path
@@ -263,7 +266,7 @@ def trusted_import_path(root: str | os.PathLike[str]) -> list[str]:
 
 
 def _holds_own_package(folder: str) -> bool:
-    """Whether our own package comes from there."""
+    """Whether a folder is the one that our own package is imported from."""
     return os.path.realpath(folder) == os.path.realpath(_OWN_PACKAGE.parent)
 
 

@@ -1,7 +1,4 @@
-"""Skills on this machine: SKILL.md files in the workspace, in the user's folders and in installed packages.
-
-ADR 94.
-"""
+"""Find skills on this machine: SKILL.md files in the workspace, the user's folders and installed packages."""
 
 import os
 import time
@@ -32,16 +29,16 @@ from handtools.text.frontmatter import Frontmatter, read_frontmatter
 from handtools.text.paths import file_url
 
 SKILL_HEAD_BYTES = 128 << 10
-"""As much of a SKILL.md is read to describe it."""
+"""How many bytes of a SKILL.md are read to get its description."""
 MOST_SKILLS = 500
-"""On one shelf."""
+"""How many skills are read from one skills folder at most."""
 MOST_BUNDLED_FILES = 200
 MOST_BUNDLE_DEPTH = 8
 _UNLISTED_NAMES = {".git", "__pycache__", "node_modules"}
 
 
 def workspace_skills(files: HostFiles, root: str, shelf: str, scope: str) -> Iterator[Skill]:
-    """The skills on a shelf of the workspace; what a link brings in from outside is not there."""
+    """The skills in a skills folder of the workspace; links that lead out of the workspace are not followed."""
     for path in islice(_workspace_skill_paths(files, shelf), MOST_SKILLS):
         source, head, problem = _read_head(files, f"{path}/{SKILL_FILE}")
         yield skill_from_frontmatter(
@@ -57,7 +54,7 @@ def workspace_skills(files: HostFiles, root: str, shelf: str, scope: str) -> Ite
 
 
 def machine_skills(shelf: Path, origin: SkillOrigin) -> Iterator[Skill]:
-    """The skills on a shelf of the machine; its owner may have linked their folders from elsewhere."""
+    """The skills in a skills folder outside the workspace; its subfolders may be links."""
     for path in islice(_machine_skill_paths(shelf), MOST_SKILLS):
         _, head, problem = _read_head(LocalFiles(path), SKILL_FILE)
         location = file_url(str(path.resolve()))
@@ -67,7 +64,7 @@ def machine_skills(shelf: Path, origin: SkillOrigin) -> Iterator[Skill]:
 
 
 def skill_bundle(files: HostFiles, folder: str) -> SkillFiles:
-    """The files below a skill's folder beside its SKILL.md."""
+    """List the files in a skill's folder other than its SKILL.md."""
     found: list[FileFacts] = []
     waiting = [(folder, 0)]
     while waiting:
@@ -86,7 +83,7 @@ def skill_bundle(files: HostFiles, folder: str) -> SkillFiles:
 
 
 def facts_at(files: HostFiles, path: str) -> FileFacts | None:
-    """What a path leads to, as far as it is ours to look at."""
+    """The facts of the file that a path leads to, links resolved; None if it is missing or out of bounds."""
     try:
         facts = files.facts(files.locate(path))
     except ToolError:
@@ -101,7 +98,7 @@ def _bundle(found: list[FileFacts], folder: str, *, more: bool) -> SkillFiles:
 
 
 def _workspace_skill_paths(files: HostFiles, shelf: str) -> Iterator[str]:
-    """The real folders that hold a SKILL.md; one that holds none may be a group of them."""
+    """The folders with a SKILL.md in a skills folder, or one level deeper in a group of skills."""
     for entry in _entries(files, shelf):
         facts = facts_at(files, entry.path)
         if facts is None or facts.kind != "folder":
@@ -128,7 +125,7 @@ def _inner_folders(folder: Path) -> list[Path]:
 
 
 def _entries(files: HostFiles, folder: str) -> list[FileFacts]:
-    """What a folder holds, as far as it can be read."""
+    """The entries of a folder; empty if it can't be read."""
     try:
         located = files.locate(folder or ".")
         inside = files.names(located)
@@ -143,7 +140,7 @@ def _join(folder: str, name: str) -> str:
 
 
 def _read_head(files: HostFiles, path: str) -> tuple[str, Frontmatter, str]:
-    """Where a SKILL.md really is, and its head; or why it can't be read."""
+    """The real path and frontmatter of a SKILL.md, and why it can't be read if so."""
     located = path
     try:
         located = files.locate(path)
@@ -153,24 +150,24 @@ def _read_head(files: HostFiles, path: str) -> tuple[str, Frontmatter, str]:
 
 
 SKILLS_ENTRY_POINT = "handtools.skills"
-"""The entry-point group under which installed packages offer skills; each point names a package."""
+"""The entry-point group with which installed packages offer skills; each entry point names a package."""
 MOST_CACHED_FOLDERS = 10_000
 _NO_TIME = -1.0
 _SETTLED_SECONDS = 1.0
-"""What changed less long ago may change again within the same tick of the clock."""
+"""A folder changed less than this many seconds ago is not cached: it may change again within a clock tick."""
 _THIRD_PARTY_FOLDERS = {".git", ".venv", "venv", "node_modules", "site-packages", "vendor", "third_party"}
-"""Below these is other people's work: what it says to agents is not said to ours."""
+"""Folders with third-party files, whose AGENTS.md and skills are not used."""
 
 
 def user_skill_folders() -> list[Path]:
-    """Where a person keeps skills for all their work."""
+    """The folders in which a user keeps skills for all workspaces."""
     own, settings = user_home(), config_home()
     shelves = [own / shelf for shelf in SKILL_ROOTS] if own else []
     return [*shelves, settings / "handtools" / "skills"] if settings else shelves
 
 
 def package_skill_folders() -> list[Path]:
-    """The folders of packages that offer skills. Nothing of theirs is run; a broken one has none."""
+    """The skills folders of installed packages that offer some; their code is not run."""
     found: list[Path] = []
     for point in sorted(entry_points(group=SKILLS_ENTRY_POINT), key=lambda point: point.name):
         try:
@@ -183,17 +180,17 @@ def package_skill_folders() -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class _CachedFolder:
-    """What matters of a folder, for as long as its time of change stays the same."""
+    """Cached facts of a workspace folder, valid while its modification time stays the same."""
 
     stamp: float
     guide: bool
     shelves: tuple[str, ...]
-    """Where skills are or may come to be."""
+    """The skills folders in it, which exist or may be created."""
 
 
 @dataclass(frozen=True, slots=True)
 class _CachedSkills:
-    """The skills of a shelf, for as long as its time of change stays the same."""
+    """Cached skills of a skills folder, valid while its modification time stays the same."""
 
     stamp: float
     skills: tuple[Skill, ...]
@@ -201,23 +198,23 @@ class _CachedSkills:
 
 @dataclass(slots=True)
 class SkillFolders:
-    """The HostSkills port over the files of a workspace and folders of this machine."""
+    """The HostSkills port: finds and reads skills of the workspace, of the user and of installed packages."""
 
     files: HostFiles
     root: str
-    """The workspace as an absolute path, for addresses."""
+    """The absolute path of the workspace, used for file URLs."""
     local: bool = False
-    """Whether that is a folder of this machine, so that times of change can be had at once."""
+    """Whether the workspace is on this machine, so that modification times are available at once."""
     users: Sequence[Path] = ()
     packages: Callable[[], Iterable[Path]] = tuple
-    """Asked when skills are, not before: looking through what is installed takes a while."""
+    """Gives the skills folders of installed packages; called only when skills are listed, since it is slow."""
     _folders: dict[str, _CachedFolder] = field(default_factory=dict)
     _shelves: dict[str, _CachedSkills] = field(default_factory=dict)
     _homes: dict[str, str] = field(default_factory=dict)
-    """The folders of skills outside of the workspace."""
+    """The folders of skills outside the workspace, by skill name."""
 
     def found(self, near: str) -> list[Skill]:
-        """Every skill for a located path, nearest first; looked for anew."""
+        """List all skills that apply to a path, the nearest first; always searched anew."""
         self._folders.clear()
         self._shelves.clear()
         own = [skill for folder in (near, *_folders_above(near)) for skill in self._inside(folder)]
@@ -227,13 +224,13 @@ class SkillFolders:
         return _distinct((*own, *users, *packaged))
 
     def mentioned(self, path: str) -> list[Skill]:
-        """The skills that name a path among their files; a package can't know the names of files here."""
+        """The skills whose frontmatter names a path among their files, except those of packages."""
         own = [skill for folder in _folders_above(path) for skill in self._inside(folder)]
         users = [skill for shelf in self.users for skill in self._outside(shelf)]
         return [skill for skill in nearest_by_name((*own, *users)) if skill.is_about(path)]
 
     def guides(self, path: str) -> list[str]:
-        """The AGENTS.md files above a path, outermost first; the root's is for the program around us to show."""
+        """The AGENTS.md files above a path, outermost first, without the root's, which the client shows itself."""
         found = [
             f"{folder}/{GUIDE_FILE}"
             for folder in _folders_above(path)
@@ -242,18 +239,18 @@ class SkillFolders:
         return [guide for guide in reversed(found) if guide != path]
 
     def bundle(self, skill: Skill) -> SkillFiles:
-        """The files of a skill beside its SKILL.md."""
+        """List the files of a skill other than its SKILL.md."""
         if skill.origin == "workspace":
             return skill_bundle(self.files, skill.folder)
         return skill_bundle(self._home(skill.name), "")
 
     def read(self, name: str, path: str, *, start: int = 0, size: int | None = None) -> bytes:
-        """A file of a skill outside of the workspace; no link leads out of the skill's folder."""
+        """Read a file of a skill outside the workspace; links that lead out of the skill's folder are refused."""
         home = self._home(name)
         return home.read(home.locate(path), start=start, size=size)
 
     def facts(self, name: str, path: str) -> FileFacts | None:
-        """What is at a path of such a skill, or None."""
+        """Kind, size and times of a file of a skill outside the workspace; None if it is missing."""
         home = self._home(name)
         return home.facts(home.locate(path))
 
@@ -266,7 +263,7 @@ class SkillFolders:
         return LocalFiles(unquote(self._homes[name].removeprefix("file://"), errors="surrogateescape"))
 
     def _inside(self, folder: str) -> Iterator[Skill]:
-        """The skills that one folder of the workspace has."""
+        """The skills in the skills folders of one workspace folder."""
         for shelf in self._folder(folder).shelves:
             known, stamp = self._shelves.get(shelf), self._stamp(shelf)
             if known is None or known.stamp != stamp:
@@ -276,7 +273,7 @@ class SkillFolders:
             yield from known.skills
 
     def _outside(self, shelf: Path) -> tuple[Skill, ...]:
-        """The skills on a shelf of the user's, known as long as nothing is put on it."""
+        """The skills in a folder outside the workspace, cached while the folder is unchanged."""
         stamp = _modified_at(str(shelf))
         known = self._shelves.get(str(shelf))
         if known is None or known.stamp != stamp:
@@ -307,14 +304,14 @@ class SkillFolders:
         return looked
 
     def _kind(self, path: str) -> str:
-        """What is at a path. That nothing is there is the usual answer, and can be had without care for links."""
+        """The kind of what is at a path, empty if nothing is; a quick check before links are resolved."""
         if self.local and not os.path.lexists(f"{self.root}/{path}"):
             return ""
         facts = facts_at(self.files, path)
         return facts.kind if facts else ""
 
     def _stamp(self, path: str) -> float:
-        """When a folder last changed: only to tell whether what is known of it still holds."""
+        """A folder's modification time, used only to validate the cache."""
         if self.local:
             return _modified_at(f"{self.root}/{path}" if path else self.root)
         facts = facts_at(self.files, path or ".")
@@ -339,5 +336,5 @@ def _modified_at(path: str) -> float:
 
 
 def _distinct(skills: Iterable[Skill]) -> list[Skill]:
-    """Each folder once: `.claude/skills` is often a link to `.agents/skills`."""
+    """The skills without duplicates of the same folder: `.claude/skills` is often a link to `.agents/skills`."""
     return list({skill.location: skill for skill in reversed(list(skills))}.values())[::-1]

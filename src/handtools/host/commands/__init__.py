@@ -1,1 +1,4 @@
-"""Bash commands of a workspace: run, kept in the background, their shell state. Start with `local_commands`."""
+"""Bash commands of a workspace: run, background jobs, shell state between commands.
+
+Start with `local_commands`.
+"""

@@ -1,7 +1,4 @@
-"""Background jobs: commands that go on after their call has returned. All of them end when this process does.
-
-ADR 65.
-"""
+"""Background jobs: commands that go on after their tool call has returned, and end with this process."""
 
 import contextlib
 import time
@@ -21,14 +18,14 @@ from handtools.host.sandbox.launch import Launch
 from handtools.host.sandbox.processes.running_process import ProcessResult, RunningProcess
 
 MOST_RUNNING_JOBS = 32
-"""Jobs of one session that run at the same time."""
+"""How many jobs of one session may run at the same time."""
 REMEMBERED_JOBS = 64
-"""Ended jobs that can still be asked about."""
+"""How many ended jobs are kept for later questions about them."""
 
 
 @dataclass(slots=True)
 class BackgroundJob:
-    """A command in the background, with all that is kept for it."""
+    """A command that runs in the background: its call, process, output and captured changes."""
 
     call: Call
     command: Command
@@ -40,21 +37,21 @@ class BackgroundJob:
     running: RunningProcess = field(init=False)
     exit: CommandExit | None = None
     waiting: FinishedCommand | None = None
-    """It has ended, and what it changed has not landed."""
+    """How the job ended, while its file changes are not yet applied to the workspace; else None."""
 
     def start(self, launch: Launch, kept: Path) -> None:
-        """Have it begin; raises when it can't be prepared."""
+        """Start the job's process; raises when it can't be prepared."""
         self.running = RunningProcess(launch, kept, None, self.carrier.carry, self._ended)
         self.running.begun()
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close the job's descriptors and delete its captured changes."""
         self.running.close()
         self.slip.close()
         self.carrier.discard()
 
     def _ended(self, ended: ProcessResult) -> None:
-        """In the job's thread: note how it ended, and have what it changed landed."""
+        """Called in the job's thread at its end: record the result and have its file changes applied."""
         delta = self.carrier.delta
         ran = FinishedCommand(
             exit=exit_of(ended, output_file_name(self.call), "", (*exit_notes(ended), *self.carrier.notes)),
@@ -68,20 +65,20 @@ class BackgroundJob:
 
 
 class BackgroundJobs:
-    """The jobs of one workspace, all sessions."""
+    """The background jobs of one workspace, of all sessions."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, BackgroundJob] = {}
         self._count = 0
 
     def check(self, session: str) -> None:
-        """Raise when the session has too many jobs already."""
+        """Raise an error when the session has too many running jobs."""
         alive = [k for k in self._of(session) if k.running.ended is None]
         if len(alive) >= MOST_RUNNING_JOBS:
             raise TooLarge(f"{MOST_RUNNING_JOBS} jobs are running.", hint="End one with `jobs` first.")
 
     async def start(self, task: BackgroundJob, launch: Launch, kept: Path) -> Job:
-        """Start a command, and look after it."""
+        """Start a command as a background job and keep track of it; returns its description."""
         try:
             await to_thread.run_sync(task.start, launch, kept)
         except BaseException:
@@ -94,7 +91,7 @@ class BackgroundJobs:
         return _job_of(task)
 
     def settled(self, job_id: str, session: str, end: CommandExit) -> None:
-        """What a job changed has landed, or never will."""
+        """Record that a job's file changes were applied or rejected, with the final result."""
         kept = self._find(job_id, session)
         kept.exit, kept.waiting = end, None
 
@@ -103,7 +100,7 @@ class BackgroundJobs:
         return [_job_of(kept) for kept in reversed(self._of(session))]
 
     async def wait(self, job_id: str, session: str, timeout: float) -> Job:  # noqa: ASYNC109
-        """One job, after waiting at most so long for its end."""
+        """One job, after waiting at most `timeout` seconds for its end."""
         kept = self._find(job_id, session)
         if timeout > 0:
             with anyio.move_on_after(timeout):
@@ -111,18 +108,18 @@ class BackgroundJobs:
         return _job_of(kept)
 
     def page(self, job_id: str, session: str, start: int, size: int) -> OutputPage:
-        """A part of what a job printed."""
+        """Read a part of a job's output, from offset `start`."""
         data, begin = self._find(job_id, session).running.output.part(start, size)
         return OutputPage(data, begin, begin + len(data))
 
     async def send(self, job_id: str, session: str, data: bytes) -> None:
-        """Write to a job's input."""
+        """Write bytes to a job's standard input."""
         kept = self._find(job_id, session)
         if not await to_thread.run_sync(kept.running.send, data):
             raise InvalidInput(f"{job_id} takes no input now.", hint="Look at its output first.")
 
     async def kill(self, job_id: str, session: str) -> Job:
-        """End a job; returns when its whole tree is gone."""
+        """Kill a job; returns when all its processes are gone."""
         kept = self._find(job_id, session)
         kept.running.end("killed")
         with anyio.CancelScope(shield=True):
@@ -130,7 +127,7 @@ class BackgroundJobs:
         return _job_of(kept)
 
     def close(self) -> None:
-        """End every job; what they changed lands like that of any other, unless it waits for a person's word."""
+        """Kill every job; their file changes are applied as usual, unless they need a person's approval."""
         for kept in self._jobs.values():
             kept.running.end("killed")
         for kept in self._jobs.values():

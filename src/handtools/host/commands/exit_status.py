@@ -1,4 +1,4 @@
-"""How a process ended, as the port's `Exit` and `Output`, with the notes that a model should read."""
+"""Convert a process result to the port's `CommandExit` and `CommandOutput`, with notes for the model."""
 
 import hashlib
 import re
@@ -18,13 +18,13 @@ _EXCEEDED_NOTES = {
 
 
 def output_file_name(call: Call) -> str:
-    """The name under which a call's output is kept: its id, where that can be a name."""
+    """The file name for a call's output: the call's id if that is a valid name."""
     fit = call.id if _FILE_NAME.fullmatch(call.id) else hashlib.sha256(call.id.encode()).hexdigest()[:32]
     return f"{fit}.log"
 
 
 def exit_of(ended: ProcessResult, name: str, cwd: str, notes: tuple[str, ...]) -> CommandExit:
-    """How it ended, with its output by name."""
+    """The `CommandExit` of a process result, with its output's name, working directory and notes."""
     return CommandExit(
         code=ended.code,
         signal=ended.signal,
@@ -38,7 +38,7 @@ def exit_of(ended: ProcessResult, name: str, cwd: str, notes: tuple[str, ...]) -
 
 
 def output_of(collected: OutputBuffer, name: str) -> CommandOutput:
-    """What was printed so far."""
+    """The `CommandOutput` of what was printed so far: beginning, end and totals."""
     head, tail = collected.ends()
     return CommandOutput(
         head=head,
@@ -51,7 +51,10 @@ def output_of(collected: OutputBuffer, name: str) -> CommandOutput:
 
 
 def exit_notes(ended: ProcessResult, running: int = 0) -> tuple[str, ...]:
-    """What is worth a word about an end; `running` counts what the shell itself left behind."""
+    """Notes for the model about an end (limits, killed or surviving processes).
+
+    `running` counts shell jobs left.
+    """
     notes = []
     left = max(ended.left, running)
     if left and ended.how == "exited":

@@ -1,4 +1,4 @@
-"""The stages around one launch: its changes captured, its network proxied, its sandbox applied. ADR 65."""
+"""The stages around one command's launch: capture of its changes, network proxy, sandbox."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,12 +13,15 @@ from handtools.host.sandbox.runners.runner_selection import confined_launch
 
 @dataclass(slots=True)
 class LaunchPipeline:
-    """One command's; what it says is there once the command has ended."""
+    """Wraps one command's launch in change capture, network proxy and sandbox.
+
+    `delta` and `notes` are set at its end.
+    """
 
     capture: Capture
     runner: Runner
     name: str
-    """The call's."""
+    """The id of the tool call."""
     show: ProgressListener
     delta: CapturedChanges = field(default=CapturedChanges((), "none"))
     notes: tuple[str, ...] = ()
@@ -26,7 +29,10 @@ class LaunchPipeline:
 
     @contextmanager
     def carry(self, launch: Launch) -> Iterator[Launch]:
-        """The launch as it is to be executed; afterwards, what it changed. Blocking: for a thread of its own."""
+        """Context manager: the launch, captured, proxied and confined; on exit `delta` and `notes` are set.
+
+        It blocks, so run it in a thread.
+        """
         in_place = isinstance(self.runner, PersistentRunner) and not self.runner.layered
         self._capturing = capturing = self.capture.begin(replace(launch, in_place=in_place), self.name)
         try:
@@ -42,7 +48,7 @@ class LaunchPipeline:
             raise
 
     def discard(self) -> None:
-        """Let go of what was captured; it has landed, or never will."""
+        """Delete the captured changes, after they were applied or rejected."""
         capturing, self._capturing = self._capturing, None
         if capturing is not None:
             capturing.discard()

@@ -1,4 +1,4 @@
-"""The Commands port: bash commands on this machine, confined and captured; and the port that refuses them."""
+"""The Commands port: run bash commands on this machine, confined and captured; and `NoCommands`, which refuses."""
 
 # ruff: noqa: ARG002 — whatever is asked, the answer is the same
 
@@ -44,7 +44,7 @@ from handtools.host.sandbox.runners.runner_selection import choose_runner
 
 
 class NoCommands:
-    """Says why, and does nothing."""
+    """The commands port where commands are turned off: refuses everything with the reason."""
 
     boundary = "No commands run here."
     confined = True
@@ -61,7 +61,7 @@ class NoCommands:
         private: Sequence[str],
         read_only: Sequence[str],
     ) -> FinishedCommand:
-        """Never."""
+        """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
 
     async def start(
@@ -75,55 +75,55 @@ class NoCommands:
         show: ProgressListener,
         settle: JobEndHandler,
     ) -> Job:
-        """Never."""
+        """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
 
     async def jobs(self, session: str) -> list[Job]:
-        """None."""
+        """An empty list: there are no jobs."""
         return []
 
     async def job(self, job_id: str, session: str, *, timeout: float) -> Job:  # noqa: ASYNC109
-        """Never."""
+        """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
 
     async def page(self, job_id: str, session: str, start: int, size: int) -> OutputPage:
-        """Never."""
+        """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
 
     async def send(self, job_id: str, session: str, data: bytes) -> None:
-        """Never."""
+        """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
 
     async def kill(self, job_id: str, session: str) -> Job:
-        """Never."""
+        """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
 
     def inherited(self, session: str) -> InheritedShellState:
-        """Nothing."""
+        """An empty shell state: no command has left anything."""
         return InheritedShellState()
 
     def settled(self, job_id: str, session: str, end: CommandExit) -> None:
-        """Never."""
+        """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
 
     def close(self) -> None:
-        """Nothing runs."""
+        """Do nothing: no command runs."""
 
     def _refuse(self) -> NoReturn:
         raise UsageError(self.missing)
 
 
 MOST_PROCESSES = 4096
-"""Nothing honest needs more at once; a fork bomb stops there."""
+"""Default limit on processes of one command, which stops a fork bomb."""
 
 KEPT_OUTPUTS_BYTES = 4 << 30
 KEPT_OUTPUTS_SECONDS = 7 * 86400.0
-"""Outputs are kept for a week, the newest of them if they are many."""
+"""For how many seconds the outputs of commands are kept: a week."""
 TIDY_INTERVAL_SECONDS = 600.0
 
 
 class LocalCommands:
-    """Commands in a folder of this machine."""
+    """Runs bash commands and background jobs in a workspace folder of this machine, confined by a runner."""
 
     def __init__(
         self,
@@ -146,24 +146,24 @@ class LocalCommands:
 
     @cached_property
     def runner(self) -> Runner:
-        """The one that was given or named, or the strongest that works here: found out when it is first needed."""
+        """The runner that was given or named, or the strongest that works here; chosen on first use."""
         if not isinstance(self._given, str):
             return self._given
         return choose_runner(wanted=self._given, root=self._root).runner
 
     @property
     def boundary(self) -> str:
-        """As the runner words it."""
+        """One sentence about what the runner keeps commands from doing."""
         return self.runner.boundary
 
     @property
     def confined(self) -> bool:
-        """As the runner has it."""
+        """Whether the kernel keeps commands inside the workspace."""
         return self.runner.confined
 
     @property
     def missing(self) -> str:
-        """Empty where there are supervisors, which Linux has."""
+        """Why commands can't run here; empty on Linux, which has what supervisors need."""
         return "" if sys.platform.startswith("linux") else "Commands run on Linux only, so far."
 
     async def run(
@@ -175,7 +175,7 @@ class LocalCommands:
         private: Sequence[str],
         read_only: Sequence[str],
     ) -> FinishedCommand:
-        """Run to the end; what it changed comes back with it."""
+        """Run a command to its end; returns its exit, output and captured file changes."""
         left, name = self._left(command, call.session), output_file_name(call)
         slip = ShellStateFile(left, command.script)
         try:
@@ -211,7 +211,7 @@ class LocalCommands:
         show: ProgressListener,
         settle: JobEndHandler,
     ) -> Job:
-        """Run in the background. It begins where the session is, and leaves the session as it is."""
+        """Start a command as a background job. It begins with the session's shell state and does not change it."""
         self._jobs.check(call.session)
         left, name = self._left(command, call.session), output_file_name(call)
         slip = ShellStateFile(left, command.script)
@@ -233,23 +233,23 @@ class LocalCommands:
         return self._jobs.listed(session)
 
     async def job(self, job_id: str, session: str, *, timeout: float) -> Job:  # noqa: ASYNC109
-        """One job, after waiting for its end."""
+        """One job, after waiting at most `timeout` seconds for its end."""
         return await self._jobs.wait(job_id, session, timeout)
 
     async def page(self, job_id: str, session: str, start: int, size: int) -> OutputPage:
-        """A part of what a job printed."""
+        """Read a part of a job's output, from offset `start`."""
         return self._jobs.page(job_id, session, start, size)
 
     async def send(self, job_id: str, session: str, data: bytes) -> None:
-        """Write to a job's input or terminal."""
+        """Write bytes to a job's standard input or terminal."""
         await self._jobs.send(job_id, session, data)
 
     async def kill(self, job_id: str, session: str) -> Job:
-        """End a job and everything it started."""
+        """Kill a job and all processes it started."""
         return await self._jobs.kill(job_id, session)
 
     def inherited(self, session: str) -> InheritedShellState:
-        """What the next command of a session begins with; in the root, where its folder is gone."""
+        """The shell state with which a session's next command begins; the root, if its folder is gone."""
         left = self._sessions.find(session)
         folder = os.path.relpath(self._folder(left.cwd, given=False), self._root)
         return InheritedShellState(
@@ -263,11 +263,11 @@ class LocalCommands:
         return ShellState(given.cwd, dict(given.exports), given.functions, given.aliases)
 
     def settled(self, job_id: str, session: str, end: CommandExit) -> None:
-        """What a job changed has landed, or never will."""
+        """Record that a job's file changes were applied or rejected, with the final result."""
         self._jobs.settled(job_id, session, end)
 
     def close(self) -> None:
-        """End every job, and let go of what the runner kept for them."""
+        """Kill every job, and remove what the capture and the runner kept for this workspace."""
         self._jobs.close()
         self._capture.close()
         runner = self.__dict__.get("runner")
@@ -279,7 +279,7 @@ class LocalCommands:
         return self._capture.apart and (runner.layered if isinstance(runner, PersistentRunner) else True)
 
     def _tidy(self) -> None:
-        """Let go of old outputs, now and then."""
+        """Delete old command outputs, at most once every ten minutes."""
         now = time.monotonic()
         if not self._tidied or now - self._tidied > TIDY_INTERVAL_SECONDS:
             self._tidied = now
@@ -322,7 +322,7 @@ class LocalCommands:
         return self._root
 
     def _keep(self, session: str, notes: ShellStateReport | None, left: ShellState) -> str:
-        """Note what the command left for the session; gives back where the next one begins."""
+        """Save the shell state that a command left for its session; returns the next working directory."""
         if notes is None:
             return left.cwd
         cwd = os.path.relpath(notes.cwd, self._root) if os.path.isabs(notes.cwd) else "."
@@ -332,7 +332,7 @@ class LocalCommands:
 
 
 def _visits_only(show: ProgressListener) -> ProgressListener:
-    """Of a job only what it wants to reach is told as it goes: its output is asked for."""
+    """A listener that passes on a job's network visits and not its output, which is read on demand."""
     return lambda shown: show(shown) if isinstance(shown, Visit) else None
 
 

@@ -1,4 +1,4 @@
-"""What one bash command hands on to the next of its session: working directory, exports, functions and aliases.
+"""Shell state from one bash command of a session to the next: working directory, exports, functions, aliases.
 
 No shell is kept alive. Each command writes down on a private descriptor what it leaves behind, and the next one
 begins with that; nothing in the output stands for the end of a command, so nothing can pretend to be it.
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 SHELL_STATE_BYTES = 256 << 10
-"""A session that leaves more than this behind starts the next command with what it had before."""
+"""The largest shell state, in bytes; one that is larger is dropped, and the previous state stays."""
 _SHELL_VARIABLES = frozenset(
     {"_", "PWD", "OLDPWD", "SHLVL", "BASHOPTS", "SHELLOPTS", "BASH_EXECUTION_STRING"}
 )
@@ -33,16 +33,16 @@ _LOCK = threading.Lock()
 
 @dataclass(slots=True)
 class ShellState:
-    """What the commands of a session have left behind."""
+    """Working directory, exports, functions and aliases that the commands of a session left."""
 
     cwd: str = "."
     exports: dict[str, str | None] = field(default_factory=dict)
-    """By name, as bash words its value; None was unset."""
+    """Exported variables with their values as bash quotes them; None for one that was unset."""
     functions: str = ""
     aliases: str = ""
 
     def facts(self) -> dict[str, Any]:
-        """As they are written down."""
+        """The shell state as JSON values, for its file."""
         return {
             "cwd": self.cwd,
             "exports": dict(self.exports),
@@ -51,7 +51,7 @@ class ShellState:
         }
 
     def prelude(self) -> str:
-        """Bash that brings it all back."""
+        """Bash code that restores the shell state."""
         rows = [
             f"unset {name}" if value is None else f"export {name}={value}"
             for name, value in self.exports.items()
@@ -60,20 +60,20 @@ class ShellState:
 
 
 class ShellSessions:
-    """One file per session, in the state folder."""
+    """Stores the shell state of each session in a file of the state folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def find(self, session: str) -> ShellState:
-        """What the session has left so far."""
+        """Load the shell state of a session; an empty one if there is none."""
         try:
             return ShellState(**json.loads(self._path(session).read_text("utf-8", "surrogateescape")))
         except (OSError, ValueError, TypeError):
             return ShellState()
 
     def keep(self, session: str, ended: "ShellStateReport", cwd: str | None) -> None:
-        """Add what a command left; those that ran beside it are not undone."""
+        """Merge what a command left into the session's state, keeping changes of commands that ran meanwhile."""
         with _LOCK:
             left = self.find(session)
             before = left.facts()
@@ -97,18 +97,18 @@ class ShellSessions:
 
 @dataclass(slots=True)
 class ShellStateReport:
-    """What one command wrote down."""
+    """The shell state that one command reported at its end."""
 
     cwd: str
     exports: dict[str, str | None]
     functions: str
     aliases: str
     jobs: int = 0
-    """Commands that it left running behind it."""
+    """How many shell jobs the command left running."""
 
 
 class ShellStateFile:
-    """The private descriptor of one command: its script goes in, its notes come out."""
+    """A memory file handed to one command: bash reads its script from it and writes its shell state to it."""
 
     def __init__(self, left: ShellState, script: str) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 — closed with the slip
@@ -124,18 +124,21 @@ class ShellStateFile:
 
     @property
     def fd(self) -> int:
-        """The number under which the command finds it."""
+        """The descriptor number of the file in the command."""
         return self._file.fileno()
 
     @property
     def boot(self) -> str:
-        """The few words of bash that read the slip; line numbers in messages stay those of the script."""
+        """A short bash program that runs the script in the file.
+
+        Line numbers in messages stay those of the script.
+        """
         take = f"IFS= read -r -d '' -u {self.fd}"
         # Read both parts before the first is run: what the first prints lands behind them.
         return f'{take}; set -- "$REPLY"; {take}; set -- "$1" "$REPLY"; eval "$1"; eval "unset REPLY; set --; $2"'
 
     def notes(self) -> ShellStateReport | None:
-        """What the command left behind; None when it did not come to its end."""
+        """Read the shell state that the command reported; None when it did not reach its end."""
         self._file.seek(self._start)
         text = self._file.read(SHELL_STATE_BYTES + 1).decode("utf-8", "surrogateescape")
         parts = text.split("\0")
@@ -147,7 +150,7 @@ class ShellStateFile:
         )
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the file."""
         self._file.close()
 
 

@@ -1,4 +1,4 @@
-"""The workspace on disk and what is kept beside it.
+"""File access on this machine: path resolution, transactions, locks, backups, the user's folders.
 
 Start with `local_files`, then `path_resolution` and `transaction`.
 """

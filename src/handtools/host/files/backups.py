@@ -1,4 +1,4 @@
-"""Backups: files and folders that were moved out of a workspace, or wait to be moved in, kept as they are.
+"""Backup storage: files and folders moved out of a workspace so that undo can move them back, and tree copies.
 
 They lie outside the workspace, on the same file system where there is a place for it: moving is then one rename,
 however large the thing is. Elsewhere things are copied, and the copy is complete before anything is removed.
@@ -36,7 +36,7 @@ _COPY_TARGET_FLAGS = (
 
 
 def copy_tree(source: FolderHandle, old: str, target: FolderHandle, new: str) -> None:
-    """Copy a file, a link or a folder with all in it: bytes and holes, modes, times, owners, attributes, links."""
+    """Copy a file, link or folder tree, with modes, times, owners, extended attributes, hard links and holes."""
     found = source.stat(old)
     if not stat.S_ISDIR(found.st_mode):
         _copy_file_or_link(source, old, target, new, found)
@@ -54,7 +54,7 @@ def copy_tree(source: FolderHandle, old: str, target: FolderHandle, new: str) ->
 
 
 def _copy_folder(inside: FolderHandle, copied: FolderHandle, path: str) -> list[str]:
-    """Copy what a folder holds; gives the folders in it, which are copied next."""
+    """Copy the entries of one folder; returns the paths of its subfolders, which the caller copies next."""
     folders = []
     first: dict[int, str] = {}
     for name in inside.names():
@@ -117,7 +117,7 @@ def _copy_file(source: int | None, old: str, target: int | None, new: str) -> No
 
 
 def _data_ranges(fd: int, size: int) -> list[tuple[int, int]]:
-    """Where a file has bytes: the rest are holes."""
+    """The (start, end) byte ranges of a file that hold data; the rest of a sparse file is holes."""
     found, end = [], 0
     try:
         while end < size:
@@ -138,7 +138,7 @@ def _copy_attributes(source: int, target: int) -> None:
 
 
 def remove_tree(folder: FolderHandle, name: str) -> None:
-    """Remove a thing with everything in it; no error when there is nothing."""
+    """Delete a file, link or folder tree below an open folder; no error when nothing has that name."""
     if _try_remove(folder, name):
         return
     _make_enterable(folder, name)
@@ -153,7 +153,7 @@ def remove_tree(folder: FolderHandle, name: str) -> None:
 
 
 def _empty_folder(inside: FolderHandle, path: str) -> list[str]:
-    """Remove what a folder holds, but for folders that hold something; gives those."""
+    """Delete a folder's files, links and empty subfolders; returns the paths of subfolders that are not empty."""
     left = [name for name in inside.names() if not _try_remove(inside, name)]
     for name in left:
         _make_enterable(inside, name)
@@ -161,7 +161,7 @@ def _empty_folder(inside: FolderHandle, path: str) -> list[str]:
 
 
 def _try_remove(folder: FolderHandle, name: str) -> bool:
-    """Remove a thing; False when it is a folder that holds others."""
+    """Delete a file, link or empty folder; False when the name is a folder that is not empty."""
     try:
         folder.unlink(name)
     except FileNotFoundError:
@@ -179,41 +179,41 @@ def _try_remove(folder: FolderHandle, name: str) -> bool:
 
 
 def _make_enterable(folder: FolderHandle, name: str) -> None:
-    """A folder whose things are to go may be one that its owner may not look into."""
+    """Add read, write and search permission for the owner to a folder, so that its contents can be deleted."""
     mode = stat.S_IMODE(folder.stat(name).st_mode)
     if mode & 0o700 != 0o700:
         folder.set_mode(name, mode | 0o700)
 
 
 BEFORE_NAME, UPPER_NAME = "before", "upper"
-"""In an item: what was displaced, and what is to come in."""
+"""Names of subfolders of a backup item: the replaced files, and the upper layer of an overlay."""
 WORK_NAME = "work"
 MASKED = "masked"
-"""In an item: a layer of empty files, which hides private ones from a command."""
-"""In an item: what the kernel needs for a layer."""
+"""Name of the subfolder of a backup item with empty files that an overlay puts over private ones."""
+"""Name of the subfolder of a backup item that overlayfs needs as its work folder."""
 LOCK_NAME = "lock"
 ASIDE_PREFIX = "aside-"
-"""Before the name of an item that can't be removed."""
+"""Prefix given to the name of a backup item that could not be deleted, so that it is not tried again."""
 _ITEM_NAME = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(slots=True)
 class BackupItem:
-    """Room for what one command moves; ours as long as its lock is held."""
+    """A folder in the backups for the files that one command moves; it is in use while its lock is held."""
 
     name: str
     path: Path
     _lock: int | None
 
     def release(self) -> None:
-        """Leave it to whoever finds it: what the record names stays, the rest is cleared away."""
+        """Unlock the backup item: from then on clean-up may delete it, unless the journal names it."""
         if self._lock is not None:
             lock, self._lock = self._lock, None
             unlock(lock)
 
 
 class FolderBackups:
-    """A folder of items."""
+    """Backups in a folder outside the workspace, one subfolder per item."""
 
     def __init__(self, folder: str | Path) -> None:
         self._folder = Path(folder)
@@ -221,11 +221,11 @@ class FolderBackups:
 
     @property
     def folder(self) -> Path:
-        """Where it is."""
+        """The path of the folder in which the backups are."""
         return self._folder
 
     def item(self) -> BackupItem:
-        """New room."""
+        """Create and lock a new, empty backup item."""
         self._folder.mkdir(0o700, parents=True, exist_ok=True)
         name = secrets.token_hex(8)
         path = self._folder / name
@@ -233,25 +233,25 @@ class FolderBackups:
         return BackupItem(name, path, try_lock(path / LOCK_NAME))
 
     def suits(self, device: int) -> bool:
-        """Whether files of a device come here by a rename, and their times to the nanosecond."""
+        """Whether files of a device can be renamed into the backups and keep their times to the nanosecond."""
         if self._device is None:
             self._folder.mkdir(0o700, parents=True, exist_ok=True)
             self._device = _device_with_ns_times(self._folder)
         return self._device == device
 
     def has(self, ref: str) -> bool:
-        """Whether the thing is here, and not at its path."""
+        """Whether the backup named `ref` exists here, which means that it is not at its path in the workspace."""
         return os.path.lexists(self._path(ref))
 
     def size(self, ref: str) -> int | None:
-        """The size of a file that is here."""
+        """The size in bytes of the backed-up file `ref`; None when it is not here or no file."""
         found = self._found(ref)
         return found and found.st_size
 
     def knows(self, held: BackupRef) -> bool:
-        """Whether a file that is here is the one that is meant, by a look from outside or else by its bytes.
+        """Whether the backed-up file is the expected one, by its size and time or else by its digest.
 
-        One that was saved again before it came here gets its old time back: by that it is known from now on.
+        A file that was saved again unchanged before it was moved here gets its old modification time back.
         """
         found = self._found(held.ref)
         if found is None or stat_mark(found) == held.mark:
@@ -272,7 +272,7 @@ class FolderBackups:
         return found if stat.S_ISREG(found.st_mode) else None
 
     def read(self, ref: str, most: int) -> bytes | None:
-        """The bytes of a file that is here, unless there are more than so many."""
+        """The bytes of the backed-up file `ref`; None when it is missing or has more than `most` bytes."""
         size = self.size(ref)
         if size is None or size > most:
             return None
@@ -281,13 +281,13 @@ class FolderBackups:
         return None
 
     def take_out(self, ref: str, folder: FolderHandle, name: str) -> None:
-        """Move a thing to a new name in a folder of the workspace; across file systems it stays here too."""
+        """Move a backup to a name in a workspace folder; across file systems it is copied and also stays here."""
         with self._parent(ref) as (shelf, kept):
             if not _move_between(shelf, kept, folder, name):
                 copy_tree(shelf, kept, folder, name)
 
     def put_in(self, ref: str, folder: FolderHandle, name: str) -> None:
-        """Move a thing here from a folder of the workspace; what an interrupted copy left of it gives way."""
+        """Move a file or folder from the workspace into the backups, replacing an interrupted copy."""
         with self._parent(ref, make=True) as (shelf, kept):
             remove_tree(shelf, kept)
             if not _move_between(folder, name, shelf, kept):
@@ -297,26 +297,26 @@ class FolderBackups:
                 remove_tree(folder, name)
 
     def copy_in(self, ref: str, folder: FolderHandle, name: str) -> None:
-        """Keep a copy of a thing here."""
+        """Copy a file or folder from the workspace into the backups."""
         with self._parent(ref, make=True) as (shelf, kept):
             copy_tree(folder, name, shelf, kept)
 
     def put_back(self, ref: str, folder: FolderHandle, name: str) -> None:
-        """Undo `take_out`."""
+        """Undo `take_out`: move the file back into the backups, or delete the copy if the backup still exists."""
         if self.has(ref):
             remove_tree(folder, name)
         else:
             self.put_in(ref, folder, name)
 
     def drop(self, ref: str, *, erase: bool = False) -> None:
-        """Let go of a thing; no error when it is not here. With `erase`, a file's bytes are overwritten first."""
+        """Delete a backup; no error when it is not here. With `erase`, a file's bytes are overwritten first."""
         with contextlib.suppress(FileNotFoundError, NotADirectoryError), self._parent(ref) as (shelf, kept):
             if erase:
                 _overwrite(self._path(ref))
             remove_tree(shelf, kept)
 
     def clear(self, name: str) -> None:
-        """Remove what is left of a layer, and the item when nothing was displaced either."""
+        """Delete the overlay layers of a backup item, and the item itself when nothing else is in it."""
         for part in (UPPER_NAME, WORK_NAME, MASKED):
             self.drop(f"{name}/{part}")
         with contextlib.suppress(OSError):
@@ -324,9 +324,9 @@ class FolderBackups:
                 self.drop(name)
 
     def tidy(self, wanted: Collection[str]) -> list[str]:
-        """Remove the items that nobody works on and the record does not name.
+        """Delete the backup items that no process has locked and that are not in `wanted`.
 
-        Gives back a sentence for each that can't be removed: it is set aside, and not tried again.
+        Returns a sentence for each item that could not be deleted: it is renamed so that it is not tried again.
         """
         told = []
         with contextlib.suppress(FileNotFoundError):
@@ -343,7 +343,10 @@ class FolderBackups:
         return told
 
     def _set_aside(self, name: str, problem: Exception) -> str:
-        """Keep an item that can't be removed from being tried again at every start."""
+        """Rename a backup item that could not be deleted, so that clean-up skips it.
+
+        Returns a sentence about it.
+        """
         aside = self._folder / f"{ASIDE_PREFIX}{name}"
         with contextlib.suppress(OSError):
             os.rename(self._folder / name, aside)
@@ -356,7 +359,10 @@ class FolderBackups:
 
     @contextmanager
     def _parent(self, ref: str, *, make: bool = False) -> Iterator[tuple[FolderHandle, str]]:
-        """The folder that holds a thing; no link is followed on the way."""
+        """Open the folder that contains a backup, following no symbolic link.
+
+        Yields its handle and the name in it.
+        """
         *above, name = self._path(ref).relative_to(self._folder).parts
         if make:
             self._folder.mkdir(0o700, parents=True, exist_ok=True)
@@ -375,7 +381,7 @@ class FolderBackups:
 
 
 def _move_between(source: FolderHandle, old: str, target: FolderHandle, new: str) -> bool:
-    """Rename between folders; False when they are on different file systems."""
+    """Rename between two open folders; False when they are on different file systems."""
     try:
         _rename(source, old, target, new)
     except PermissionError:
@@ -406,7 +412,7 @@ def _rename(source: FolderHandle, old: str, target: FolderHandle, new: str) -> N
 
 
 def _device_with_ns_times(folder: Path) -> int:
-    """The device of a folder; -1 where times are not kept to the nanosecond."""
+    """The device number of a folder; -1 when its file system does not keep times to the nanosecond."""
     odd = time.time_ns() | 1
     with tempfile.TemporaryFile(dir=folder) as file:
         if os.utime not in os.supports_fd:
@@ -417,7 +423,7 @@ def _device_with_ns_times(folder: Path) -> int:
 
 
 def _overwrite(path: Path) -> None:
-    """Write over a file that has no other name."""
+    """Overwrite a file's bytes before it is deleted, unless the file has other hard links."""
     with contextlib.suppress(OSError):
         found = os.lstat(path)
         if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:

@@ -1,4 +1,4 @@
-"""Blob store: bytes kept by name in a folder of their own, outside the workspace."""
+"""Blob store: bytes kept by name as files in one folder outside the workspace, with clean-up by age and size."""
 
 import contextlib
 import os
@@ -17,13 +17,16 @@ _CREATE_FLAGS = (
 
 
 class FolderStore:
-    """One file per name, readable by its owner alone; complete and durable when it appears."""
+    """Keeps bytes as one file per name, readable by the owner only.
+
+    A file is complete and synced when it appears.
+    """
 
     def __init__(self, folder: str | Path) -> None:
         self._folder = Path(folder)
 
     def put(self, data: bytes, *, name: str) -> None:
-        """Keep bytes under a name; the same name again is the same bytes."""
+        """Store bytes under a name; does nothing when the name is stored already."""
         path = self._path(name)
         if path.exists():
             return
@@ -41,7 +44,7 @@ class FolderStore:
             raise as_tool_error(error, name) from error
 
     def get(self, name: str) -> bytes:
-        """The bytes of a name; `KeyError` when they are gone."""
+        """The stored bytes of a name; raises `KeyError` when there are none."""
         try:
             return self._kept(name).read_bytes()
         except FileNotFoundError:
@@ -50,7 +53,7 @@ class FolderStore:
             raise as_tool_error(error, name) from error
 
     def part(self, name: str, start: int, size: int | None) -> bytes:
-        """A part of the bytes, without holding the others."""
+        """A part of the stored bytes of a name, from `start`, without reading the rest into memory."""
         try:
             with open(self._kept(name), "rb") as file:
                 file.seek(start)
@@ -61,18 +64,18 @@ class FolderStore:
             raise as_tool_error(error, name) from error
 
     def size(self, name: str) -> int:
-        """How many bytes a name stands for; `KeyError` when they are gone."""
+        """The number of bytes stored under a name; raises `KeyError` when there are none."""
         try:
             return self._kept(name).stat().st_size
         except FileNotFoundError:
             raise KeyError(name) from None
 
     def room(self, name: str) -> Path:
-        """Where a name's bytes may be written as they come; it can be read meanwhile."""
+        """The path of a name's file, for a caller that writes it bit by bit; it can be read meanwhile."""
         return self._path(name)
 
     def tidy(self, *, max_bytes: int, max_age: float) -> int:
-        """Drop what is old, then the oldest until the rest fits; gives back how many went."""
+        """Delete blobs older than `max_age` seconds, then the oldest until the rest fits; returns how many."""
         kept = []
         for name in self.names():
             with contextlib.suppress(OSError):
@@ -88,14 +91,14 @@ class FolderStore:
         return gone
 
     def drop(self, name: str) -> None:
-        """Let go of a name; no error when it is gone."""
+        """Delete the bytes stored under a name; no error when there are none."""
         try:
             self._path(name).unlink(missing_ok=True)
         except OSError as error:
             raise as_tool_error(error, name) from error
 
     def names(self) -> list[str]:
-        """Every name that is kept."""
+        """All names under which bytes are stored."""
         with contextlib.suppress(FileNotFoundError):
             return sorted(name for name in os.listdir(self._folder) if _BLOB_NAME.fullmatch(name))
         return []

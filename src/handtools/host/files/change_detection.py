@@ -1,6 +1,4 @@
-"""Tell whether a file or tree is still the same: by its size and time, by its digest.
-
-Or by a lease that is held on it.
+"""Detect whether a file or folder tree has changed: by size and time, by digest, or by a kernel file lease.
 
 A read lease makes the kernel hold back whoever opens the file for writing and tell us; without a lease (not the
 owner, another file system, another system) the bytes are compared a second time instead. ADR 102.
@@ -20,42 +18,42 @@ from handtools.host.files import syscalls
 from handtools.host.files.folder_handle import FolderHandle, kind_of, walk_tree
 
 HASHED_BYTES = 256 << 10
-"""Files up to this size are told by their bytes, larger ones by size and time."""
+"""Files up to this many bytes are compared by digest, larger ones by size and modification time."""
 READ_ALONG_BYTES = 64 << 10
-"""Files up to this size are read along, so that they can be shown and merged."""
+"""Files up to this many bytes have their contents recorded, so that they can be shown and merged."""
 _STAT_PREFIX = "stat:"
 _HASH_CHUNK_BYTES = 1 << 20
 
 
 def stat_mark(found: os.stat_result) -> str:
-    """The mark of a file by what a look from outside shows."""
+    """A file's mark made of its size and modification time, without reading it."""
     return f"{_STAT_PREFIX}{found.st_size}-{found.st_mtime_ns}"
 
 
 def planned_stat_mark(size: int) -> str:
-    """The mark that a file yet to be written will have: its time is given to it."""
+    """The size-and-time mark that a file yet to be written will have; a time is chosen for it."""
     return f"{_STAT_PREFIX}{size}-{time.time_ns()}"
 
 
 def stat_mark_time(mark: str) -> int:
-    """The time, in nanoseconds, of a file with a mark by a look from outside."""
+    """The modification time, in nanoseconds, in a size-and-time mark."""
     return int(mark.rpartition("-")[2])
 
 
 def is_stat_mark(mark: str) -> bool:
-    """Whether a mark was made by a look from outside."""
+    """Whether a mark consists of size and time, and not of a digest."""
     return mark.startswith(_STAT_PREFIX)
 
 
 def file_mark(fd: int, found: os.stat_result, *, like: str = "") -> str:
-    """The mark of an open file, made the same way as another mark was."""
+    """The mark of an open file, either size and time or digest, of the same kind as the mark `like`."""
     if like.startswith(_STAT_PREFIX) or (not like and found.st_size > HASHED_BYTES):
         return stat_mark(found)
     return content_mark(fd)
 
 
 def content_mark(fd: int) -> str:
-    """The digest of an open file, a piece at a time."""
+    """The digest of an open file's contents, read in pieces."""
     seen = hashlib.sha256()
     start = 0
     while part := os.pread(fd, _HASH_CHUNK_BYTES, start):
@@ -65,7 +63,10 @@ def content_mark(fd: int) -> str:
 
 
 def observe_node(folder: FolderHandle, name: str, *, like: Node) -> Node | None:
-    """What is at a name, seen as something held like `like`; None when nothing is."""
+    """The `Node` now at a name (file, link or folder), with marks of the same kind as in `like`.
+
+    None if nothing is.
+    """
     found = folder.find(name)
     if found is None:
         return None
@@ -107,12 +108,12 @@ def _held_file_node(folder: FolderHandle, name: str, like: Node) -> Node:
 
 
 def _may_be_alike(held: BackupRef, found: BackupRef) -> bool:
-    """Whether only the bytes can tell: written since, and of the same size."""
+    """Whether a file has a new time but the same size, so that only its contents can tell if it changed."""
     return bool(held.content) and held.mark != found.mark and held.bytes == found.bytes
 
 
 def tree_leaves(folder: FolderHandle, name: str, marks: Mapping[str, str]) -> Iterator[FolderItem]:
-    """Everything below a folder; files are marked as `marks` has them, and new ones by a look."""
+    """List everything below a folder; files get marks of the same kind as in `marks`, new ones size and time."""
     with folder.child(name) as top:
         for path, inside, own, facts in walk_tree(top):
             kind, mode = kind_of(facts.st_mode), stat.S_IMODE(facts.st_mode)
@@ -141,13 +142,13 @@ def _leaf_mark(folder: FolderHandle, name: str, found: os.stat_result, like: str
 
 
 WRITER_WAIT_SECONDS = 0.2
-"""Seconds to wait for a writer that has the file open."""
+"""Seconds to wait for another process that has the file open for writing."""
 _LEASE_RETRY_SECONDS = 0.004
 _COMPARE_CHUNK_BYTES = 1 << 17
 
 
 class LeasedFile:
-    """A file or a link as it was found; `intact` says whether it is still so."""
+    """An open file or link under a read lease, as it was when compared; `intact` says whether it is unchanged."""
 
     __slots__ = ("_leased", "_name", "fd", "found", "held", "node")
 
@@ -161,7 +162,7 @@ class LeasedFile:
 
     @classmethod
     def find(cls, folder: FolderHandle, name: str, node: Node) -> Self | None:
-        """Open a name if it can hold this node, going by kind, size and mode; else None."""
+        """Open a file or link if its kind, size and mode equal those of `node`; None if they differ."""
         try:
             found, fd = folder.open_found(name)
         except FileNotFoundError:
@@ -179,12 +180,15 @@ class LeasedFile:
 
     @classmethod
     def take(cls, folder: FolderHandle, name: str, node: Node) -> Self | None:
-        """Open and hold a name if it holds just this node; else None. `Busy` while it is being written."""
+        """Open a file and take a lease on it if its content equals `node`; None if it differs.
+
+        Raises `Busy` while someone writes to the file.
+        """
         watched = cls.find(folder, name, node)
         return watched if watched and watched.hold(folder) else None
 
     def hold(self, folder: FolderHandle) -> bool:
-        """Hold writers back and compare; lets go and answers no when anything differs."""
+        """Take the lease, then compare the content; closes the file and returns False when it differs."""
         self.held = True
         if self.fd is None:
             return self._holds_unread() and self.holds_tree_at(folder, self._name)
@@ -207,18 +211,18 @@ class LeasedFile:
         )
 
     def is_at(self, folder: FolderHandle, name: str) -> bool:
-        """Whether the name stands for the very thing that was watched."""
+        """Whether a name in a folder still refers to the same inode as the open file."""
         found = folder.find(name)
         return found is not None and os.path.samestat(found, self.found)
 
     def intact(self) -> bool:
-        """Whether nobody wrote, or waits to write."""
+        """Whether nobody has written to the file, or is waiting to, since the lease was taken."""
         if self.fd is None:
             return True  # a link can't be changed in place, a folder is looked at where it went
         return syscalls.is_lease_unbroken(self.fd) if self._leased else self._holds_bytes()
 
     def close(self) -> None:
-        """Let go."""
+        """End the lease and close the file."""
         if self.fd is None:
             return
         fd, self.fd = self.fd, None
@@ -229,7 +233,7 @@ class LeasedFile:
             os.close(fd)
 
     def holds_tree_at(self, folder: FolderHandle, name: str) -> bool:
-        """Whether a folder still has all that it should have, and no more."""
+        """Whether the folder tree at a name has exactly the expected entries, each unchanged."""
         if self.node.kind != "folder" or self.node.held is None:
             return True
         return self.node.same(observe_node(folder, name, like=self.node))
@@ -251,10 +255,10 @@ class LeasedFile:
 
 
 class WriteLease:
-    """Over a new file from just before it is in sight until we know that it may be: openers wait so long.
+    """A write lease on a new file while it is put in place: everyone who opens it waits until the lease ends.
 
-    Without it a program that replaced the old file in the last instant could read ours in the next, before theirs
-    is back, and build on it: their own bytes would be lost to them.
+    Without the lease a program that replaced the old file in the last instant could read our new file before its
+    own is put back, and lose its own bytes.
     """
 
     __slots__ = ("_fd",)
@@ -271,7 +275,10 @@ class WriteLease:
             os.close(fd)
 
     def show(self, folder: FolderHandle, name: str) -> bytes | None:
-        """Have readers that wait find what is at a name now instead of our bytes; the bytes they then find."""
+        """Copy the content of another name into the leased file if readers wait for it.
+
+        Returns the copied bytes.
+        """
         if self._fd is None or syscalls.lease_waiters(self._fd) != "readers":
             return None
         found, source = folder.open_found(name)
@@ -286,7 +293,7 @@ class WriteLease:
         return data
 
     def lift(self) -> None:
-        """Let everyone see."""
+        """End the write lease, so that everyone who waits can open the file."""
         if self._fd is None:
             return
         fd, self._fd = self._fd, None
@@ -297,7 +304,7 @@ class WriteLease:
 
 
 def holds_bytes(fd: int, data: bytes) -> bool:
-    """Whether a file holds these bytes and no more."""
+    """Whether an open file contains exactly these bytes."""
     if len(data) < _COMPARE_CHUNK_BYTES:
         return read_at(fd, len(data) + 1, 0) == data
     start = 0
@@ -310,7 +317,7 @@ def holds_bytes(fd: int, data: bytes) -> bool:
 
 
 def read_at(fd: int, size: int, start: int) -> bytes:
-    """Some bytes of a file from a position."""
+    """Read `size` bytes of an open file from position `start`."""
     if hasattr(os, "pread"):
         return os.pread(fd, size, start)
     os.lseek(fd, start, os.SEEK_SET)

@@ -1,7 +1,4 @@
-"""File locks (flock): one writer per resource.
-
-Across the processes of a checkout and the toolboxes of a process.
-"""
+"""File locks (flock) that exclude other processes and other toolboxes of the same process."""
 
 import errno
 import hashlib
@@ -28,23 +25,26 @@ LOCK_SLOTS = 4096
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.020
 _LOCKED_ERRNOS = {errno.EAGAIN, errno.EACCES}
 _held_in_process: set[str] = set()
-"""Where the system has no file locks: what this process holds, whichever toolbox asked."""
+"""Paths locked by this process, on systems without file locks."""
 _held_in_process_lock = threading.Lock()
 
 
 _HeldLock = int | str
-"""A locked file's descriptor, or its path where only this process looks."""
+"""A held lock: the descriptor of the locked file, or its path on systems without file locks."""
 
 
 class FileLocks:
-    """Locks on files of a folder, one per slot: the names of keys say nothing and the files stay few."""
+    """Locks for arbitrary keys, as files in a folder: a key's hash picks one of a fixed number of lock files."""
 
     def __init__(self, folder: str | Path) -> None:
         self._folder = os.fspath(folder)
 
     @asynccontextmanager
     async def hold(self, keys: Sequence[str], *, timeout: float) -> AsyncIterator[None]:  # noqa: ASYNC109
-        """Hold all keys, taken in one order; raises `Busy` when they can't be had in time."""
+        """Async context manager that holds the locks of all keys, taken in one order to avoid deadlock.
+
+        Raises `Busy` when they can't be had within `timeout` seconds.
+        """
         deadline = time.monotonic() + timeout
         held: list[_HeldLock] = []
         try:
@@ -100,7 +100,10 @@ class FileLocks:
 
 
 def try_lock(path: str | Path) -> int | None:
-    """Lock a file for as long as the handle stays open, also across processes; None when another has it."""
+    """Try to lock a file, excluding other processes.
+
+    Returns a descriptor to `unlock`, or None when it is locked.
+    """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
     if not HAS_FLOCK:
         return fd
@@ -113,7 +116,7 @@ def try_lock(path: str | Path) -> int | None:
 
 
 def unlock(lock: int) -> None:
-    """Let go of a lock."""
+    """Release a lock that `try_lock` gave, by closing its descriptor."""
     if HAS_FLOCK:
         _unlock(lock)
     else:

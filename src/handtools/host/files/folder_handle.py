@@ -1,4 +1,4 @@
-"""Open folders: what can be done with the names in one, and walking everything below it. No link is followed.
+"""Open folders: operations on the names in a directory handle, and walking the tree below. No link is followed.
 
 Trees may be deeper than Python recurses and than the kernel takes as one path: walks keep paths and few handles.
 
@@ -18,20 +18,20 @@ from handtools.host.files import syscalls
 
 _READ_FLAGS = os.O_RDONLY | syscalls.OPEN_FLAGS
 LIST_FLAGS = _READ_FLAGS | syscalls.DIRECTORY
-"""How a folder is opened to read its names; one that may be entered only can't be."""
+"""Flags to open a folder for listing; fails on a folder without read permission."""
 ENTER_FLAGS = (syscalls.PATH_ONLY or _READ_FLAGS) | syscalls.DIRECTORY
-"""How a folder's handle is opened, and with it what is in the folder."""
+"""Flags to open a folder's handle for access to what is in it, which needs no read permission."""
 NO_FOLLOW_FOLDER_FLAGS = ENTER_FLAGS | syscalls.NO_FOLLOW
 _NOT_FILES = {
     "folder": ("a folder", "Look into it with `list`."),
     "link": ("a link", "Name what it points to."),
 }
-"""What can't be read like a file, and what to do instead."""
+"""For each kind that can't be read like a file: its name and the hint for the model."""
 _DEVICE = ("a pipe, a socket or a device", "Name a regular file.")
 
 
 class FolderHandle:
-    """An open directory; on machines without directory handles, its path."""
+    """An open directory with operations on the names in it; on systems without directory handles, its path."""
 
     __slots__ = ("fd", "path")
 
@@ -41,7 +41,7 @@ class FolderHandle:
 
     @classmethod
     def at(cls, path: str, *, flags: int = ENTER_FLAGS) -> Self:
-        """Open a folder by its absolute path, which may not end in a link."""
+        """Open a folder by its absolute path, whose last part may not be a symbolic link."""
         if not syscalls.HAS_DIR_FD:
             if not stat.S_ISDIR(os.lstat(path).st_mode):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
@@ -55,59 +55,62 @@ class FolderHandle:
         self.close()
 
     def close(self) -> None:
-        """Let go of the handle."""
+        """Close the directory handle."""
         if self.fd is not None and self.fd >= 0:
             fd, self.fd = self.fd, -1
             os.close(fd)
 
     def name(self, name: str) -> str:
-        """A name in this folder, as the calls below take it."""
+        """A name in this folder in the form that `os` calls take: the name, or the full path without handles."""
         return os.path.join(self.path, name) if self.fd is None else name
 
     def child(self, name: str, *, flags: int = ENTER_FLAGS) -> "FolderHandle":
-        """Open a folder in this one."""
+        """Open a subfolder of this folder; a symbolic link is refused."""
         path = os.path.join(self.path, name)
         if self.fd is None:
             return FolderHandle.at(path)
         return FolderHandle(os.open(name, flags | syscalls.NO_FOLLOW, dir_fd=self.fd), path)
 
     def own_stat(self) -> os.stat_result:
-        """What the folder itself is."""
+        """The stat result of the folder itself."""
         return os.stat(self.path) if self.fd is None else os.fstat(self.fd)
 
     def stat(self, name: str) -> os.stat_result:
-        """What the name itself is."""
+        """The stat result of a name in this folder, following no link; raises `FileNotFoundError`."""
         return os.stat(self.name(name), dir_fd=self.fd, follow_symlinks=False)
 
     def find(self, name: str) -> os.stat_result | None:
-        """What the name itself is, or None."""
+        """The stat result of a name in this folder, following no link; None when nothing has that name."""
         try:
             return self.stat(name)
         except FileNotFoundError:
             return None
 
     def has(self, name: str) -> bool:
-        """Whether there is something of this name; a link to nothing is nothing."""
+        """Whether a name in this folder exists; a link to nothing does not."""
         return os.access(self.name(name), os.F_OK, dir_fd=self.fd)
 
     def writable(self, name: str) -> bool:
-        """Whether this user may write to what the name stands for."""
+        """Whether this user has write permission for a name in this folder."""
         effective = os.access in os.supports_effective_ids
         return os.access(self.name(name), os.W_OK, dir_fd=self.fd, effective_ids=effective)
 
     def link_target(self, name: str) -> bytes:
-        """Where a link points."""
+        """The target of a symbolic link in this folder, as bytes."""
         return os.fsencode(os.readlink(self.name(name), dir_fd=self.fd))
 
     def open_file(self, name: str) -> int:
-        """Open a regular file for reading; nothing else is so much as touched."""
+        """Open a regular file in this folder for reading and return its descriptor.
+
+        Raises `WrongKind` for others.
+        """
         found, fd = self.open_found(name)
         if fd is None:
             raise not_a_file(found, name)
         return fd
 
     def open_found(self, name: str) -> tuple[os.stat_result, int | None]:
-        """What the name is; and, if that is a regular file, open for reading."""
+        """Stat a name in this folder and open a regular file: its stat result, and descriptor or None."""
         if syscalls.can_reopen_path_handles():
             flags = syscalls.PATH_ONLY | syscalls.NO_FOLLOW
             return reopen_for_reading(os.open(self.name(name), flags, dir_fd=self.fd))
@@ -122,25 +125,25 @@ class FolderHandle:
         return found, None
 
     def create_file(self, name: str, mode: int) -> int:
-        """Make a new, empty file and open it for writing."""
+        """Create a new, empty file in this folder and open it for writing; fails if the name exists."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | syscalls.NO_FOLLOW | syscalls.OPEN_FLAGS
         return os.open(self.name(name), flags, mode, dir_fd=self.fd)
 
     def open_own_file(self, name: str) -> int:
-        """Open a file of our own for reading and writing."""
+        """Open a file that we created ourselves for reading and writing; returns its descriptor."""
         flags = os.O_RDWR | syscalls.NO_FOLLOW | syscalls.OPEN_FLAGS
         return os.open(self.name(name), flags, dir_fd=self.fd)
 
     def create_link(self, name: str, target: bytes) -> None:
-        """Make a link."""
+        """Create a symbolic link in this folder."""
         os.symlink(os.fsdecode(target), self.name(name), dir_fd=self.fd)
 
     def create_folder(self, name: str) -> None:
-        """Make an empty folder."""
+        """Create an empty folder in this folder."""
         os.mkdir(self.name(name), dir_fd=self.fd)
 
     def set_mode(self, name: str, mode: int) -> None:
-        """Set the permission bits of a folder."""
+        """Set the permission bits of a subfolder."""
         if self.fd is None:
             os.chmod(self.name(name), mode)
             return
@@ -155,7 +158,7 @@ class FolderHandle:
             os.close(fd)
 
     def _set_unreadable_mode(self, name: str, mode: int) -> None:
-        """The same for a folder that its owner may not look into."""
+        """Set the permission bits of a subfolder that its owner has no permission to read."""
         fd = os.open(name, NO_FOLLOW_FOLDER_FLAGS, dir_fd=self.fd)
         try:
             os.chmod(f"/proc/self/fd/{fd}", mode)
@@ -163,13 +166,13 @@ class FolderHandle:
             os.close(fd)
 
     def set_owner(self, name: str, like: os.stat_result) -> None:
-        """Give a folder the owner and group that another had."""
+        """Give a subfolder the owner and group in another stat result."""
         if hasattr(os, "chown"):
             owner, group = like.st_uid, like.st_gid
             os.chown(self.name(name), owner, group, dir_fd=self.fd, follow_symlinks=False)
 
     def names(self) -> list[str]:
-        """The names in this folder."""
+        """The names of all entries in this folder."""
         if self.fd is None:
             return os.listdir(self.path)
         fd = os.open(".", LIST_FLAGS, dir_fd=self.fd)
@@ -179,24 +182,24 @@ class FolderHandle:
             os.close(fd)
 
     def unlink(self, name: str) -> None:
-        """Remove a file or a link."""
+        """Delete a file or a symbolic link in this folder."""
         os.unlink(self.name(name), dir_fd=self.fd)
 
     def remove_folder(self, name: str) -> None:
-        """Remove an empty folder."""
+        """Delete an empty subfolder."""
         os.rmdir(self.name(name), dir_fd=self.fd)
 
     def exchange(self, one: str, other: str) -> None:
-        """Swap two names in one moment; `Unsupported` where that can't be done."""
+        """Swap two names in this folder atomically; raises `SyscallUnsupported` where the system can't."""
         syscalls.rename_exchange(self.fd, self.name(one), self.name(other))
 
     def replace(self, old: str, new: str) -> None:
-        """Rename over whatever is at the new name."""
+        """Rename within this folder, replacing what has the new name."""
         old, new = self.name(old), self.name(new)
         os.replace(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)
 
     def move_new(self, old: str, new: str) -> None:
-        """Rename, refusing with EEXIST to replace anything."""
+        """Rename within this folder; fails with EEXIST when the new name exists."""
         old, new = self.name(old), self.name(new)
         try:
             syscalls.rename_no_replace(self.fd, old, new)
@@ -219,7 +222,10 @@ class FolderHandle:
             os.unlink(old, dir_fd=self.fd)
 
     def sync(self) -> None:
-        """Make the names durable, where a folder can be synced."""
+        """Sync the folder to disk, so that renames in it survive a crash.
+
+        Does nothing where that is impossible.
+        """
         if self.fd is None:
             return
         try:
@@ -237,7 +243,7 @@ class FolderHandle:
 
 
 def kind_of(mode: int) -> NodeKind | None:
-    """The kind a mode stands for; None for pipes, sockets and devices."""
+    """The kind (file, folder, link) that an st_mode stands for; None for pipes, sockets and devices."""
     if stat.S_ISREG(mode):
         return "file"
     if stat.S_ISDIR(mode):
@@ -246,7 +252,10 @@ def kind_of(mode: int) -> NodeKind | None:
 
 
 def reopen_for_reading(handle: int) -> tuple[os.stat_result, int | None]:
-    """What a path-only handle names; and, if that is a regular file, open for reading. Closes the handle."""
+    """Stat an O_PATH descriptor and, if it is a regular file, open it for reading.
+
+    Closes the O_PATH descriptor.
+    """
     try:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
@@ -257,25 +266,25 @@ def reopen_for_reading(handle: int) -> tuple[os.stat_result, int | None]:
 
 
 def not_a_file(found: os.stat_result, name: str) -> WrongKind:
-    """The refusal to read anything but a regular file."""
+    """The `WrongKind` error for reading something that is not a regular file."""
     what, hint = _NOT_FILES.get(kind_of(found.st_mode) or "", _DEVICE)
     return WrongKind(f"`{name}` is {what}, not a file.", hint=hint)
 
 
 PATH_CHUNK_BYTES = 4000
-"""As much of a path as is handed to the kernel at once: it takes no more than 4,096 bytes."""
+"""How many bytes of a path are passed to the kernel at once; its limit is 4,096."""
 MOST_KEPT_OPEN = 64
-"""Folders that a walk keeps open."""
+"""How many folders a tree walk keeps open at most."""
 _MOST_RACES = 32
 _NO_LINK_RESOLUTION = syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_SYMLINKS
 _WALK_BY_HAND_ERRNOS = {errno.EXDEV, errno.EAGAIN, errno.EPERM, errno.ENOSYS, errno.ENAMETOOLONG}
-"""No such call, or one that is forbidden; a name of great length: then we go part by part."""
+"""Errors of openat2 after which a path is opened part by part: missing, forbidden, or the name is too long."""
 _SKIPPED_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES}
-"""A folder that is gone, is something else by now, or can't be looked into."""
+"""Errors for which a walk skips a folder: gone, not a folder any more, or no permission."""
 
 
 class TreeEntry(NamedTuple):
-    """Something below a folder, while the folder that holds it is open."""
+    """One file, link or folder found by a tree walk, with the open folder that contains it."""
 
     path: str
     folder: FolderHandle
@@ -284,9 +293,9 @@ class TreeEntry(NamedTuple):
 
 
 class Subtree:
-    """Folders below an open one, by their paths. Some are kept open: the next one asked for is mostly a step away.
+    """Opens folders below a top folder by their relative paths and caches the last ones.
 
-    A folder that it gives is its own, and good until `MOST_KEPT_OPEN` others were asked for.
+    A returned handle belongs to the cache and is closed after `MOST_KEPT_OPEN` other folders were asked for.
     """
 
     def __init__(self, top: FolderHandle, *, flags: int = LIST_FLAGS) -> None:
@@ -303,7 +312,7 @@ class Subtree:
         self._open.clear()
 
     def folder(self, path: str) -> FolderHandle:
-        """The folder at a path, to which no link leads."""
+        """Open the folder at a relative path, following no link, or return the cached handle."""
         known = self._open.get(path)
         if known is not None:
             return known
@@ -326,7 +335,7 @@ class Subtree:
 
 
 def walk_tree(top: FolderHandle) -> Iterator[TreeEntry]:
-    """All that is in a folder and in those below it, each folder before what it holds."""
+    """Walk everything below a folder, each folder before its contents; no link is followed."""
     waiting = [""]
     with Subtree(top) as subtree:
         while waiting:
@@ -347,12 +356,12 @@ def walk_tree(top: FolderHandle) -> Iterator[TreeEntry]:
 
 
 def join_path(above: str, name: str) -> str:
-    """The path of a name in a folder."""
+    """Join a relative folder path and a name with `/`; the name alone for the top folder."""
     return f"{above}/{name}" if above else name
 
 
 def open_inner_folder(top: FolderHandle, path: str, *, flags: int = ENTER_FLAGS) -> FolderHandle:
-    """Open a folder below another that stays open; for the other itself, once more."""
+    """Open a folder at a path below an open one; the empty path opens the same folder once more."""
     if top.fd is None:
         return open_folder_below(FolderHandle.at(top.path), path, flags=flags)
     if not path:
@@ -363,7 +372,10 @@ def open_inner_folder(top: FolderHandle, path: str, *, flags: int = ENTER_FLAGS)
 def open_folder_below(
     start: FolderHandle, path: str, *, flags: int = ENTER_FLAGS, kernel: bool = True
 ) -> FolderHandle:
-    """Open a folder below another, however deep, no link followed: ELOOP at the first. Closes the start."""
+    """Open a folder below another, however deep, following no link (ELOOP at the first).
+
+    Closes the start folder.
+    """
     parts = path.split("/") if path else []
     while parts:
         with start:
@@ -377,7 +389,7 @@ def open_folder_below(
 
 
 def _open_path_chunk(start: FolderHandle, parts: list[str], flags: int) -> tuple[int, FolderHandle | None]:
-    """Open as much of a path as the kernel takes at once; None when it won't."""
+    """Open as many parts of a path as the kernel takes in one call; how many, and the handle or None."""
     count, size = len(parts), sum(map(len, parts)) * 4
     if size > PATH_CHUNK_BYTES:
         count = size = 0
@@ -392,7 +404,7 @@ def _open_path_chunk(start: FolderHandle, parts: list[str], flags: int) -> tuple
 
 
 def open_child(folder: FolderHandle, name: str, flags: int) -> FolderHandle:
-    """Open a folder in another; ELOOP where the name is a link, whichever way the system puts that."""
+    """Open a subfolder; raises ELOOP when the name is a symbolic link, whatever errno the system gives."""
     try:
         return folder.child(name, flags=flags)
     except NotADirectoryError:
@@ -402,7 +414,7 @@ def open_child(folder: FolderHandle, name: str, flags: int) -> FolderHandle:
 
 
 def open_beneath(root: FolderHandle, path: str, flags: int) -> int | None:
-    """Have the kernel open a path through no link at all (ELOOP); None when it can't, and we go ourselves."""
+    """Open a path below a folder with openat2, which refuses links (ELOOP); None when the kernel can't."""
     if root.fd is None:
         return None
     for _ in range(_MOST_RACES):
@@ -418,6 +430,6 @@ def open_beneath(root: FolderHandle, path: str, flags: int) -> int | None:
 
 
 def is_link(folder: FolderHandle, name: str) -> bool:
-    """Whether a name in a folder is a link."""
+    """Whether a name in a folder is a symbolic link."""
     found = folder.find(name)
     return found is not None and stat.S_ISLNK(found.st_mode)

@@ -1,4 +1,4 @@
-"""Read a git repository without trusting it: where a file was renamed to, worktrees.
+"""Read a git repository without trusting its configuration: renames in its history, worktrees, exclude files.
 
 Exclude files above the workspace.
 
@@ -22,7 +22,10 @@ _EXCLUDE_BYTES = 1 << 20
 
 
 def repository_folders_above(root: str) -> tuple[str, ...]:
-    """The folders above a workspace that is a part of a repository, from the repository's own on; else none."""
+    """The folders from the git repository's top down to the workspace's parent.
+
+    Empty when the workspace has its own `.git` or is in no repository.
+    """
     if os.path.lexists(os.path.join(root, ".git")):
         return ()
     above = [str(folder) for folder in Path(root).parents]
@@ -33,7 +36,7 @@ def repository_folders_above(root: str) -> tuple[str, ...]:
 
 
 def worktree_excludes(folder: str) -> str:
-    """What `info/exclude` says for a worktree, whose `.git` is a file that leads to the repository."""
+    """The text of `info/exclude` for a linked worktree, whose `.git` is a file that names the repository."""
     try:
         own = _first_line(os.path.join(folder, ".git"))
         if not own.startswith(_GITDIR_PREFIX):
@@ -47,9 +50,10 @@ def worktree_excludes(folder: str) -> str:
 
 
 def is_plain(path: str, root: str) -> bool:
-    """Whether rules about names may be read there: from a plain file, and inside of the root through no link.
+    """Whether a path is a regular file, reached through no symbolic link inside the root.
 
-    Which names a rule hides tells what is in the file, and a link may lead to one that nobody may read.
+    Ignore rules are read only from such files: which names a rule hides tells what is in the file, and a link may
+    lead to a file that nobody may read.
     """
     try:
         plain = stat.S_ISREG(os.lstat(path).st_mode)
@@ -64,7 +68,7 @@ def _first_line(path: str) -> str:
 
 
 RENAME_COMMITS = 300
-"""How far back renames are looked for."""
+"""How many commits of the history are searched for renames."""
 GIT_LOG_SECONDS = 2.0
 _GIT_MEMORY_BYTES = 1 << 30
 _MOST_HOPS = 20
@@ -88,7 +92,7 @@ _GIT_LOG_ARGS = (
 
 
 def renamed_to(root: str | Path, path: str) -> str | None:
-    """The path that a file has now, if commits renamed it; None when git does not say."""
+    """The present path of a file that commits have renamed; None when git knows of no rename."""
     renames = _renames(os.path.realpath(root))
     now = path
     for _ in range(_MOST_HOPS):
@@ -100,18 +104,18 @@ def renamed_to(root: str | Path, path: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Repository:
-    """What of a repository is used: data."""
+    """The parts of a git repository that are read: its top folder, objects, HEAD and shallow commits."""
 
     top: str
-    """The folder that its paths are relative to."""
+    """The folder that paths in the repository are relative to."""
     objects: str
     head: str
     shallow: str
-    """Commits whose parents are not here."""
+    """The content of git's `shallow` file: commits whose parents are missing."""
 
 
 def _renames(root: str) -> dict[str, str]:
-    """The newest rename of each old name."""
+    """Map each old path to its newest one, from the renames in the repository's history."""
     repository, program = _find_repository(root), programs.find_program("git", root)
     if repository is None or program is None:
         return {}
@@ -143,7 +147,7 @@ def _renames(root: str) -> dict[str, str]:
 
 
 def _make_bare_repository(folder: Path, repository: _Repository) -> None:
-    """Make a repository of ours around the objects."""
+    """Make a bare repository in `folder` with our own configuration that borrows the repository's objects."""
     long = len(repository.head) == 64
     version = "1\n[extensions]\n\tobjectFormat = sha256\n[core]" if long else "0"
     (folder / "config").write_text(
@@ -157,7 +161,7 @@ def _make_bare_repository(folder: Path, repository: _Repository) -> None:
 
 
 def _find_repository(root: str) -> _Repository | None:
-    """The repository that holds the workspace: the nearest folder above it with a `.git` decides."""
+    """Find the repository of the workspace, by the nearest `.git` in the folder or above it."""
     for folder in (Path(root), *Path(root).parents):
         place = folder / ".git"
         if _is_folder(place):
@@ -173,9 +177,9 @@ def _worktree_repository(top: Path, link: Path) -> _Repository | None:
 
 
 def worktree_record(link: Path) -> Path | None:
-    """Where the repository of a linked worktree has it on record: only if that names the worktree, too.
+    """The folder `.git/worktrees/NAME` of a linked worktree; None unless its `gitdir` names the worktree back.
 
-    The repository is the second folder above, not what its `commondir` says: that could be any of this machine.
+    The repository is the second folder above, not what its `commondir` says: that could be any on this machine.
     """
     written = read_small_text(link).removeprefix("gitdir:").strip()
     record = Path(os.path.normpath(link.parent / written)) if written and "\0" not in written else None
@@ -197,7 +201,7 @@ def _read_repository(top: Path, own: Path, shared: Path) -> _Repository | None:
 
 
 def _is_folder(path: Path) -> bool:
-    """Whether it is one itself, not a link to one."""
+    """Whether a path is a folder itself, not a link to one."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:
@@ -205,7 +209,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _head_commit(own: Path, shared: Path) -> str:
-    """The commit that HEAD means; empty when it can't be told."""
+    """The commit id of HEAD, through a branch or packed refs; empty when it can't be found."""
     value = read_small_text(own / "HEAD").strip()
     for _ in range(_MOST_HOPS):
         if not value.startswith("ref:"):

@@ -1,9 +1,7 @@
-"""Local files: a workspace on this machine's disk, confined to its folder.
+"""Local files: reads, lists and changes files in a workspace folder on this machine, and nothing outside it.
 
-The bytes of a large file are not read and written for undo: the file itself is moved to the backups. What
-displaced it is told by its size and a time that is given to it, so that both are known before it is written.
-
-ADR 32.
+For undo, a large file is not copied but moved to the backups. What displaced it is recognized by its size and a
+modification time that is given to it, so that both are known before it is written.
 """
 
 import errno
@@ -27,13 +25,13 @@ from handtools.host.files.temporary_file import is_temporary, temporary_name
 from handtools.host.files.transaction_steps import OpenFolders, StepTarget
 
 MOVE_ASIDE_BYTES = 1 << 20
-"""Below this, to keep the bytes costs less than a second file does."""
+"""Files smaller than this many bytes are copied for undo and not moved to the backups."""
 LARGE_FILES_FOLDER = "large"
-"""In the vault: files that the record names before they come here, so none of them is ever nobody's."""
+"""The backup item for large files; the journal names each of them before it is moved there."""
 
 
 def has_large_file(change: Change, large_bytes: int) -> bool:
-    """Whether a change has bytes worth sparing."""
+    """Whether a change replaces or writes a file larger than `large_bytes`."""
     return any(
         node is not None and node.kind == "file" and node.held is None and len(node.data) > large_bytes
         for node in (change.before, change.after)
@@ -43,7 +41,10 @@ def has_large_file(change: Change, large_bytes: int) -> bool:
 def with_large_files_held(
     change: Change, folder: FolderHandle, name: str, vault: FolderBackups, large_bytes: int
 ) -> Change:
-    """The change with its large files held, where the vault is near and nobody else has a name for them."""
+    """The change with its large files marked to be moved to the backups instead of copied.
+
+    This needs backups on the same file system and a file without other hard links.
+    """
     if not vault.suits(folder.own_stat().st_dev):
         return change
     before, after, found = change.before, change.after, folder.find(name)
@@ -66,16 +67,16 @@ def _as_held(node: Node, mark: str, *, fresh: bool = False) -> Node:
 
 
 WHOLE_LIMIT_BYTES = 1 << 30
-"""The largest file that is read in one piece."""
+"""The largest file, in bytes, that is read in one piece."""
 _PSEUDO_FILE_BYTES = 1 << 16
 _MISSING_ERRNOS = {errno.ENOENT, errno.ENOTDIR}
 
 
 class LocalFiles:
-    """Files below one folder. It holds nothing open, so there may be thousands of them.
+    """Reads and changes files below one folder. No descriptor stays open, so thousands of instances are fine.
 
-    `kernel=False` resolves paths by hand even where the kernel can confine them.
-    Of a file larger than `large_bytes` the old one goes to the vault as it is, where there is one.
+    `kernel=False` resolves paths part by part even where openat2 could confine them. A replaced file larger than
+    `large_bytes` is moved to the backups, if there are any.
     """
 
     def __init__(
@@ -93,23 +94,23 @@ class LocalFiles:
 
     @property
     def root(self) -> Path:
-        """The workspace's folder, links resolved."""
+        """The absolute path of the workspace folder, with symbolic links resolved."""
         return Path(self._root.real)
 
     @property
     def vault(self) -> FolderBackups | None:
-        """Where held things are while they are not in the workspace."""
+        """The backups that keep moved files while they are not in the workspace; None without any."""
         return self._vault
 
     @property
     def quick(self) -> bool:
-        """Whether the folder is on this machine: a small look is then answered from memory."""
+        """Whether the workspace is on a local file system, where a stat is answered without the network."""
         if self._near is None:
             self._near = is_local_filesystem(self._root.real)
         return self._near
 
     def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
-        """The bytes of a regular file at a located path, or a part of them."""
+        """Read a regular file at a located path, or `size` bytes of it from `start`."""
         try:
             found, fd = self._root.found(self._root.exact(path))
             if fd is None:
@@ -122,7 +123,7 @@ class LocalFiles:
             raise as_tool_error(error, path) from error
 
     def facts(self, path: str) -> FileFacts | None:
-        """What is at a located path; None when nothing is."""
+        """Kind, size, mode and times of what is at a located path; None when nothing is."""
         inside = self._root.exact(path)
         try:
             return _facts_from(inside or ".", self._root.stat(inside))
@@ -132,7 +133,10 @@ class LocalFiles:
             raise as_tool_error(error, path) from error
 
     def names(self, path: str) -> list[FileFacts]:
-        """What a folder holds, by name, links not followed; temporaries of ours are left out."""
+        """List a folder's entries with their kind, size and times, sorted by name.
+
+        Links are not followed, and our temporary files are left out.
+        """
         inside = self._root.exact(path)
         prefix = f"{inside}/" if inside else ""
         try:
@@ -145,7 +149,7 @@ class LocalFiles:
         return [_facts_from(prefix + name, it) for name, it in found if it and not is_temporary(name)]
 
     def node(self, path: str, *, like: Node | None = None) -> Node | None:
-        """What is at the path itself, with its bytes or seen as something held; links are not followed."""
+        """A snapshot of the path for undo: kind, mode and bytes, or a backup reference; links are not followed."""
         inside = self._root.exact(path)
         try:
             folder, name = self._root.holding(inside)
@@ -159,11 +163,11 @@ class LocalFiles:
             raise as_tool_error(error, path) from error
 
     def moved(self, path: str) -> str | None:
-        """Where a file went, as far as the repository's history tells."""
+        """The present path of a file that git commits have renamed; None when the history tells of none."""
         return git_repository.renamed_to(self._root.real, self._root.exact(path))
 
     def writable(self, path: str) -> bool:
-        """Whether this user may write to what is there; a program that opens it would be let."""
+        """Whether this user has write permission for the file at a path."""
         inside = self._root.exact(path)
         try:
             folder, name = self._root.holding(inside)
@@ -173,7 +177,10 @@ class LocalFiles:
             raise as_tool_error(error, path) from error
 
     def locate(self, path: str) -> str:
-        """The path with inner links resolved, as locks, rules and the record name it; it need not exist."""
+        """Resolve symbolic links inside the workspace: the path that locks, rules and the journal use.
+
+        It need not exist.
+        """
         inside = self._root.relative(path)
         try:
             return self._root.locate(inside) or "."
@@ -181,11 +188,17 @@ class LocalFiles:
             raise as_tool_error(error, path) from error
 
     def plan(self, changes: Iterable[Change]) -> list[PlannedWrite]:
-        """Name the temporary of each step, and have large files moved and not copied; touches nothing."""
+        """Turn changes into planned writes with temporary names, large files to be moved.
+
+        Touches nothing on disk.
+        """
         return [PlannedWrite(self._with_large_files_held(change), temporary_name()) for change in changes]
 
     def perform(self, steps: Sequence[PlannedWrite]) -> None:
-        """Do all steps or none: each only if `before` is still there. Raises `Stale`, having undone the rest."""
+        """Carry out all planned writes or none.
+
+        Raises `Stale`, and rolls back, when a file is not as in `before`.
+        """
         if steps:
             # The folders of located paths, and no others: a link that has come in between leads somewhere else.
             transaction.commit_steps(
@@ -193,7 +206,10 @@ class LocalFiles:
             )
 
     def sweep(self, step: PlannedWrite) -> str | None:
-        """After a crash: put away what a step left beside its target; says where bytes that are not ours went."""
+        """After a crash, clean up a planned write's temporary file.
+
+        Says where another program's bytes were kept.
+        """
         change = self._exact(step).change
         handles = OpenFolders(self._root.straight)
         try:

@@ -1,4 +1,4 @@
-"""What the operating system refused (`OSError`), as errors that a model can act on."""
+"""Translate `OSError` into tool errors with a message and a hint that a model can act on."""
 
 import errno
 
@@ -67,7 +67,7 @@ _TOOL_ERRORS: dict[int, tuple[type[ToolError], str, str]] = {
 
 
 def as_tool_error(error: OSError, path: str) -> ToolError:
-    """The refusal of the machine as a fault for the model."""
+    """The tool error (message, hint) for an `OSError` at a path."""
     number = error.errno or 0
     named = _TOOL_ERRORS.get(number)
     shown = path if len(path) <= 200 else f"{path[:200]}…"

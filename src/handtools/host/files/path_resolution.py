@@ -1,8 +1,8 @@
-"""Path resolution: from a path the model wrote to a handle below the workspace, nothing trusted on the way.
+"""Path resolution: from a path that the model wrote to an open handle inside the workspace, refusing escapes.
 
 There are two steps, and between them the path is judged. `locate` follows links and says where a path leads;
-everything else takes such a located path and goes through no link at all. So what is opened is what was judged:
-a link that comes into the way in between is refused, and the path is located and judged again. ADR 114.
+everything else takes such a located path and goes through no link at all. So what is opened is what was judged: a
+link that comes into the way in between is refused, and the path is located and judged again.
 """
 
 import errno
@@ -31,7 +31,7 @@ _ODD_PARTS = {"", ".", ".."}
 
 
 class WorkspaceRoot:
-    """The workspace's folder. It is opened anew for each use: no handle at rest, and a replaced folder is seen."""
+    """Resolves and opens paths below the workspace folder, which is opened anew for each use."""
 
     def __init__(self, path: Path, *, kernel: bool) -> None:
         self.given = os.path.abspath(path)
@@ -39,7 +39,10 @@ class WorkspaceRoot:
         self._kernel = kernel and syscalls.HAS_DIR_FD
 
     def relative(self, path: str) -> str:
-        """The path below the workspace, `""` for the workspace itself; `OutsideWorkspace` for any other."""
+        """The path relative to the workspace, `""` for the workspace itself.
+
+        Raises `OutsideWorkspace` for others.
+        """
         try:
             inside = workspace_relative(path, self.given)
         except BadPath as problem:
@@ -50,23 +53,23 @@ class WorkspaceRoot:
         return "" if inside == "." else inside
 
     def exact(self, path: str) -> str:
-        """The same for a path that we gave out ourselves: any name that a disk can hold is good."""
+        """The relative form of a path that we gave out ourselves: any file name is allowed in it."""
         plain = _ODD_PARTS.isdisjoint(path.split("/")) and "\0" not in path
         return path if plain and (path.isascii() or _is_encodable(path)) else self.relative(path)
 
     def straight(self, path: str, *, flags: int = ENTER_FLAGS) -> FolderHandle:
-        """Open a folder to which no link leads; `Redirected` when one does."""
+        """Open a folder in the workspace, following no symbolic link; raises `Redirected` when there is one."""
         root = FolderHandle.at(self.real, flags=ENTER_FLAGS if path else flags)
         with _refusing_links(path):
             return open_folder_below(root, path, flags=flags, kernel=self._kernel)
 
     def holding(self, path: str) -> tuple[FolderHandle, str]:
-        """The folder that holds a path, to which no link leads, and the name there."""
+        """Open the folder that contains a path, following no link; returns its handle and the last name."""
         above, _, name = path.rpartition("/")
         return self.straight(above), name or "."
 
     def found(self, path: str) -> tuple[os.stat_result, int | None]:
-        """What is at a located path; and, if that is a regular file, open for reading. No link is followed."""
+        """Stat a located path and, if it is a regular file, open it for reading. No link is followed."""
         handle = self._enter(path) if syscalls.can_reopen_path_handles() else None
         if handle is not None:
             return reopen_for_reading(handle)
@@ -78,7 +81,7 @@ class WorkspaceRoot:
         return found, fd
 
     def stat(self, path: str) -> os.stat_result:
-        """What is at a located path. No link is followed."""
+        """The stat result of a located path. No link is followed."""
         handle = self._enter(path)
         if handle is not None:
             try:
@@ -93,21 +96,21 @@ class WorkspaceRoot:
         return found
 
     def _enter(self, path: str) -> int | None:
-        """A path-only handle of what is at a path; None where the kernel can't refuse links by itself."""
+        """An O_PATH descriptor of a path; None where the kernel has no openat2 to refuse links."""
         if not (self._kernel and syscalls.has_openat2()):
             return None
         with FolderHandle.at(self.real) as root, _refusing_links(path):
             return open_beneath(root, path or ".", syscalls.PATH_ONLY)
 
     def locate(self, path: str) -> str:
-        """The real path below the workspace, whether or not anything is there."""
+        """Resolve the symbolic links of a path and return the real path in the workspace, which need not exist."""
         with FolderHandle.at(self.real) as root:
             if self._is_plain(root, path):
                 return path
             return _LinkResolver(root, (self.real, self.given)).to(path)
 
     def _is_plain(self, root: FolderHandle, path: str) -> bool:
-        """The common case: not a single link, on the way or at the end."""
+        """Whether a path contains no symbolic link, also at its end, so that it needs no resolving."""
         if not path or not (self._kernel and syscalls.has_openat2()):
             return not path
         above, _, name = path.rpartition("/")
@@ -126,7 +129,7 @@ class WorkspaceRoot:
 
 
 class _LinkResolver:
-    """Going part by part with handles, reading links ourselves."""
+    """Resolves symbolic links part by part with directory handles, and refuses those that leave the workspace."""
 
     def __init__(self, root: FolderHandle, prefixes: tuple[str, ...]) -> None:
         self._prefixes = prefixes
@@ -136,7 +139,7 @@ class _LinkResolver:
         self._links = self._races = 0
 
     def to(self, path: str) -> str:
-        """Where the path leads, past a link at its end too."""
+        """The path with all symbolic links resolved, one at its end too."""
         self._todo.extend(path.split("/"))
         try:
             while self._todo:
@@ -156,7 +159,7 @@ class _LinkResolver:
         self._trail.pop().close()
 
     def _is_end(self, part: str) -> bool:
-        """Go one part on; tells whether the way ends there, for want of anything further."""
+        """Resolve one part of the path; True when it is the last one or does not exist: resolving ends."""
         found = self._trail[-1].find(part)
         last = not any(self._todo)
         if found is not None and stat.S_ISLNK(found.st_mode):
@@ -180,7 +183,7 @@ class _LinkResolver:
 
     @contextmanager
     def _again_if(self, part: str, *swapped: int) -> Iterator[None]:
-        """A folder that became a link since we looked, or a link that became something else: look again."""
+        """Context manager that queues a part again when a folder became a link meanwhile, or a link a folder."""
         try:
             yield
         except OSError as error:
@@ -225,7 +228,7 @@ def _outside_workspace(path: str, problem: BadPath, root: str) -> OutsideWorkspa
 
 
 def redirected(path: str) -> Redirected:
-    """The refusal to go through a link that was not there when the path was located."""
+    """The `Redirected` error: a link appeared in the path after it had been located."""
     return Redirected(
         f"A link has come into the way to `{path[:200]}`; nothing was read or written.",
         hint="Look where it leads, and try again.",

@@ -11,7 +11,7 @@ _NO_FOLLOW_FLAG = getattr(os, "O_NOFOLLOW", 0)
 
 
 def read_small_text(path: str | os.PathLike[str], most: int = SMALL_BYTES, *, links: bool = False) -> str:
-    """A plain file's text; empty when it is none or too long, and for a link unless `links` may lead there."""
+    """Read a regular file's text; empty when it is none or larger than `most` bytes, or a link without `links`."""
     try:
         fd = os.open(path, _SMALL_FILE_FLAGS | (0 if links else _NO_FOLLOW_FLAG))
     except (OSError, ValueError):

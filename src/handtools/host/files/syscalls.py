@@ -1,6 +1,6 @@
-"""System calls that Python does not offer (openat2, renameat2, leases), and the type of a folder's file system.
+"""System calls that Python lacks (openat2, renameat2, file leases), and the type of a folder's file system.
 
-Each says what it can't do here; callers then work with reduced guarantees.
+Where a call is missing they raise or return so, and callers work with reduced guarantees.
 """
 
 import errno
@@ -23,7 +23,7 @@ except ImportError:  # a Python built without libffi
     ctypes = None  # type: ignore[assignment]
 
 PATH_ONLY: int = os.O_PATH | os.O_CLOEXEC if hasattr(os, "O_PATH") else 0
-"""Opens the name and not the thing: a pipe does not wake, a device does not start."""
+"""Flags to open a path without opening the file (O_PATH): no effect on pipes and devices."""
 DIRECTORY: int = getattr(os, "O_DIRECTORY", 0)
 NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 OPEN_FLAGS: int = (
@@ -33,9 +33,9 @@ OPEN_FLAGS: int = (
     | getattr(os, "O_BINARY", 0)
     | getattr(os, "O_NOINHERIT", 0)
 )
-"""Every open of ours: not inherited, no controlling terminal, never waiting, no translation."""
+"""Flags of every open: close on exec, no controlling terminal, non-blocking, binary."""
 HAS_DIR_FD: bool = {os.open, os.stat, os.rename, os.unlink, os.mkdir} <= os.supports_dir_fd
-"""Whether names can be looked up below an open folder."""
+"""Whether the system can look up names relative to an open folder (`dir_fd`)."""
 
 RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH = 0x02, 0x04, 0x08
 
@@ -48,12 +48,12 @@ _UNSUPPORTED_ERRNOS = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSU
 
 
 class SyscallUnsupported(Exception):
-    """This kernel or file system has no such call."""
+    """Raised when this kernel or file system does not have the system call."""
 
 
 @functools.cache
 def _load_syscalls() -> tuple[Callable[..., int], Callable[..., int]] | None:
-    """`openat2` and `renameat2`, where there is a Linux kernel to call."""
+    """The C functions for openat2 and renameat2, through ctypes; None unless on Linux."""
     if ctypes is None or not sys.platform.startswith("linux"):
         return None
     rename_number = _RENAMEAT2.get(os.uname().machine)
@@ -80,7 +80,7 @@ def _open_how(flags: int, resolve: int) -> bytes:
 
 @functools.cache
 def has_openat2() -> bool:
-    """Whether the kernel can resolve a path below a folder by itself."""
+    """Whether the kernel has openat2, which resolves a path without leaving a folder."""
     try:
         os.close(openat2(_AT_FDCWD, ".", PATH_ONLY, 0))
     except (OSError, SyscallUnsupported):  # containers of some age forbid the call with EPERM
@@ -90,12 +90,12 @@ def has_openat2() -> bool:
 
 @functools.cache
 def can_reopen_path_handles() -> bool:
-    """Whether a path-only handle can be turned into one that reads."""
+    """Whether an O_PATH descriptor can be reopened for reading through `/proc/self/fd`."""
     return bool(PATH_ONLY) and os.path.isdir("/proc/self/fd")
 
 
 def openat2(folder: int, path: str, flags: int, resolve: int) -> int:
-    """Open `path` below a folder's handle under the kernel's own rules of resolution."""
+    """Open a path relative to a folder's descriptor with openat2 and its `resolve` flags; returns a descriptor."""
     calls = _load_syscalls()
     if calls is None:
         raise SyscallUnsupported
@@ -107,12 +107,12 @@ def openat2(folder: int, path: str, flags: int, resolve: int) -> int:
 
 
 def rename_exchange(folder: int | None, one: str, other: str) -> None:
-    """Swap what two names of a folder stand for, in one moment."""
+    """Swap two names in a folder atomically (renameat2 with RENAME_EXCHANGE)."""
     _renameat2(folder, one, folder, other, _RENAME_EXCHANGE)
 
 
 def rename_no_replace(folder: int | None, old: str, new: str, *, into: int | None = None) -> None:
-    """Rename, also `into` another folder, refusing with EEXIST to replace anything."""
+    """Rename, also `into` another folder; fails with EEXIST when the new name exists."""
     _renameat2(folder, old, folder if into is None else into, new, _RENAME_NOREPLACE)
 
 
@@ -134,12 +134,18 @@ LeaseWaiters = Literal["nobody", "readers", "writers"]
 
 
 def take_read_lease(fd: int) -> LeaseState:
-    """Ask to be noticed: openers for writing then wait for us. `writer`: someone has it open already."""
+    """Try once to take a read lease on a file: the kernel then holds back whoever opens it for writing.
+
+    Returns `writer` when someone has the file open for writing already.
+    """
     return _set_lease(fd, "F_RDLCK")
 
 
 def take_write_lease(fd: int) -> bool:
-    """Have everyone wait who opens the file, for reading too; only while nobody else has it open."""
+    """Try once to take a write lease on a file: the kernel then holds back whoever opens it, also for reading.
+
+    False when somebody else has the file open.
+    """
     return _set_lease(fd, "F_WRLCK") == "held"
 
 
@@ -157,12 +163,12 @@ def _set_lease(fd: int, kind: str) -> LeaseState:
 
 
 def is_lease_unbroken(fd: int) -> bool:
-    """Whether nobody has asked to write since the lease was taken."""
+    """Whether nobody has tried to open the file for writing since the lease was taken."""
     return bool(fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK)
 
 
 def lease_waiters(fd: int) -> LeaseWaiters:
-    """Who waits behind a veil."""
+    """Whether readers, writers or nobody waits to open a file on which we have a write lease."""
     state = fcntl.fcntl(fd, fcntl.F_GETLEASE)
     if state == fcntl.F_WRLCK:
         return "nobody"
@@ -170,7 +176,7 @@ def lease_waiters(fd: int) -> LeaseWaiters:
 
 
 def end_lease(fd: int) -> None:
-    """Let the others go on; said aloud, since a child forked meanwhile keeps the lease alive past our close."""
+    """End a file lease explicitly: a forked child's copy of the descriptor would keep the lease after a close."""
     fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
 
 
@@ -178,13 +184,13 @@ NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "fuse", "9p", "afs", "ceph", "lustr
 
 
 def is_local_filesystem(folder: str | Path) -> bool:
-    """Whether a look at a file there is answered by this machine; unknown counts as far."""
+    """Whether a folder is on a local file system; False when the type is unknown."""
     kind = filesystem_type(folder)
     return kind is not None and not kind.startswith(NETWORK_FILESYSTEMS)
 
 
 def filesystem_type(folder: str | Path) -> str | None:
-    """The name of the file system that holds a folder, where the machine tells."""
+    """The type of the file system of a folder, such as `ext4`; None when the system does not tell."""
     try:
         device = os.stat(folder).st_dev
         rows = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()

@@ -1,7 +1,4 @@
-"""Temporary files: the new thing is made under a temporary name beside its target.
-
-Complete and durable before anyone sees it.
-"""
+"""Temporary files: write the new version beside its target, complete and synced, before it replaces the target."""
 
 import contextlib
 import os
@@ -22,17 +19,17 @@ _UNCOPIED_ATTRIBUTES = {"security.capability"}  # a privilege given to the old b
 
 
 def temporary_name() -> str:
-    """A name nobody can guess, beside any target."""
+    """A new random name for a temporary file beside its target."""
     return TEMPORARY_PREFIX + secrets.token_hex(_TOKEN_BYTES)
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a name is of our making."""
+    """Whether a file name has the form of our temporary names."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
 def recovered_name(name: str) -> str:
-    """Where bytes of another writer are kept in sight beside the target."""
+    """The visible name, beside the target, under which another program's bytes are kept after a conflict."""
     ending = f".handtools-recovered-{secrets.token_hex(3)}"
     while len(os.fsencode(name)) > _MOST_NAME_BYTES - len(ending):
         name = name[:-1]
@@ -42,7 +39,10 @@ def recovered_name(name: str) -> str:
 def create_temporary(
     folder: FolderHandle, name: str, node: Node, like: LeasedFile | None = None
 ) -> os.stat_result:
-    """Make `node` under a temporary name; a file is like the watched one in all but the bytes."""
+    """Create a file or link with the content of `node` under a temporary name, synced to disk.
+
+    A file gets the owner and attributes of the file `like` that it will replace.
+    """
     if node.kind == "file":
         return _create_temporary_file(folder, name, node, like)
     if node.kind == "link":
@@ -75,7 +75,7 @@ def _create_temporary_file(
 
 
 def copy_metadata(folder: FolderHandle, name: str, like: LeasedFile) -> None:
-    """Give a file the owner, mode and attributes of the watched one."""
+    """Give a file the owner, mode and extended attributes of the file that it replaces."""
     fd = folder.open_file(name)
     try:
         _copy_metadata_to(like, fd, os.fstat(fd), None)

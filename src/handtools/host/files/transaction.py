@@ -1,4 +1,4 @@
-"""File transactions: all steps or none of them, and cleaning up what a crash left behind.
+"""File transactions: carry out all planned writes or none, and clean up what a crash left behind.
 
 New files are made beside their targets and are durable before any target changes; then the targets are compared
 and held, and change places with the new files; then the folders are made durable. Only after a last look at what
@@ -35,9 +35,9 @@ from handtools.host.files.transaction_steps import (
 )
 
 _NOTHING_CHANGED = re.compile(r"; nothing was written(?=\.)| Nothing was changed\.")
-"""What faults say of a transaction that was taken back whole."""
+"""The sentence in an error message that says that nothing was changed, removed when a rollback failed."""
 MOST_LEASES = 64
-"""Files held at once; the rest of a large transaction is compared twice instead."""
+"""How many files are under lease at once; the others of a large transaction are compared twice instead."""
 
 
 def commit_steps(
@@ -45,7 +45,7 @@ def commit_steps(
     open_folder: Callable[[str], FolderHandle],
     vault: FolderBackups | None = None,
 ) -> None:
-    """Do all steps or none."""
+    """Carry out all planned writes or none: on any failure the finished steps are rolled back in reverse order."""
     handles = OpenFolders(open_folder)
     moves = _transaction_steps(steps, handles, vault)
     begun: list[TransactionStep] = []
@@ -154,7 +154,10 @@ def _roll_back(begun: Sequence[TransactionStep]) -> list[str]:
 
 
 def clean_up_after_crash(place: StepTarget, before: Node | None, after: Node | None) -> str | None:
-    """Remove the temporary if its bytes are on record, else bring them back into sight and say so."""
+    """Delete a crashed step's temporary file if the journal has its bytes.
+
+    Else rename it visibly and say where.
+    """
     folder, _, temporary = place.parts
     if folder.find(temporary) is None:
         return None
@@ -197,7 +200,7 @@ def _is_at(place: StepTarget, name: str, node: Node) -> bool:
 
 
 def _is_unfinished(place: StepTarget, node: Node | None) -> bool:
-    """Whether the temporary is what a cut-off write of the node leaves; of the old bytes, a cut-off recovery."""
+    """Whether the temporary file holds only the beginning of the node's bytes, from an interrupted write."""
     found = place.folder.stat(place.temporary)
     if node is None or node.held or node.kind != "file" or kind_of(found.st_mode) != "file":
         return False
@@ -209,7 +212,7 @@ def _is_unfinished(place: StepTarget, node: Node | None) -> bool:
 
 
 def _is_cut_off(place: StepTarget, before: Node | None, after: Node | None) -> bool:
-    """Whether the temporary can only be a large file that was being written: too short, and nothing had landed."""
+    """Whether the temporary is a large file whose writing was interrupted: too short, and the target unchanged."""
     if after is None or after.held is None or after.kind != "file":
         return False
     found = place.folder.stat(place.temporary)

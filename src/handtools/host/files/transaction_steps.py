@@ -1,11 +1,8 @@
-"""Steps of a file transaction: a file, a link or a folder takes its place in one moment.
+"""Steps of a file transaction: create, replace or delete one file, link or folder atomically, or roll it back.
 
-And gives it back as carefully.
-
-The new thing changes places with the old, so that what was displaced can still be looked at: if it is not what
-was compared, or someone wrote to it meanwhile, the two change places again. No bytes are removed that were not
-compared. A hard link is broken on purpose: writing in place would change a file outside the workspace through
-it. ADR 5, 32.
+The new file swaps names with the old one, so that what was displaced can still be looked at: if it is not what was
+compared, or someone wrote to it meanwhile, the two are swapped back. No bytes are removed that were not compared.
+A hard link is broken on purpose: writing in place would change a file outside the workspace through it.
 """
 
 import contextlib
@@ -27,7 +24,7 @@ MOST_OPEN_FOLDERS = 64
 
 
 class OpenFolders:
-    """Folders by path; one that had to be closed is opened again only if it is still the same."""
+    """Cache of open folders by path; a folder that was closed is reopened only if it still is the same one."""
 
     def __init__(self, open_folder: Callable[[str], FolderHandle]) -> None:
         self._open_folder = open_folder
@@ -35,7 +32,7 @@ class OpenFolders:
         self._closed: dict[str, os.stat_result] = {}
 
     def folder(self, path: str) -> FolderHandle:
-        """The folder at a path."""
+        """The open folder at a path."""
         folder = self._open.get(path)
         if folder is not None:
             return folder
@@ -55,27 +52,27 @@ class OpenFolders:
             self._closed[path] = folder.own_stat()
 
     def forget(self, path: str) -> None:
-        """A folder is gone from its path, with all that is in it: another may take its place."""
+        """Close the cached handles of a folder that was removed, and of all folders below it."""
         for known in [known for known in self._open if known == path or known.startswith(f"{path}/")]:
             self._open.pop(known).close()
         for known in [known for known in self._closed if known == path or known.startswith(f"{path}/")]:
             del self._closed[known]
 
     def sync(self) -> None:
-        """Make the names in every folder durable."""
+        """Sync every folder that was opened to disk, so that the renames survive a crash."""
         for path in [*self._open, *self._closed]:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # a folder that a step removed
                 self.folder(path).sync()
 
     def close(self) -> None:
-        """Let go of all."""
+        """Close all folders."""
         for folder in self._open.values():
             folder.close()
         self._open.clear()
 
 
 class StepTarget:
-    """A target, the temporary name beside it, and the vault where held things are while they are not here."""
+    """The target path of a step, the temporary name beside it, and the backups for files moved out."""
 
     __slots__ = ("_handles", "_vault", "name", "parent", "temporary")
 
@@ -89,32 +86,32 @@ class StepTarget:
 
     @property
     def path(self) -> str:
-        """The target below the workspace."""
+        """The target's path relative to the workspace."""
         return f"{self.parent}/{self.name}" if self.parent else self.name
 
     @property
     def folder(self) -> FolderHandle:
-        """The folder both names are in."""
+        """The open folder that contains the target and the temporary name."""
         return self._handles.folder(self.parent)
 
     @property
     def parts(self) -> tuple[FolderHandle, str, str]:
-        """The folder, the name, the temporary name."""
+        """The open folder, the target's name and the temporary name."""
         return self._handles.folder(self.parent), self.name, self.temporary
 
     @property
     def vault(self) -> FolderBackups:
-        """Where held things are."""
+        """The backups; raises `UsageError` when there are none."""
         if self._vault is None:
             raise UsageError("These files have no vault, so nothing in them can be held.")
         return self._vault
 
     def forget(self) -> None:
-        """The folder at the target is gone."""
+        """Drop the cached handle of the folder at the target, after it was removed."""
         self._handles.forget(self.path)
 
     def fetch(self, node: Node) -> None:
-        """Bring a held thing to the temporary name; not a file that someone wrote to where it is kept."""
+        """Move a backup to the temporary name; raises `StorageFault` when the backup was changed."""
         assert node.held is not None
         if node.kind == "file" and is_stat_mark(node.held.mark) and not self.vault.knows(node.held):
             raise StorageFault(
@@ -124,58 +121,58 @@ class StepTarget:
         self.vault.take_out(node.held.ref, self.folder, self.temporary)
 
     def put_away(self, node: Node) -> None:
-        """Take a held thing from the temporary name back to where it is held."""
+        """Move the file at the temporary name into the backups."""
         assert node.held is not None
         self.vault.put_in(node.held.ref, self.folder, self.temporary)
 
     def put_back(self, node: Node) -> None:
-        """Take back `fetch`."""
+        """Undo `fetch`: move the file at the temporary name back into the backups."""
         assert node.held is not None
         self.vault.put_back(node.held.ref, self.folder, self.temporary)
 
     def is_copy(self, node: Node | None) -> bool:
-        """Whether what is at the temporary name can only be a copy of a held thing, perhaps not a whole one."""
+        """Whether the temporary name can only hold a copy, perhaps incomplete, of a file in the backups."""
         return node is not None and node.held is not None and self.vault.has(node.held.ref)
 
     def remove_temporary(self) -> None:
-        """Remove what is at the temporary name, whatever it is."""
+        """Delete the file or folder tree at the temporary name."""
         remove_tree(self.folder, self.temporary)
 
 
 class TransactionStep:
-    """A step: each method is called on all steps of the transaction before the next one is called on any."""
+    """One step of a transaction. Each phase is run for all steps before the next phase begins."""
 
     def __init__(self, place: StepTarget) -> None:
         self.place = place
 
     def begin(self) -> None:
-        """Make what is new, out of sight; folders in sight, for what comes next may go into them."""
+        """Phase 1: create the new file under its temporary name; a new folder is created in place."""
 
     def watch(self) -> None:
-        """Compare what is old, and hold it."""
+        """Phase 2: check that the old file is as planned (raises `Stale`) and take a lease on it."""
 
     def land(self) -> None:
-        """Put the new in the place of the old."""
+        """Phase 3: put the new file in the place of the old one."""
 
     def confirm(self) -> None:
-        """Check once more that nobody interfered."""
+        """Phase 4: check once more that nobody changed the old file; raises `Stale`."""
 
     def settle(self) -> None:
-        """Remove the old."""
+        """Phase 5: delete the old file, or move it into the backups."""
 
     def seal(self) -> None:
-        """Last, and innermost first: take away what only we needed."""
+        """Phase 6, innermost folders first: remove permissions that were only added for the transaction."""
 
     def release(self) -> None:
-        """Let go of what is held."""
+        """End the leases and close the files of this step."""
 
     def take_back(self) -> str | None:
-        """Undo as much as was done; say what another writer keeps us from undoing."""
+        """Roll back what this step has done; returns a sentence about what another program's change prevents."""
         return None
 
 
 class CreateFolder(TransactionStep):
-    """A new folder."""
+    """Transaction step that creates a folder."""
 
     def __init__(self, place: StepTarget, node: Node) -> None:
         super().__init__(place)
@@ -206,7 +203,7 @@ class CreateFolder(TransactionStep):
 
 
 class ChangeFolderMode(TransactionStep):
-    """A folder that gets another mode."""
+    """Transaction step that changes the permission bits of a folder."""
 
     def __init__(self, place: StepTarget, before: Node, after: Node) -> None:
         super().__init__(place)
@@ -230,7 +227,7 @@ class ChangeFolderMode(TransactionStep):
 
 
 class RemoveFolder(TransactionStep):
-    """An empty folder that goes away, after everything that leaves it has left."""
+    """Transaction step that removes a folder, once the other steps have removed what was in it."""
 
     def __init__(self, place: StepTarget, node: Node, leaving: Collection[str]) -> None:
         super().__init__(place)
@@ -265,7 +262,7 @@ class RemoveFolder(TransactionStep):
 
 
 def stale_target(place: StepTarget) -> Stale:
-    """The refusal of a step whose target is not as expected."""
+    """The `Stale` error of a step whose target is not as planned."""
     return Stale(
         f"`{place.path}` is no longer what this change was based on; nothing was written.",
         hint="Read it again and redo the change.",
@@ -289,14 +286,14 @@ PlaceState = Literal["planned", "staged", "landed", "settled"]
 
 
 class PlaceFile(TransactionStep):
-    """A file or a link that is written, created or deleted."""
+    """Transaction step that writes, creates or deletes a file or a link."""
 
     def __init__(self, place: StepTarget, before: Node | None, after: Node | None) -> None:
         super().__init__(place)
         self._before, self._after = before, after
         self._state: PlaceState = "planned"
         self._displaced = False
-        """Whether the old thing is at the temporary name; not so where names can't be exchanged."""
+        """Whether the old file is at the temporary name; False where names can't be swapped."""
         self._old: LeasedFile | None = None
         self._made: os.stat_result | None = None
         self._mode: int | None = None
@@ -309,7 +306,7 @@ class PlaceFile(TransactionStep):
             self.land()  # what comes next may go into it
 
     def stage(self) -> None:
-        """Make the new thing at the temporary name."""
+        """Create the new file at the temporary name, or move it there from the backups."""
         if self._after is None:
             return
         self._state = "staged"
@@ -377,7 +374,7 @@ class PlaceFile(TransactionStep):
                 veil.lift()
 
     def _return_at_once(self, veil: WriteLease | None) -> None:
-        """Someone was there in the last instant: what is theirs goes back before they miss it."""
+        """Swap the names back at once, because another program replaced the target in the last instant."""
         folder, name, temporary = self.place.parts
         swap_with_temporary(self.place)
         self._seen = self._after
@@ -395,7 +392,7 @@ class PlaceFile(TransactionStep):
 
     @property
     def _keeps(self) -> bool:
-        """Whether what is displaced is kept as it is."""
+        """Whether the old file goes into the backups instead of being deleted."""
         return self._before is not None and self._before.held is not None
 
     def _undisturbed(self) -> bool:
@@ -443,7 +440,10 @@ class PlaceFile(TransactionStep):
             self.release()
 
     def _drop_made(self) -> str | None:
-        """Remove the new thing, unless it was in sight for an instant and someone wrote to it."""
+        """Delete the new file, unless another program wrote to it while it was visible.
+
+        Then says where it is kept.
+        """
         if self._seen is not None:
             ours = _lease_again(self.place, self.place.temporary, self._seen)
             if ours is None:
@@ -454,7 +454,7 @@ class PlaceFile(TransactionStep):
         return None
 
     def _has_landed(self) -> bool:
-        """Whether names have moved: an interrupt may come between the call that moves them and our note of it."""
+        """Whether the rename has happened, by looking at the disk: an interrupt may come before it is recorded."""
         if self._state in {"landed", "settled"}:
             return True
         found = self.place.folder.find(self.place.temporary)
@@ -467,7 +467,7 @@ class PlaceFile(TransactionStep):
         return True
 
     def _make_again(self, before: Node) -> None:
-        """Where nothing was displaced, or it is gone already: the old thing as far as it is known."""
+        """Write the old file again from its recorded bytes, when it was not kept or is deleted already."""
         if before.held:
             self.place.fetch(before)
             return
@@ -477,7 +477,7 @@ class PlaceFile(TransactionStep):
 
 
 class ReplaceFolderByFile(TransactionStep):
-    """An empty folder that makes room for a file or a link."""
+    """Transaction step that removes an empty folder and puts a file or a link in its place."""
 
     def __init__(self, old: RemoveFolder, new: PlaceFile) -> None:
         super().__init__(new.place)
@@ -502,7 +502,10 @@ class ReplaceFolderByFile(TransactionStep):
 
 
 def undo_placement(place: StepTarget, before: Node | None, after: Node | None) -> str | None:
-    """Undo a landed step: the temporary name holds the old thing, if there was one."""
+    """Roll back a step whose new file is in place: swap the old file back from the temporary name.
+
+    Returns a sentence when another program's change prevents that.
+    """
     folder, name, temporary = place.parts
     if after is None:
         return _rename_back(place, before)
@@ -523,7 +526,7 @@ def undo_placement(place: StepTarget, before: Node | None, after: Node | None) -
 
 
 def discard_temporary(place: StepTarget) -> bool:
-    """Remove what is at the temporary name; False when it is a folder that someone filled."""
+    """Delete the file or empty folder at the temporary name; False when it is a folder with something in it."""
     folder, _, temporary = place.parts
     found = folder.find(temporary)
     if found is None:
@@ -541,7 +544,10 @@ def discard_temporary(place: StepTarget) -> bool:
 
 
 def store_displaced(place: StepTarget, node: Node | None) -> bool:
-    """Take what is at the temporary name out of the way: to where it is held, or for good."""
+    """Move the replaced file from the temporary name into the backups, or delete it.
+
+    False if it can't be deleted.
+    """
     if node is None or node.held is None:
         return discard_temporary(place)
     place.put_away(node)
@@ -549,7 +555,7 @@ def store_displaced(place: StepTarget, node: Node | None) -> bool:
 
 
 def return_unplaced(place: StepTarget, node: Node | None) -> bool:
-    """Take what was to come in out of the way again."""
+    """Delete the new file at the temporary name, or move it back into the backups if it came from there."""
     if node is None or not node.moved:
         return discard_temporary(place)
     place.put_back(node)
@@ -557,9 +563,9 @@ def return_unplaced(place: StepTarget, node: Node | None) -> bool:
 
 
 def swap_with_temporary(place: StepTarget, *, keep: bool = False) -> bool:
-    """Swap target and temporary; False where the old thing is simply replaced, for want of a swap.
+    """Swap target and temporary name; False where the system can't and the old file was replaced.
 
-    With `keep` it never is: where names can't be swapped it is moved, in three steps.
+    With `keep` the old file is never replaced: where names can't be swapped, three renames are used.
     """
     folder, name, temporary = place.parts
     try:
@@ -593,7 +599,7 @@ def _rename_back(place: StepTarget, before: Node | None) -> str | None:
 
 
 def _keep_theirs(place: StepTarget, before: Node | None) -> str:
-    """The target is another writer's by now: it stays, and what was displaced is not lost either."""
+    """Leave another program's file at the target and keep the replaced one visibly beside it; says where."""
     folder, _, temporary = place.parts
     if folder.find(temporary) is not None:
         old = before and _lease_again(place, temporary, before)
@@ -605,7 +611,10 @@ def _keep_theirs(place: StepTarget, before: Node | None) -> str:
 
 
 def keep_beside_target(place: StepTarget) -> str:
-    """Keep what is at the temporary name in sight, and say where."""
+    """Rename the file at the temporary name to a visible name beside the target.
+
+    Returns a sentence that names it.
+    """
     folder, name, temporary = place.parts
     kept = temporary_file.recovered_name(name)
     folder.move_new(temporary, kept)

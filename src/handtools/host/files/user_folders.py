@@ -1,7 +1,4 @@
-"""The user's folders: home, settings and state, the state folder of each workspace.
-
-And where the policy file is.
-"""
+"""The user's folders: home, config and state folders, each workspace's state folder, and the policy file."""
 
 import contextlib
 import hashlib
@@ -13,13 +10,13 @@ from handtools.core.errors import HostError, UsageError
 
 
 def user_home() -> Path | None:
-    """Their folder; None where neither HOME nor the system names one, as in some containers."""
+    """The user's home folder; None where neither HOME nor the system names one, as in some containers."""
     given = os.path.expanduser("~") if os.environ.get("HOME", "~") else ""
     return Path(given) if os.path.isabs(given) else None
 
 
 def required_home(purpose: str) -> Path:
-    """Their folder; says what can't be found without it."""
+    """The user's home folder; raises `HostError`, which names `purpose`, when there is none."""
     found = user_home()
     if found is None:
         raise HostError(f"There is no home folder, and so no {purpose}. Set HOME to a folder.")
@@ -27,12 +24,12 @@ def required_home(purpose: str) -> Path:
 
 
 def config_home() -> Path | None:
-    """Where their settings are."""
+    """The user's config folder: `$XDG_CONFIG_HOME`, else `~/.config`; None without a home."""
     return _absolute_variable("XDG_CONFIG_HOME") or ((found := user_home()) and found / ".config")
 
 
 def state_home() -> Path | None:
-    """Where programs keep what they remember."""
+    """The user's state folder: `$XDG_STATE_HOME`, else `~/.local/state`; None without a home."""
     return _absolute_variable("XDG_STATE_HOME") or ((found := user_home()) and found / ".local" / "state")
 
 
@@ -47,7 +44,10 @@ _ODD_NAME_CHARS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def state_folder(root: str | Path) -> Path:
-    """The folder for a workspace's record, made on first use and closed to others."""
+    """The folder for a workspace's journal and other state.
+
+    Created on first use with access for its owner only.
+    """
     real = Path(os.path.realpath(root))
     folder = state_root() / workspace_id(real)
     if folder.is_relative_to(real):
@@ -66,13 +66,13 @@ def state_folder(root: str | Path) -> Path:
 
 
 def workspace_id(real: Path) -> str:
-    """A readable name that no other workspace on this machine has."""
+    """A readable folder name for a workspace, unique on this machine, made from its real path."""
     name = _ODD_NAME_CHARS.sub("-", real.name).strip("-.")[:40] or "root"
     return f"{name}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:12]}"
 
 
 def backups_folder(root: str | Path, state: Path) -> Path:
-    """Where held things go: on the workspace's file system, in the state folder or else beside the workspace."""
+    """The folder for a workspace's backups, on its file system: in the state folder, or beside the workspace."""
     real = Path(os.path.realpath(root))
     device = real.stat().st_dev
     if not state.exists() or state.stat().st_dev == device:
@@ -86,7 +86,7 @@ def backups_folder(root: str | Path, state: Path) -> Path:
 
 
 def state_root() -> Path:
-    """Where the records of all workspaces are, and what is remembered of none in particular."""
+    """The folder that contains the state of all workspaces and the state that belongs to none."""
     override = os.environ.get(STATE_VARIABLE)
     if override:
         return Path(os.path.realpath(override))
@@ -102,7 +102,10 @@ POLICY_VARIABLE = "HANDTOOLS_POLICY"
 
 
 def policy_file(root: str | Path, given: str | Path | None = None) -> Path | None:
-    """The file that was named, or the user's own if there is one. Never one that tools can reach."""
+    """The path of the policy file: `given`, `$HANDTOOLS_POLICY` or the user's own; None without any.
+
+    Raises `UsageError` for a file inside the workspace, where agents could change it.
+    """
     named = given or os.environ.get(POLICY_VARIABLE) or None
     path = Path(os.path.expanduser(named)) if named else _user_policy()
     if path is None or (named is None and not path.is_file()):
@@ -116,7 +119,7 @@ def policy_file(root: str | Path, given: str | Path | None = None) -> Path | Non
 
 
 def read_policy_file(path: Path) -> str:
-    """What is written in it."""
+    """Read the text of the policy file; raises `UsageError` when it can't be read."""
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as problem:

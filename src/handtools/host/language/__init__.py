@@ -1,1 +1,4 @@
-"""Language servers and formatters of this machine. Start with `local_language`, then `workspace_session`."""
+"""Language servers (LSP) and code formatters on this machine.
+
+Start with `local_language`, then `workspace_session`.
+"""

@@ -1,4 +1,4 @@
-"""What one server says about a change: new errors in the changed files, then in others that the change broke."""
+"""Diagnostics of one language server for a change: new errors in the changed files, then in dependent files."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from handtools.host.language.server_pool import DiagnosticsBaseline, ServerNotRe
 from handtools.host.language.workspace_documents import WorkspaceDocuments, document_text
 
 MOST_CHECKED_FILES = 20
-"""Changed files that are looked at; a command may change thousands."""
+"""How many changed files of one change are checked at most; a command may change thousands."""
 MOST_WATCHED_EVENTS = 2_000
 _CREATED, _CHANGED, _DELETED = 1, 2, 3
 
 
 @dataclass(slots=True)
 class ServerFindings:
-    """What one server has said so far; the rest may follow."""
+    """The diagnostics that one language server has reported for a change so far; more may follow."""
 
     server: str
     deltas: list[DiagnosticDelta] = field(default_factory=list)
@@ -32,23 +32,23 @@ class ServerFindings:
 
 @dataclass(slots=True)
 class EditedDocument:
-    """A changed file that the server knows the language of."""
+    """A changed file in a language that the server supports, with its text before and after."""
 
     path: str
     uri: str
     before: str | None
     after: str
     data: bytes
-    """What `after` is the text of."""
+    """The file's bytes after the change, from which `after` was decoded."""
 
 
 ProvedDelta = tuple[DiagnosticDelta | None, DiagnosticReport]
-"""What changed among the errors of a file, where that is known, and how well it is."""
+"""The errors that a change added and removed in a file (None if unknown), and the report with its proof."""
 
 
 @dataclass(slots=True)
 class ChangeReview:
-    """One change before one server."""
+    """Checks one change with one language server and collects the new errors in `findings`."""
 
     seat: ServerSlot
     pool: ServerPool
@@ -57,11 +57,14 @@ class ChangeReview:
     changes: Sequence[Change]
     findings: ServerFindings
     ready: asyncio.Event
-    """Set when the server runs and has loaded."""
+    """Set when the language server runs and has loaded the project."""
     deadline: float
 
     async def run(self) -> None:
-        """Say what is found, as it is found."""
+        """Send the change to the server and fill `findings` as diagnostics come.
+
+        Failures become `unknown` reports.
+        """
         try:
             async with self.seat.lock:
                 try:
@@ -106,7 +109,7 @@ class ChangeReview:
     async def _proved(
         self, client: LspClient, edited: Sequence[EditedDocument]
     ) -> tuple[list[ProvedDelta], set[str]]:
-        """The verdicts; and, found out while the server looks, what others may be concerned with."""
+        """The proved diagnostics of the edited files, and the names of definitions whose signature changed."""
         if client.server.role == "linter" and len(edited) == 1:
             # It knows one file at a time; and to wait for one thing takes no task.
             return [await self._verdict(client, edited[0])], set()
@@ -116,7 +119,7 @@ class ChangeReview:
         return await asyncio.gather(*proofs), names
 
     def _refresh(self, client: LspClient) -> None:
-        """Open files that somebody else has written are told as they are now."""
+        """Send the present text of open files that another program has written since."""
         mine = {each.uri for each in self.edited}
         for uri in [uri for uri in client.documents if uri not in mine]:
             path = self.texts.path(uri)
@@ -132,7 +135,7 @@ class ChangeReview:
                     self.seat.stamps[uri] = stamp
 
     async def _first_sight(self, client: LspClient, each: EditedDocument) -> None:
-        """Have the server know a file as it was, so that old errors can be told from new ones."""
+        """Send a file as it was before the change, so that its old errors can be told from new ones."""
         if each.uri in self.seat.baselines or each.before is None:
             return
         verdict = await proved_verdict(client, client.tell(each.uri, each.before), each.path, self.deadline)
@@ -142,7 +145,7 @@ class ChangeReview:
             self.seat.keep(each.uri, DiagnosticsBaseline(each.before, verdict.errors))
 
     def _announce(self, client: LspClient) -> None:
-        """Tell of changed files that are not open: what is in memory must not outlive what is on disk."""
+        """Notify the server of changed files that are not open (`didChangeWatchedFiles`)."""
         events = []
         for change in self.changes[:MOST_WATCHED_EVENTS]:
             uri = self.texts.uri(change.path)
@@ -208,7 +211,7 @@ class ChangeReview:
     async def _before(
         self, client: LspClient, edited: Sequence[EditedDocument], paths: Sequence[str]
     ) -> None:
-        """Learn what was wrong in other files already, by showing the server the files as they were."""
+        """Record the old errors of dependent files, by sending the server the edited files as they were before."""
         flipped = [each for each in edited if each.before is not None]
         try:
             for each in flipped:
@@ -223,7 +226,7 @@ class ChangeReview:
                 self._stamp(each)
 
     async def _seen(self, client: LspClient, paths: Sequence[str]) -> dict[str, tuple[Diagnostic, ...]]:
-        """The proved errors of other files, as things are now."""
+        """The proved present errors of dependent files, by path."""
         told = []
         for path in paths:
             uri = self.texts.uri(path)

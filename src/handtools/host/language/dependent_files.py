@@ -1,4 +1,4 @@
-"""Which other files a change may break: those that name a definition whose signature changed."""
+"""Which other files a change may break: those that mention a definition whose signature changed."""
 
 import os
 import re
@@ -17,9 +17,9 @@ from handtools.text.diffs.alignment import align
 from handtools.text.diffs.unified_diff import changed_rows
 
 MOST_CHANGED_NAMES = 3
-"""Changed definitions whose users are looked for."""
+"""For how many changed definitions the files that use them are searched."""
 MOST_DEPENDENT_FILES = 20
-"""Other files that are looked at, the newest."""
+"""How many dependent files are checked at most, the most recently modified first."""
 DEPENDENTS_SEARCH_SECONDS = 1.0
 _CALLED = re.compile(r"([^\W\d]\w{2,})\s*\(")
 _DEFINING = re.compile(
@@ -29,7 +29,7 @@ _REMEMBERED_OUTLINES = 64
 
 
 class DefinitionLines(NamedTuple):
-    """A definition: its head from the first line to the last, and where its body ends."""
+    """The lines of a definition: first and last line of its signature, and the last line of its body."""
 
     name: str
     start: int
@@ -38,7 +38,7 @@ class DefinitionLines(NamedTuple):
 
 
 class ChangedLines(NamedTuple):
-    """Changed lines, from the first to the last."""
+    """A range of changed lines, first and last line number."""
 
     start: int
     end: int
@@ -46,14 +46,14 @@ class ChangedLines(NamedTuple):
 
 
 class ChangedDefinitions:
-    """The definitions of files that were changed lately, so that a change inside a body costs no parsing."""
+    """Finds the definitions that a change touches; caches outlines, so that most changes need no parsing."""
 
     def __init__(self) -> None:
         self._syntax = TreeSyntax(kept_bytes=0)
         self._known: OrderedDict[str, tuple[str, tuple[DefinitionLines, ...]]] = OrderedDict()
 
     async def touched(self, path: str, before: str, after: str) -> set[str]:
-        """The definitions whose heads a change touches: what is inside a body concerns nobody else."""
+        """The names of definitions whose signature a change touches; changes inside a body don't count."""
         was, now = _changed_lines(before, after)
         spans = await self._spans(path, before)
         found = _changed_names(spans, was)
@@ -89,7 +89,7 @@ def _definition_lines(symbol: Symbol) -> DefinitionLines:
 
 
 def _changed_lines(before: str, after: str) -> tuple[list[ChangedLines], list[ChangedLines]]:
-    """The lines that are gone, and those that came."""
+    """The line ranges that a change removed, and those that it added."""
     window = changed_rows(before, after)
     was, now = [], []
     for edit in align(window.old, window.new):
@@ -127,7 +127,7 @@ def dependent_files(
     suffixes: Sequence[str],
     most: int = MOST_DEPENDENT_FILES,
 ) -> list[str]:
-    """Files of a project that name one of these, newest first."""
+    """Paths of files in a project that contain one of the names, the most recently modified first."""
     patterns = [part for name in names for part in ("-e", name)]
     globs = [part for suffix in suffixes for part in ("-g", f"*{suffix}")]
     options = ("--files-with-matches", "--word-regexp", "--fixed-strings", "--null", "--no-messages")

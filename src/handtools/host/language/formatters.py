@@ -1,7 +1,4 @@
-"""Formatters: the table, which one a project asks for, and its run over a change, confined and timed.
-
-ADR 89.
-"""
+"""Code formatters: the table of known ones, which one a project's settings ask for, and running it on a change."""
 
 import hashlib
 import os
@@ -31,7 +28,7 @@ _SETTINGS_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FormatterSetting:
-    """A file that says that a project uses a formatter; with `says`, only if its text does."""
+    """A settings file that shows that a project uses a formatter; with `says`, only if its text contains that."""
 
     name: str
     says: str = ""
@@ -39,17 +36,17 @@ class FormatterSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formatter:
-    """A program that reads a file from its input and prints it formatted. None of them ever writes."""
+    """A formatter program: it reads a file from standard input and prints it formatted, and never writes files."""
 
     name: str
     suffixes: tuple[str, ...]
     argv: tuple[str, ...]
-    """After the program itself; `{path}` is the file's."""
+    """The arguments after the program; `{path}` stands for the file's path."""
     settings: tuple[FormatterSetting, ...]
     own: tuple[str, ...] = ()
-    """Folders of a project where its own copy may be."""
+    """Folders of a project in which its own copy of the formatter may be installed."""
     runs_code: bool = False
-    """Whether it executes code of the project: plug-ins, or settings that are a program."""
+    """Whether the formatter executes code of the project: plug-ins, or settings that are a program."""
     install: str = ""
 
 
@@ -133,17 +130,17 @@ FORMATTERS: tuple[Formatter, ...] = (
         install="pip install shfmt-py",
     ),
 )
-"""Of two that a folder asks for, the first."""
+"""All known formatters; when a folder's settings ask for two, the first one is used."""
 
 
 def formatters_by_suffix(path: str) -> list[Formatter]:
-    """The formatters that know such files."""
+    """The formatters that support a file, by its suffix."""
     suffix = os.path.splitext(path)[1].lower()
     return _BY_SUFFIX.get(suffix, [])
 
 
 def project_formatter(root: str, path: str) -> tuple[Formatter, str] | None:
-    """The formatter that the nearest settings above a file ask for, and their folder."""
+    """The formatter that the nearest settings file above a file asks for, and the folder of that settings file."""
     known = formatters_by_suffix(path)
     if not known:
         return None
@@ -159,7 +156,7 @@ def project_formatter(root: str, path: str) -> tuple[Formatter, str] | None:
 
 
 def formatter_program(formatter: Formatter, root: str, folder: str, *, ours_only: bool) -> str | None:
-    """The project's own copy where it may be used, else the one on the path."""
+    """The path of a formatter's program: the project's own copy unless `ours_only`, else the one on PATH."""
     if not ours_only:
         for place in _upwards(root, os.path.relpath(folder, root)):
             for own in formatter.own:
@@ -172,7 +169,7 @@ def formatter_program(formatter: Formatter, root: str, folder: str, *, ours_only
 
 
 def _upwards(root: str, folder: str) -> Iterator[str]:
-    """The folder and those above it, up to the workspace's root."""
+    """Yield a folder and its parents up to the workspace's root."""
     here = os.path.normpath(os.path.join(root, folder))
     while here == root or here.startswith(f"{root.rstrip('/')}/"):
         yield here
@@ -190,7 +187,7 @@ def _setting_files(folder: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def _listed_setting_files(folder: str, changed: int) -> frozenset[str]:  # noqa: ARG001
-    """What a folder held at a time: listed again only when names came or went."""
+    """The settings files in a folder, cached by the folder's modification time `changed`."""
     return frozenset(os.listdir(folder)) & _SETTING_FILE_NAMES
 
 
@@ -225,12 +222,12 @@ REMEMBERED_CLEAN_FILES = 4_096
 
 
 class Unformatted(Exception):
-    """Why a file is left as it is."""
+    """Raised when a formatter's result can't be used; its text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class _FormatterRun:
-    """A formatter as it is to be run for one file."""
+    """The formatter, program, file, private paths and deadline of one formatting job."""
 
     formatter: Formatter
     program: str
@@ -241,7 +238,7 @@ class _FormatterRun:
 
 
 class LocalFormatters:
-    """The formatters that a project asks for and this machine has."""
+    """Formats changed files with the formatters that the project's settings ask for, if they are installed."""
 
     def __init__(
         self,
@@ -256,7 +253,7 @@ class LocalFormatters:
         self._given = runner
         self._seconds = seconds
         self._clean: dict[str, bytes] = {}
-        """Digests of files as they were when they were last known to be formatted."""
+        """Digests, by path, of files that were formatted when last seen."""
 
     @cached_property
     def _runner(self) -> "Runner":
@@ -265,14 +262,17 @@ class LocalFormatters:
         return self._given() if self._given else choose_runner(root=self._root).runner
 
     def formats(self, path: str) -> bool:
-        """Whether the project asks for a formatter that is here."""
+        """Whether the project asks for a formatter for a file and the formatter is installed."""
         found = project_formatter(self._root, path)
         return found is not None and self._program(*found) is not None
 
     async def format(
         self, path: str, before: bytes | None, after: bytes, *, private: Sequence[str]
     ) -> Formatted | None:
-        """Format what a change made of a file, as far as the change goes; None when there is nothing to tell."""
+        """Format the lines of a file that a change touched; None when there is nothing to change or no formatter.
+
+        If the formatter fails, the result says why.
+        """
         found = project_formatter(self._root, path)
         program = self._program(*found) if found else None
         if found is None or program is None or is_binary(after) or len(after) > MOST_FORMATTED_BYTES:
@@ -288,7 +288,7 @@ class LocalFormatters:
         return None if done == after else Formatted(formatter.name, done)
 
     async def _settled(self, job: _FormatterRun, before: bytes | None, after: bytes) -> bytes:
-        """The bytes as they should be: all that the formatter does where the file was clean, else a part."""
+        """The formatted bytes: the whole file if it was formatted before, else only the touched lines."""
         formatted = await self._run(job, after)
         if formatted == after:
             self._keep(job.path, after)
@@ -344,7 +344,7 @@ class LocalFormatters:
         return made
 
     def _program(self, formatter: Formatter, folder: str) -> str | None:
-        """What may be run: code of the project only where the kernel confines it."""
+        """The formatter's program, if it may be run: one that executes project code needs a confining runner."""
         confined = self._runner.confined
         if formatter.runs_code and not confined:
             return None

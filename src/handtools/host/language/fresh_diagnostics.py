@@ -1,9 +1,7 @@
-"""Diagnostics that are proved to be about the text a server was last given.
+"""Diagnostics that are proved to be about the text a language server was last sent, and not an older one.
 
-Servers differ in what they let us prove, so each has its own proof (see `servers`). All end the same way: with
-what was found, or with no verdict and why. There is no third way: nothing old is ever taken for an answer.
-
-ADR 81.
+Servers differ in what they let us prove, so each has its own proof (see `servers`). Each ends either with the
+diagnostics or with an `unknown` report that says why: stale diagnostics are never returned.
 """
 
 import contextlib
@@ -24,7 +22,7 @@ from handtools.host.language.servers import FreshnessProof
 from handtools.text.lines import bare, column_of_utf16, split
 
 QUIET_SECONDS = 0.15
-"""Without a push this long, a server that tells no versions is taken to have said what it had to say."""
+"""Seconds without a push after which a server that sends no versions is taken to have finished."""
 STILL_CHECKING = "server still checking"
 _SEVERITIES: Mapping[object, Severity] = {1: "error", 2: "warning", 3: "information", 4: "hint"}
 _CATEGORIES = {"error": 1, "warning": 2, "suggestion": 4}
@@ -36,7 +34,7 @@ ProofResult = tuple[Certainty, Sequence[LspMessage]]
 async def proved_verdict(
     client: LspClient, document: OpenDocument, path: str, deadline: float
 ) -> DiagnosticReport:
-    """What the server says about a document as it was last told, with proof; or no verdict, and why."""
+    """The diagnostics of a document in its current version, with proof; or an `unknown` report with the reason."""
     began, version = time.monotonic(), document.version
     standing: Certainty = "unknown"
     items: Sequence[LspMessage] = ()
@@ -55,7 +53,7 @@ async def proved_verdict(
 
 
 def diagnostics_of(items: Sequence[LspMessage], path: str, text: str) -> tuple[Diagnostic, ...]:
-    """A server's complaints as values, each once."""
+    """Convert a server's LSP diagnostics to `Diagnostic` values, without duplicates."""
     rows = split(text) if items else []
     found = []
     for item in items:
@@ -85,7 +83,7 @@ def _message_text(message: Any) -> str:
 
 
 async def _prove_by_pull(client: LspClient, document: OpenDocument, deadline: float) -> ProofResult:
-    """P1: asked for after the change, of a server that has loaded."""
+    """Proof 1: pull diagnostics, requested after the change from a server that has finished loading."""
     while True:
         await _wait_until(client, deadline, lambda: _is_loaded(client) and _can_pull(client))
         options = client.registered(_PULL_METHOD) or client.capabilities.get("diagnosticProvider") or {}
@@ -105,7 +103,7 @@ async def _prove_by_pull(client: LspClient, document: OpenDocument, deadline: fl
 
 
 async def _prove_by_version(client: LspClient, document: OpenDocument, deadline: float) -> ProofResult:
-    """P2: pushed with the version that we told, or a later one."""
+    """Proof 2: pushed diagnostics that carry the version we sent, or a later one."""
 
     def told() -> bool:
         push = client.pushes.get(document.uri)
@@ -116,7 +114,7 @@ async def _prove_by_version(client: LspClient, document: OpenDocument, deadline:
 
 
 async def _prove_by_tsserver(client: LspClient, document: OpenDocument, deadline: float) -> ProofResult:
-    """P3: tsserver's own commands, which answer in order and only when they have looked."""
+    """Proof 3: tsserver's own commands, which it answers in order and only after checking."""
     found: list[LspMessage] = []
     path = document.uri.removeprefix("file://")
     for command in ("syntacticDiagnosticsSync", "semanticDiagnosticsSync"):
@@ -136,7 +134,7 @@ async def _prove_by_tsserver(client: LspClient, document: OpenDocument, deadline
 
 
 async def _prove_by_flycheck(client: LspClient, document: OpenDocument, deadline: float) -> ProofResult:
-    """P4: the end of the compiler's run that our save began, with what the server finds itself."""
+    """Proof 4: the end of the compiler run (flycheck) that our save started, with the server's own diagnostics."""
 
     def checked() -> bool:
         ends = (number for token, number in client.progress.ended.items() if "flycheck" in token)
@@ -153,7 +151,10 @@ async def _prove_by_flycheck(client: LspClient, document: OpenDocument, deadline
 
 
 async def _prove_by_quiet_push(client: LspClient, document: OpenDocument, deadline: float) -> ProofResult:
-    """P5: pushed after a question that was answered after the change, and then quiet. Likely, not more."""
+    """Proof 5: diagnostics pushed after the server answered a later request, followed by quiet.
+
+    Likely, not certain.
+    """
     # An error is an answer, too: it came after the change.
     with contextlib.suppress(ResponseError):
         await client.request(
@@ -184,7 +185,7 @@ _PROOFS: Mapping[FreshnessProof, Callable[[LspClient, OpenDocument, float], Awai
 async def _wait_until(
     client: LspClient, deadline: float, holds: Callable[[], bool], *, pause: float | None = None
 ) -> None:
-    """Wait until something holds; raises `ResponseTimeout` when it does not in time."""
+    """Wait until a condition holds; raises `ResponseTimeout` at the deadline."""
     while not holds():
         left = deadline - time.monotonic()
         if left <= 0:

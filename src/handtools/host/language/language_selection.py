@@ -1,4 +1,4 @@
-"""Language servers for a workspace, or a port that says why there are none."""
+"""Choose the language servers for a workspace, or `NoLanguage`, which says why there are none."""
 
 # ruff: noqa: ARG002 — whatever is asked, the answer is the same
 
@@ -24,21 +24,21 @@ from handtools.host.sandbox.launch import PersistentRunner, Runner
 
 
 class NoLanguage:
-    """Says why, and does nothing."""
+    """The language port without servers: it supports no file, and answers every question with the reason."""
 
     def __init__(self, reason: str = "There are no language servers in this workspace.") -> None:
         self._reason = reason
 
     def speaks(self, path: str) -> bool:
-        """Never."""
+        """Always false: there is no language server for any file."""
         return False
 
     def missing(self, path: str) -> str:
-        """Always the same."""
+        """The reason why there are no language servers."""
         return self._reason
 
     def warm(self, path: str, *, private: Sequence[str]) -> None:
-        """Nothing to warm."""
+        """Do nothing: there is no server to start."""
 
     async def review(
         self,
@@ -48,27 +48,27 @@ class NoLanguage:
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
-        """Nothing to say."""
+        """An empty review: there is no server to check the change."""
         return DiagnosticReview()
 
     async def ask(self, question: LanguageQuestion, *, private: Sequence[str]) -> LanguageAnswer:
-        """Refused."""
+        """Refuse the question with `Unavailable` and the reason."""
         raise Unavailable(self._reason, hint=NO_SERVER_HINT)
 
     def speakers(self) -> list[KnownServer]:
-        """None."""
+        """An empty list of servers."""
         return []
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is no server to end."""
 
 
 SWITCH_VARIABLE = "HANDTOOLS_LANGUAGE"
-"""In the environment: `off` for no language servers."""
+"""Environment variable that turns language servers off with the value `off`."""
 
 
 def choose_language(root: str | Path | None, state: Path, commands: HostCommands) -> HostLanguage:
-    """Servers of this machine for a folder of it, confined as commands are."""
+    """The language servers of this machine for a workspace folder, confined as commands are; or `NoLanguage`."""
     if root is None:
         return NoLanguage()
     if os.environ.get(SWITCH_VARIABLE, "").lower() in {"off", "0", "no"}:
@@ -81,7 +81,7 @@ def choose_language(root: str | Path | None, state: Path, commands: HostCommands
 
 
 def host_program_runner(commands: HostCommands, root: str | Path) -> Runner:
-    """What confines servers and formatters: this machine's programs, for which an image's runner is not."""
+    """The runner that confines language servers and formatters: that of commands, unless it is a container's."""
     from handtools.host.sandbox.runners.runner_selection import choose_runner
 
     if isinstance(commands, LocalCommands) and not isinstance(commands.runner, PersistentRunner):

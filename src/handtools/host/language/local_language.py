@@ -1,4 +1,4 @@
-"""Local language: the HostLanguage port over servers of this machine. ADR 81."""
+"""Local language: implements the HostLanguage port with language servers of this machine."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ VERSION_SECONDS = 10.0
 
 
 class LocalLanguage:
-    """Servers in a folder of this machine. Nothing is started, or even loaded, before it is needed."""
+    """Answers code questions and checks changes with language servers of this machine, started on demand."""
 
     def __init__(
         self,
@@ -62,15 +62,15 @@ class LocalLanguage:
         return WorkspaceSession(self._workspace, self._finder, self._cache, lambda: self._runner)
 
     def speaks(self, path: str) -> bool:
-        """Whether a server here knows the language of a file."""
+        """Whether a language server for a file is installed here."""
         return self._finder.speaks(path)
 
     def missing(self, path: str) -> str:
-        """Why nobody can answer about a file; empty when somebody can."""
+        """Why no language server can answer about a file; empty when one can."""
         return self._finder.missing(path)
 
     def warm(self, path: str, *, private: Sequence[str]) -> None:
-        """Have the server of a file ready, and know what is wrong with the file now."""
+        """Start the server of a file ahead of use and record the file's present errors; returns at once."""
         if self._finder.spoken(path):
             self._desk.warm(path, tuple(private))
 
@@ -82,17 +82,20 @@ class LocalLanguage:
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
-        """Tell servers what is on disk now, and give back what they prove in time."""
+        """Send a change to the language servers; returns the new errors that they prove within `timeout` seconds.
+
+        Later results go to `late`.
+        """
         if not any(self._finder.spoken(change.path) for change in changes):
             return DiagnosticReview()
         return await self._desk.review(changes, tuple(private), timeout, late)
 
     async def ask(self, question: LanguageQuestion, *, private: Sequence[str]) -> LanguageAnswer:
-        """Ask the server of a file."""
+        """Ask the language server of a file a question such as definition, references or rename."""
         return await self._desk.ask(question, tuple(private))
 
     def speakers(self) -> list[KnownServer]:
-        """Every server that we know how to use, found or not."""
+        """All known language servers, whether installed or not, with program and version."""
         found = []
         for server, program in servers_with_programs(self._table, self._finder):
             names = tuple(dict.fromkeys(server.languages.values()))
@@ -101,12 +104,12 @@ class LocalLanguage:
         return found
 
     def close(self) -> None:
-        """Let go of servers that nobody else uses."""
+        """End the language servers that no other workspace uses."""
         if "_desk" in self.__dict__:
             self._desk.close()
 
     def _version(self, server: LanguageServer, program: str) -> str:
-        """The first line of what a program says about itself; empty when it does not run."""
+        """The first line that a server's program prints as its version; empty when it does not run."""
         beside = os.path.dirname(program)
         other = [os.path.join(beside, server.version[0]), *server.version[1:]] if server.version else []
         for command in filter(None, (other, [program, "--version"], [program, "version"])):
@@ -116,7 +119,7 @@ class LocalLanguage:
         return ""
 
     def _said(self, command: list[str]) -> str:
-        """What a program prints, run as the server would be."""
+        """The output of a command, run confined as the language server would be."""
         if not self._runner.confined:
             return _unconfined_output(command, self._workspace)
         from handtools.host.sandbox.stdin_filter import FilterProgram, run_filter

@@ -1,4 +1,4 @@
-"""A client of the Language Server Protocol: messages, `initialize`, open documents, requests."""
+"""A client of the Language Server Protocol: message framing, `initialize`, open documents, requests."""
 
 import asyncio
 import contextlib
@@ -18,17 +18,17 @@ from handtools.host.language.servers import LanguageServer, file_suffix
 
 LSP_HEADER_BYTES = 4 << 10
 LSP_BODY_BYTES = 64 << 20
-"""A larger message is no answer that anybody could use."""
+"""The largest message body, in bytes, that is accepted from a server."""
 
 LspMessage = dict[str, Any]
 
 
 class InvalidMessage(Exception):
-    """What came is no message."""
+    """Raised when bytes from a server are not a valid LSP message."""
 
 
 def encode_message(message: LspMessage) -> bytes:
-    """A message as it is sent."""
+    """Encode an LSP message with its Content-Length header."""
     whole = {"jsonrpc": "2.0", **message}
     try:
         data = to_json(whole)
@@ -39,7 +39,7 @@ def encode_message(message: LspMessage) -> bytes:
 
 
 async def read_message(stream: asyncio.StreamReader) -> LspMessage | None:
-    """The next message; None at the end."""
+    """Read the next LSP message from a stream; None at its end; raises `InvalidMessage`."""
     try:
         header = await stream.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError as end:
@@ -115,7 +115,7 @@ _WORKSPACE_CAPABILITIES: dict[str, Any] = {
 
 
 def initialize_params(server: LanguageServer, root: str, folder: str) -> dict[str, Any]:
-    """The parameters of `initialize`; `folder` is where the server's own packages are."""
+    """The parameters of the `initialize` request; `folder` is where the server's own packages are."""
     uri = Path(root).as_uri()
     return {
         # Not ours: a sandbox has no such process, and a server that misses it goes. A supervisor ends it with us.
@@ -150,22 +150,22 @@ INITIALIZE_SECONDS = 45.0
 LSP_SHUTDOWN_SECONDS = 2.0
 OPEN_DOCUMENTS = 64
 MOST_PUBLISHED = 4096
-"""Files whose complaints are kept, the newest."""
+"""For how many files the published diagnostics are kept, the newest."""
 MOST_MESSAGES_PER_SECOND = 20_000
-"""Messages within a second that no honest server sends."""
+"""A server that sends more messages than this in a second is treated as broken."""
 _REQUEST_FAILED, _CONTENT_MODIFIED, _SERVER_CANCELLED = -32803, -32801, -32802
 
 
 class ResponseTimeout(Exception):
-    """No answer came in time."""
+    """Raised when a language server did not answer in time."""
 
 
 class ServerLost(Exception):
-    """The server is gone, or speaks nonsense."""
+    """Raised when a language server has ended or sends invalid messages."""
 
 
 class ResponseError(Exception):
-    """The server answered with an error."""
+    """Raised when a language server answered a request with an error."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -173,24 +173,24 @@ class ResponseError(Exception):
 
     @property
     def passing(self) -> bool:
-        """Whether it says to ask again: the text changed while it looked, or it was busy."""
+        """Whether the error is temporary, so that the request can be repeated: content changed, or server busy."""
         return self.code in {_CONTENT_MODIFIED, _SERVER_CANCELLED}
 
 
 @dataclass(slots=True)
 class OpenDocument:
-    """A file as the server was told it is."""
+    """An open document: the text and version that the server was last sent."""
 
     uri: str
     version: int
     text: str
     changed: int
-    """Pushes with a higher number came after it was told."""
+    """The message number at which the text was sent: diagnostics with a higher number came after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedDiagnostics:
-    """What a server said unasked."""
+    """Diagnostics that a server pushed for a file (`publishDiagnostics`), with version and message number."""
 
     version: int | None
     items: Sequence[LspMessage]
@@ -200,15 +200,15 @@ class PublishedDiagnostics:
 
 @dataclass(slots=True)
 class _Progress:
-    """Work that the server says it is doing."""
+    """The work-done progress that a server reports: running and ended tokens."""
 
     running: set[str] = field(default_factory=set)
     ended: dict[str, int] = field(default_factory=dict)
-    """The number of the message with which a token last ended."""
+    """For each progress token, the number of the message that ended it."""
 
 
 class LspClient:
-    """Lives on one event loop; every method is called there."""
+    """A connection to one language server; all methods must be called on its event loop."""
 
     def __init__(self, server: LanguageServer, root: str, child: ServerProcess) -> None:
         self.server = server
@@ -220,22 +220,25 @@ class LspClient:
         self.pushes: OrderedDict[str, PublishedDiagnostics] = OrderedDict()
         self.progress = _Progress()
         self.quiescent: bool | None = None
-        """What it says about its own readiness, if it says anything."""
+        """The server's own report of whether it has finished loading; None if it never sent one."""
         self.proved = False
-        """Whether it has proved something since it started: until then it may be loading."""
+        """Whether the server has given proved diagnostics since it started.
+
+        Before that it may still be loading.
+        """
         self.fault = ""
-        """Why it can't be used any more."""
+        """Why the server can't be used any more; empty while it can."""
         self.proposed: list[LspMessage] = []
-        """Edits that it asked us to make while it ran a command."""
+        """Workspace edits that the server asked us to apply while it ran a command."""
         self.number = 0
-        """Counts messages; what is larger came later."""
+        """Counts received messages, to tell which of two came later."""
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._listening: set[asyncio.Future[bool]] = set()
         self._reading = asyncio.create_task(self._read())
 
     async def start(self, folder: str, settings: Mapping[str, Any]) -> None:
-        """Greet it; afterwards it can be asked."""
+        """Send `initialize` and `initialized` with the settings; requests can be sent afterwards."""
         self._settings = settings
         answer = await self.request(
             "initialize", initialize_params(self.server, self.root, folder), INITIALIZE_SECONDS
@@ -247,21 +250,24 @@ class LspClient:
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked."""
+        """Whether requests can still be sent to the server."""
         return not self.fault and not self.child.over
 
     def offers(self, capability: str, method: str) -> bool:
-        """Whether it can do something."""
+        """Whether the server announced a capability, statically or by dynamic registration."""
         # An empty object is a yes: there is nothing to say about how.
         given = self.capabilities.get(capability)
         return given not in (None, False) or self.registered(method) is not None
 
     def registered(self, method: str) -> LspMessage | None:
-        """The options of an ability that it announced after it was greeted."""
+        """The options of a method that the server registered dynamically; None if it did not."""
         return next((options for name, options in self._registered.values() if name == method), None)
 
     async def request(self, method: str, params: Any, seconds: float = LSP_REQUEST_SECONDS) -> Any:
-        """Ask, and wait for the answer; a question that is given up is taken back."""
+        """Send a request and wait for its result; it is cancelled on timeout.
+
+        Raises `ResponseTimeout`, `ResponseError` or `ServerLost`.
+        """
         if not self.alive:
             raise ServerLost(self.fault or "it has ended")
         identity, loop = next(self._ids), asyncio.get_running_loop()
@@ -284,11 +290,11 @@ class LspClient:
             self._waiting.pop(identity, None)
 
     def notify(self, method: str, params: Any) -> None:
-        """Tell it something."""
+        """Send a notification, to which there is no answer."""
         self._send({"method": method, "params": params})
 
     def tell(self, uri: str, text: str) -> OpenDocument:
-        """Have it know a file's text: opened, or changed if it is not this already."""
+        """Send a file's text: `didOpen`, or `didChange` if it is open with another text."""
         document = self.documents.get(uri)
         if document is None:
             return self._open(uri, text, 1)
@@ -304,24 +310,24 @@ class LspClient:
         return document
 
     def saved(self, uri: str) -> None:
-        """A file on disk is as it was told."""
+        """Send `didSave` for an open document."""
         document = self.documents.get(uri)
         if document is not None:
             self.notify("textDocument/didSave", {"textDocument": {"uri": uri}, "text": document.text})
 
     def reopen(self, uri: str) -> OpenDocument:
-        """Have it look at a file again from the start."""
+        """Close and open a document again, so that the server checks it from the start."""
         document = self.documents[uri]
         self.close(uri)
         return self._open(uri, document.text, document.version + 1)
 
     def close(self, uri: str) -> None:
-        """The file is no longer ours to speak for."""
+        """Send `didClose` for a document."""
         if self.documents.pop(uri, None) is not None:
             self.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
 
     async def news(self, seconds: float) -> bool:
-        """Wait until it has said something; False when it did not in time."""
+        """Wait until the server has sent any message; False when none came within `seconds`."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
         self._listening.add(waiter)
@@ -333,7 +339,7 @@ class LspClient:
             self._listening.discard(waiter)
 
     async def stop(self, why: str = "it was ended") -> None:
-        """Ask it to go, and see to it that it has."""
+        """Send `shutdown` and `exit`, then make sure that the process has ended."""
         if self.alive and not self.child.clogged:
             with contextlib.suppress(ResponseTimeout, ServerLost, ResponseError):
                 await self.request("shutdown", None, LSP_SHUTDOWN_SECONDS)
@@ -408,7 +414,10 @@ class LspClient:
             answer.set_result(message.get("result"))
 
     def _reply(self, method: str, params: LspMessage) -> Any:
-        """What we say when it asks us. Nothing at all, where we have nothing: an error would end some of them."""
+        """The result for a request from the server to us.
+
+        Null for unknown ones, since an error would end some servers.
+        """
         if method == "workspace/configuration":
             return [self._setting(str(item.get("section") or "")) for item in params.get("items") or ()]
         if method == "client/registerCapability":

@@ -1,4 +1,4 @@
-"""Questions about code as LSP requests, answers as values; workspace edits as whole files before and after."""
+"""Code questions as LSP requests and their answers as values; workspace edits as whole files before and after."""
 
 import asyncio
 import time
@@ -41,7 +41,10 @@ class _TextEdit:
 def files_of_workspace_edit(
     edit: Mapping[str, Any], texts: WorkspaceDocuments
 ) -> tuple[RewrittenFile, ...]:
-    """The files of a workspace edit; refused as a whole when one of them is outside."""
+    """Apply a workspace edit in memory: each file before and after.
+
+    Refused when a file is outside the workspace.
+    """
     before: dict[str, bytes | None] = {}
     after: dict[str, bytes | None] = {}
 
@@ -152,7 +155,7 @@ _EDIT_INSTEAD = "Nothing was changed; edit the files instead."
 
 @dataclass(slots=True)
 class ServerQuery:
-    """One question to one server."""
+    """Asks one language server one question and converts the LSP answer."""
 
     seat: ServerSlot
     pool: ServerPool
@@ -160,7 +163,10 @@ class ServerQuery:
     deadline: float
 
     async def answer(self, question: LanguageQuestion) -> LanguageAnswer:
-        """Ask; what the server can't do or does not answer in time is an error that says so."""
+        """Send the request for a question.
+
+        Raises a tool error when the server can't or does not answer in time.
+        """
         try:
             async with self.seat.lock:
                 client = await self.pool.client(self.seat, self.deadline)
@@ -210,7 +216,7 @@ class ServerQuery:
         )
 
     async def _request(self, client: LspClient, method: str, params: Any) -> Any:
-        """Ask until the server no longer says that something changed meanwhile."""
+        """Send a request, again as long as the server says that the content was modified meanwhile."""
         while True:
             try:
                 return await client.request(method, params, self.deadline - time.monotonic())
@@ -236,7 +242,7 @@ class ServerQuery:
         return {"textDocument": {"uri": document.uri}, "position": position}
 
     async def _diagnosed(self, client: LspClient, path: str) -> LanguageAnswer:
-        """Of one file; without one, of every file that is open or that the server has told about."""
+        """The diagnostics of one file or, without a path, of every file that is open or has any published."""
         documents = [self._told(client, path)] if path else list(client.documents.values())
         found = []
         for document in documents:
@@ -274,7 +280,7 @@ class ServerQuery:
     async def _actions(
         self, client: LspClient, document: OpenDocument, question: LanguageQuestion
     ) -> LanguageAnswer:
-        """The titles of what can be done about a line; or, of the one that is named, what it would write."""
+        """The titles of the code actions for a line; or, for the one that is named, the files it would change."""
         rows = split(document.text)
         row = bare(rows[question.line - 1]) if question.line <= len(rows) else ""
         line = question.line - 1
@@ -335,7 +341,7 @@ class ServerQuery:
     async def _renamed(
         self, client: LspClient, document: OpenDocument, question: LanguageQuestion
     ) -> LanguageAnswer:
-        """Rename from the definition: from elsewhere some servers rename only what they see, or add an alias."""
+        """Rename a symbol from its definition: from elsewhere some servers rename only a part or add an alias."""
         old = _identifier_at(document.text, question)
         await self._open_users(client, old)
         here = self._at(document, question)
@@ -372,7 +378,7 @@ class ServerQuery:
         )
 
     async def _open_users(self, client: LspClient, word: str) -> None:
-        """A server that knows for sure only open files gets those that matter opened."""
+        """Open the files that contain a word, for servers that find references only in open files."""
         if not (client.server.narrow and word):
             return
         told = [(path, self._told(client, path)) for path in await self._users(client, word)]
@@ -418,7 +424,7 @@ class ServerQuery:
 
 
 def _identifier_at(text: str, at: LanguageQuestion | CodeLocation) -> str:
-    """The name that stands at a place."""
+    """The identifier at a line and column of a text."""
     rows = split(text)
     if not 0 < at.line <= len(rows):
         return ""

@@ -1,7 +1,4 @@
-"""Which language server a file has here: where its program is, and where its project begins. Starts nothing.
-
-ADR 124.
-"""
+"""Find the language server for a file: its installed program and the root of its project. Starts nothing."""
 
 import json
 import os
@@ -17,7 +14,7 @@ from handtools.host.files.small_files import read_small_text
 from handtools.host.language.servers import LanguageServer, ServerRole, ServerTable
 
 RECHECK_SECONDS = 30.0
-"""Seconds for which what was not found is not looked for again."""
+"""For how many seconds a program that was not found is not looked for again."""
 UNCONFINED_NOTE = (
     "Language servers run only where the kernel confines them, and nothing here does. "
     "A person can change that: `handtools doctor` says how."
@@ -30,7 +27,7 @@ _SETTINGS_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FoundServer:
-    """A server for a file: its program, and the project it is to look at."""
+    """A language server for a file: its table row, its program and the project root."""
 
     server: LanguageServer
     program: str
@@ -38,7 +35,7 @@ class FoundServer:
 
 
 class ServerFinder:
-    """Looks in one workspace; remembers what it found."""
+    """Finds installed language servers for the files of one workspace, and caches the results."""
 
     def __init__(
         self,
@@ -48,7 +45,7 @@ class ServerFinder:
         confined: Callable[[], bool],
         search_path: str | None = None,
     ) -> None:
-        """`confined` tells whether the kernel keeps servers inside: only then may they be the project's."""
+        """`confined` tells whether servers run in a sandbox: only then may a program of the project be used."""
         self.workspace = workspace
         self._table = table
         self._confined = confined
@@ -58,11 +55,11 @@ class ServerFinder:
         self._spoken: dict[str, tuple[list[FoundServer], float]] = {}
 
     def speaks(self, path: str) -> bool:
-        """Whether some server here knows the language of a file."""
+        """Whether a language server for a file is installed."""
         return any(self.program(server, self.workspace) for server in self._table.of(path))
 
     def spoken(self, path: str) -> list[FoundServer]:
-        """The servers of a file: one that checks, and those linters that the project has settings for."""
+        """The language servers of a file: a type checker, and those linters that the project has settings for."""
         known, at = self._spoken.get(path, ([], 0.0))
         if known and time.monotonic() - at < RECHECK_SECONDS:
             return known
@@ -77,7 +74,7 @@ class ServerFinder:
         return found
 
     def missing(self, path: str) -> str:
-        """Why a file has no server, and what to do; empty when it has one."""
+        """Why a file has no language server, and how to install one; empty when it has one."""
         servers = self._table.of(path)
         if not servers:
             name = path.rpartition("/")[2]
@@ -96,7 +93,7 @@ class ServerFinder:
         return f"{found[0].name} is installed, but `{path}` is in no project: it needs one of {markers}."
 
     def program(self, server: LanguageServer, root: str) -> str:
-        """Where a server's program is; empty when there is none to be run. The project's own comes first."""
+        """The path of a server's program, the project's own first; empty when there is none that may be run."""
         found, at = self._programs.get((server.name, root), ("", 0.0))
         if not found and (not at or time.monotonic() - at > RECHECK_SECONDS):
             # Nothing is asked about boundaries where there is no server anyway: finding that out takes a moment.
@@ -120,7 +117,10 @@ class ServerFinder:
         return self._usable(server, local) or self._usable(server, self._search_path) or ""
 
     def _outside(self, server: LanguageServer) -> str:
-        """What runs with all our rights must be ours and leave the project's code alone."""
+        """A server's program outside the workspace, for use without a sandbox.
+
+        Empty if it executes project code.
+        """
         if server.runs_code:
             return ""
         places = self._search_path or os.pathsep.join(programs.search_path(self.workspace))
@@ -134,7 +134,10 @@ class ServerFinder:
         return found
 
     def _root(self, server: LanguageServer, path: str) -> str | None:
-        """The nearest folder with a marker, the most telling marker first; never above the workspace."""
+        """The project root of a file: the nearest folder with a marker file, within the workspace.
+
+        None without one.
+        """
         folder = Path(self.workspace, path).parent
         above = [each for each in (folder, *folder.parents) if each.is_relative_to(self.workspace)]
         strict = [marker for marker in server.markers if marker != ".git"]
@@ -154,7 +157,7 @@ class ServerFinder:
 
 
 def _major_version(program: str) -> int:
-    """The major version of a program of npm, from the package it lies in."""
+    """The major version of an npm program, read from the `package.json` of its package."""
     real = Path(os.path.realpath(program))
     for folder in real.parents:
         try:
@@ -182,5 +185,5 @@ def _has_setting(root: str, setting: str) -> bool:
 
 
 def servers_with_programs(table: ServerTable, finder: ServerFinder) -> Sequence[tuple[LanguageServer, str]]:
-    """Every server with its program, found or not."""
+    """All known servers with the path of their program, which is empty when it is not installed."""
     return [(server, finder.program(server, finder.workspace)) for server in table.servers]

@@ -1,4 +1,4 @@
-"""Language servers of this process, one per project, on one thread: started when needed, ended when idle.
+"""Pool of running language servers on one thread, one per project: started when needed, ended when idle.
 
 Servers outlive the event loop of whoever asks: a program may run one for each call, or two at once.
 """
@@ -25,9 +25,9 @@ from handtools.host.language.lsp_client import LspClient, ResponseError, Respons
 from handtools.host.language.server_process import ServerNotStarted
 
 RESTART_DELAYS = (0.0, 1.0, 4.0)
-"""Seconds before a server that ended is started again; after the last it is parked."""
+"""Seconds to wait before a server that ended is restarted, by how often it did; after the last it stays off."""
 STABLE_SECONDS = 60.0
-"""A server that ran this long is not held to its earlier ends."""
+"""Seconds after which a running server's earlier crashes are forgotten."""
 PARKED_SECONDS = 300.0
 IDLE_SERVER_SECONDS = 600.0
 TIDY_SECONDS = 5.0
@@ -40,12 +40,12 @@ StartServer = Callable[[], Awaitable[LspClient]]
 
 
 class ServerNotReady(Exception):
-    """There is no server to ask now; the reason is for the model."""
+    """Raised when no language server can be asked now; the message is shown to the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiagnosticsBaseline:
-    """The last proved verdict about a file, and the text it was about."""
+    """The last proved errors of a file and the text they were about, to tell new errors from old ones."""
 
     text: str
     diagnostics: tuple[Diagnostic, ...]
@@ -53,7 +53,7 @@ class DiagnosticsBaseline:
 
 @dataclass(slots=True)
 class ServerSlot:
-    """A place for one server of one project: it outlives the server's processes."""
+    """The state kept for one language server of one project across restarts of its process."""
 
     name: str
     start: StartServer
@@ -62,18 +62,18 @@ class ServerSlot:
     baselines: OrderedDict[str, DiagnosticsBaseline] = field(default_factory=OrderedDict)
     heads: ChangedDefinitions = field(default_factory=ChangedDefinitions)
     stamps: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """When each open file was last seen on disk, and its size."""
+    """For each open file, its modification time and size when last sent to the server."""
     client: LspClient | None = None
     starting: asyncio.Task[LspClient] | None = None
     began: float = 0.0
     ends: int = 0
-    """How often it ended without having run for long."""
+    """How often the server ended shortly after its start."""
     again_at: float = 0.0
     fault: str = ""
     used: float = 0.0
 
     def keep(self, uri: str, baseline: DiagnosticsBaseline) -> None:
-        """Note the newest proved verdict."""
+        """Record the newest proved errors of a file as its baseline."""
         self.baselines[uri] = baseline
         self.baselines.move_to_end(uri)
         while len(self.baselines) > MOST_BASELINES:
@@ -81,7 +81,7 @@ class ServerSlot:
 
 
 class ServerPool:
-    """All seats of this process. Lives on one event loop."""
+    """All language servers of this process, by project. All methods must be called on its event loop."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class ServerPool:
         self._keeper: asyncio.Task[None] | None = None
 
     def seat(self, key: ServerKey, name: str, start: StartServer, owner: object) -> ServerSlot:
-        """The place of a server; the same for all who ask for the same project."""
+        """The slot of a server and project, created if needed; shared by all owners that ask for the same one."""
         seat = self.seats.get(key)
         if seat is None:
             seat = self.seats[key] = ServerSlot(name, start)
@@ -106,7 +106,10 @@ class ServerPool:
         return seat
 
     async def client(self, seat: ServerSlot, deadline: float) -> LspClient:
-        """A server that can be asked, started if need be; raises `ServerNotReady` when there is none in time."""
+        """A running client for a slot, started if necessary.
+
+        Raises `ServerNotReady` when none is ready in time.
+        """
         seat.used = time.monotonic()
         if seat.client is not None and seat.client.alive:
             return seat.client
@@ -133,7 +136,7 @@ class ServerPool:
             raise ServerNotReady(seat.fault or str(failure)) from failure
 
     async def let_go(self, owner: object) -> None:
-        """End the servers that nobody else uses."""
+        """Remove an owner from all slots and end the servers that no one else uses."""
         for key, seat in list(self.seats.items()):
             seat.owners.discard(owner)
             if not seat.owners:
@@ -141,7 +144,7 @@ class ServerPool:
                 await self._stop(seat)
 
     async def close(self) -> None:
-        """End all servers."""
+        """End all language servers."""
         if self._keeper is not None:
             self._keeper.cancel()
         seats = list(self.seats.values())
@@ -149,7 +152,7 @@ class ServerPool:
         await asyncio.gather(*(self._stop(seat) for seat in seats))
 
     async def tidy(self) -> None:
-        """End what is idle, and what is too much."""
+        """End idle servers, then the least recently used ones until the rest fits into the memory limit."""
         now = time.monotonic()
         for seat in self._running():
             if now - seat.used > self._idle:
@@ -184,7 +187,7 @@ class ServerPool:
             seat.starting = None
 
     def _note_end(self, seat: ServerSlot) -> None:
-        """A server that has ended is started again, later each time."""
+        """Record that a server ended and schedule its restart, with a longer delay each time."""
         client, seat.client = seat.client, None
         if client is not None and client.fault:
             if time.monotonic() - seat.began > STABLE_SECONDS:
@@ -231,7 +234,7 @@ THREAD_CLOSE_SECONDS = 15.0
 
 
 class LanguageThread:
-    """Started when first used, ended with the process."""
+    """The thread with the event loop of all language servers; started on first use, ended with the process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -241,17 +244,20 @@ class LanguageThread:
 
     @property
     def pool(self) -> ServerPool:
-        """The servers."""
+        """The pool of language servers on this thread."""
         self._begin()
         assert self._pool is not None
         return self._pool
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
-        """Have something done on the thread."""
+        """Run a coroutine on the thread's event loop; returns a concurrent future."""
         return asyncio.run_coroutine_threadsafe(work, self._begin())
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Have something done on the thread, and wait for it on any event loop; cancelled with us."""
+        """Run a coroutine on the thread and await its result from any event loop.
+
+        Cancelled together with the caller.
+        """
         done, token = anyio.Event(), anyio.lowlevel.current_token()
         # Not `from_thread`: that would keep the servers waiting until we have taken note.
         native: Any = getattr(token, "native_token", token)
@@ -272,7 +278,7 @@ class LanguageThread:
         return future.result()
 
     def close(self) -> None:
-        """End all servers."""
+        """End all language servers of this process."""
         if self._owner == os.getpid() and self._loop is not None and self._pool is not None:
             try:
                 asyncio.run_coroutine_threadsafe(self._pool.close(), self._loop).result(

@@ -1,4 +1,4 @@
-"""The process of a language server: its streams, below a supervisor that ends it when we are gone."""
+"""The process of a language server and its streams, below a supervisor that kills it when this process is gone."""
 
 import asyncio
 import contextlib
@@ -25,15 +25,15 @@ from handtools.host.sandbox.runners.runner_selection import confined_launch
 STREAM_BUFFER_BYTES = 1 << 20
 STDERR_TAIL_CHARS = 300
 SERVER_END_SECONDS = 8.0
-"""After this a supervisor that does not answer is itself ended."""
+"""Seconds after which a supervisor that does not answer is killed."""
 
 
 class ServerNotStarted(Exception):
-    """Why a server could not be started."""
+    """Raised when a language server could not be started; the text is the reason."""
 
 
 class ServerProcess:
-    """A server's process as streams. Made and used on one event loop."""
+    """A language server's process with asynchronous streams; used on one event loop only."""
 
     def __init__(self, hired: SupervisorHandle, mark: str, fds: tuple[int, int, int]) -> None:
         self._hired = hired
@@ -49,7 +49,7 @@ class ServerProcess:
 
     @classmethod
     async def start(cls, launch: Launch, runner: Runner) -> "ServerProcess":
-        """Start it; a thread does the waiting."""
+        """Start the server's process in its sandbox; blocking work is done in a thread."""
         loop = asyncio.get_running_loop()
         beginning = loop.run_in_executor(None, _start_server, launch, runner)
         try:
@@ -82,31 +82,31 @@ class ServerProcess:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended, and everything it started."""
+        """Whether the server and all processes it started have ended."""
         return self._over.is_set()
 
     @property
     def complaint(self) -> str:
-        """The last that it printed beside its messages."""
+        """The last output of the server on standard error."""
         text = b"".join(self._errors).decode(errors="replace").strip()
         return " ".join(text[-STDERR_TAIL_CHARS:].split())
 
     def send(self, data: bytes) -> None:
-        """Queue bytes; what a dead process would have read is dropped."""
+        """Queue bytes for the server's standard input; dropped when the process has ended."""
         if self._writer is not None and not self._writer.is_closing():
             self._writer.write(data)
 
     @property
     def clogged(self) -> bool:
-        """Whether it has stopped reading what it is sent."""
+        """Whether too much input is queued because the server no longer reads."""
         return self._writer is not None and self._writer.transport.get_write_buffer_size() > 64 << 20
 
     def memory_bytes(self) -> int:
-        """What it and all it started have in memory."""
+        """Resident memory in bytes of the server and all processes it started."""
         return sum(_resident_memory(pid) for pid in descendants(self._hired.process.pid))
 
     async def end(self) -> None:
-        """End it and everything it started; returns when they are gone."""
+        """Kill the server and all processes it started; returns when they are gone."""
         if self._ending is None:
             self._ending = asyncio.create_task(self._end())
         await asyncio.shield(self._ending)
@@ -130,7 +130,7 @@ class ServerProcess:
             self._errors.append(data)
 
     async def _watch(self) -> None:
-        """Wait for the supervisor's last words about it."""
+        """Wait for the supervisor's message that the server has ended."""
         loop = asyncio.get_running_loop()
         line = self._hired.line
         ready = asyncio.Event()
@@ -159,7 +159,7 @@ class ServerProcess:
 
 
 async def run_in_thread(work: Callable[[], None]) -> None:
-    """Do something that waits in a thread; here, when the interpreter is about to end and gives out no more."""
+    """Run a blocking function in a thread, or directly when the interpreter is shutting down."""
     try:
         running = asyncio.get_running_loop().run_in_executor(None, work)
     except RuntimeError:
@@ -169,7 +169,7 @@ async def run_in_thread(work: Callable[[], None]) -> None:
 
 
 def _start_server(launch: Launch, runner: Runner) -> tuple[SupervisorHandle, str, tuple[int, int, int]]:
-    """Have a supervisor start it; gives back our ends of its pipes."""
+    """Have a supervisor start the server; returns its handle, a mark and our ends of the three pipes."""
     mark = secrets.token_hex(8)
     theirs_in, ours_in = os.pipe()
     ours_out, theirs_out = os.pipe()

@@ -1,47 +1,47 @@
-"""Servers: what we know about each language server. A new one is a row here; nothing else names a server."""
+"""Table of the known language servers: command, languages, project markers, settings, kind of proof."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 FreshnessProof = Literal["pull", "version", "tsserver", "flycheck", "push"]
-"""How a server proves that it speaks about the text it was last given; see `freshness`."""
+"""How a server proves that its diagnostics are about the text last sent; see `fresh_diagnostics`."""
 ServerRole = Literal["checker", "linter"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LanguageServer:
-    """One language server."""
+    """What is known about one language server: command, languages, project markers, settings."""
 
     name: str
     languages: Mapping[str, str]
-    """The protocol's name of a language by the suffix of a file."""
+    """The LSP language id for each file suffix."""
     command: tuple[str, ...]
     markers: tuple[str, ...]
-    """Files that mark the root of a project; the nearest folder with one is it."""
+    """Files that mark the root of a project; the nearest folder that contains one is the root."""
     install: str
     proof: FreshnessProof
     role: ServerRole = "checker"
     chosen_by: tuple[str, ...] = ()
-    """Settings that say a project wants this one: a file, or `file#table` of a TOML file."""
+    """Settings that show that a project wants this server: a file, or `file#table` of a TOML file."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Answers to questions about configuration, by section."""
+    """Answers to the server's `workspace/configuration` requests, by section."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Handed over when it starts."""
+    """The `initializationOptions` of the `initialize` request."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Beyond what every command gets; `{cache}` is a folder that it may write."""
+    """Environment variables beyond those of every command; `{cache}` stands for a writable folder."""
     readable: tuple[str, ...] = ()
-    """Folders below the home folder that it needs."""
+    """Folders below the home folder that the server must be able to read."""
     narrow: bool = False
-    """Whether it knows the users of a name for sure only in files that are open."""
+    """Whether the server finds references only in open files."""
     start_seconds: float = 2.0
-    """How long a change waits for it when it is not running yet."""
+    """Seconds that a change waits for the server to start."""
     version: tuple[str, ...] = ()
-    """The command that says its version, where the program itself does not."""
+    """The command that prints the server's version, if the program itself does not."""
     runs_code: bool = True
-    """Whether it may execute something of the project: build scripts, plug-ins, the project's interpreter."""
+    """Whether the server may execute code of the project: build scripts, plug-ins, the project's interpreter."""
     least_version: int = 0
-    """The first major version that can be used, where older ones have another meaning."""
+    """The lowest major version that can be used; 0 for any."""
 
 
 _PYTHON = {".py": "python", ".pyi": "python"}
@@ -175,7 +175,7 @@ SERVERS: tuple[LanguageServer, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ServerTable:
-    """Servers by the suffixes of files."""
+    """Looks up language servers by file suffix."""
 
     servers: tuple[LanguageServer, ...] = SERVERS
     by_suffix: Mapping[str, tuple[LanguageServer, ...]] = field(init=False)
@@ -188,11 +188,11 @@ class ServerTable:
         object.__setattr__(self, "by_suffix", found)
 
     def of(self, path: str) -> tuple[LanguageServer, ...]:
-        """The servers that know a file's language, the preferred one first."""
+        """The servers that support a file's language, the preferred one first."""
         return self.by_suffix.get(file_suffix(path), ())
 
 
 def file_suffix(path: str) -> str:
-    """The end of a name from its last dot."""
+    """The suffix of a file name, from its last dot."""
     name = path.rpartition("/")[2]
     return name[name.rfind(".") :].lower() if "." in name[1:] else ""

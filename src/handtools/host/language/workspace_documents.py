@@ -1,4 +1,4 @@
-"""Files of a workspace as LSP documents: file URIs, the text on disk, and whether it changed since."""
+"""Workspace files for LSP: paths to file URIs and back, bytes on disk, and modification stamps."""
 
 import os
 from dataclasses import dataclass
@@ -11,21 +11,21 @@ from handtools.host.files.path_resolution import WorkspaceRoot
 from handtools.text.encoding import decode
 
 MOST_DOCUMENT_BYTES = 1 << 20
-"""Larger files are not handed to a server: they are data, or made by a machine."""
+"""Larger files, in bytes, are not sent to a language server: they are data or generated."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceDocuments:
-    """Paths relative to a workspace, and back."""
+    """Converts between workspace paths and file URIs, and reads the files from disk."""
 
     workspace: str
 
     def uri(self, path: str) -> str:
-        """The address of a file."""
+        """The file URI of a workspace path."""
         return _file_uri(self.workspace, path)
 
     def path(self, uri: str) -> str | None:
-        """The path of an address; None when it is outside."""
+        """The workspace path of a file URI; None when it is outside the workspace."""
         parts = urlsplit(uri)
         if parts.scheme != "file":
             return None
@@ -34,9 +34,9 @@ class WorkspaceDocuments:
         return os.path.relpath(name, self.workspace) if inside else None
 
     def read(self, path: str) -> bytes | None:
-        """The bytes on disk; None when there is no regular file, or a large one, or a link on the way.
+        """A file's bytes on disk; None unless it is a regular file of moderate size with no link in its path.
 
-        A server says which files it means, and rules judge the paths it names: what is behind a link they do not.
+        A server names the files, and rules judge the paths: they could not judge what is behind a link.
         """
         try:
             status, fd = _workspace_root(self.workspace).found(path)
@@ -48,7 +48,7 @@ class WorkspaceDocuments:
             return file.read() if status.st_size <= MOST_DOCUMENT_BYTES else None
 
     def stamp(self, path: str) -> tuple[int, int] | None:
-        """Tells whether a file was written since."""
+        """A file's modification time and size, to tell whether it was written since; None when it is missing."""
         try:
             status = os.stat(os.path.join(self.workspace, path))
         except OSError:
@@ -67,7 +67,7 @@ def _file_uri(workspace: str, path: str) -> str:
 
 
 def document_text(data: bytes | None) -> str | None:
-    """The text of some bytes; None for what is no text, or too large."""
+    """Decode bytes as text; None for binary or too large data."""
     if data is None or len(data) > MOST_DOCUMENT_BYTES or b"\0" in data[:8192]:
         return None
     return decode(data).body

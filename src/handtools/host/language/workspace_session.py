@@ -1,4 +1,4 @@
-"""The language servers of one workspace: started in its sandbox, warmed, asked, and told of changes."""
+"""The language servers of one workspace: started in its sandbox, warmed up, asked, and sent changes."""
 
 import asyncio
 import os
@@ -44,14 +44,14 @@ from handtools.host.sandbox.readable_folders import (
 from handtools.host.sandbox.runners.identity_and_limits import workspace_owner
 
 SERVER_LIFETIME_SECONDS = 10 * 365 * 86400.0
-"""A server has no time limit: it is ended when idle."""
+"""Time limit of a server process in seconds: practically none, since idle servers are ended."""
 _PACKAGE_VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX", "GOROOT", "GOPATH", "JAVA_HOME")
-"""Where a project's packages may lie outside of it."""
+"""Environment variables that name folders of packages outside the project."""
 _ALWAYS_READABLE = ("/usr", "/etc", "/opt", "/bin", "/lib")
 
 
 def server_launch(spoken: FoundServer, workspace: str, cache: Path, private: Sequence[str]) -> Launch:
-    """The launch of a server. It writes its cache and nothing else, and has no network."""
+    """The launch of a language server: it may write only its cache folder, and has no network."""
     folder = cache / spoken.server.name
     folder.mkdir(0o700, parents=True, exist_ok=True)
     if (owner := workspace_owner(workspace)) is not None:
@@ -95,7 +95,7 @@ def server_launch(spoken: FoundServer, workspace: str, cache: Path, private: Seq
 
 
 async def start_server(spoken: FoundServer, ready: Launch, runner: Runner) -> LspClient:
-    """A server that has been greeted; nothing is left of one that does not answer."""
+    """Start and initialize a language server; raises, and ends the process, when it does not answer."""
     child = await ServerProcess.start(ready, runner)
     client = LspClient(spoken.server, spoken.root, child)
     try:
@@ -107,12 +107,15 @@ async def start_server(spoken: FoundServer, ready: Launch, runner: Runner) -> Ls
 
 
 LATE_REVIEW_SECONDS = 60.0
-"""How long servers may go on after the call has its answer."""
+"""Seconds for which servers may go on checking a change after the call has returned."""
 QUERY_SECONDS = 20.0
 
 
 class WorkspaceSession:
-    """Methods without an underscore are called from anywhere, the others on the thread of the servers."""
+    """Language servers of one workspace.
+
+    Public methods may be called from anywhere, private ones on their thread.
+    """
 
     def __init__(
         self, workspace: str, finder: ServerFinder, cache: Path, runner: Callable[[], Runner]
@@ -123,24 +126,24 @@ class WorkspaceSession:
         self._runner = runner
         self._texts = WorkspaceDocuments(workspace)
         self._behind: dict[int, asyncio.Task[None]] = {}
-        """What a seat still does for an earlier call; a newer one is more important."""
+        """For each slot, the task that still runs for an earlier call; a newer call cancels it."""
 
     def warm(self, path: str, private: tuple[str, ...]) -> None:
-        """Have servers know a file; returns at once."""
+        """Start the servers of a file ahead of use and record its present errors; returns at once."""
         LANGUAGE_THREAD.submit(self._warm(path, private))
 
     async def review(
         self, changes: ChangeSet, private: tuple[str, ...], seconds: float, late: LateReviewListener
     ) -> DiagnosticReview:
-        """What servers prove about a change in time."""
+        """The new errors that the servers prove for a change within `seconds`; later ones go to `late`."""
         return await LANGUAGE_THREAD.run(self._review(changes.changes, private, seconds, late))
 
     async def ask(self, question: LanguageQuestion, private: tuple[str, ...]) -> LanguageAnswer:
-        """What a server answers."""
+        """Ask the language servers of a file a question; returns their joined answer."""
         return await LANGUAGE_THREAD.run(self._ask(question, private))
 
     def close(self) -> None:
-        """Let go of servers that nobody else uses; returns when they are gone."""
+        """Release this workspace's servers; returns when those that no one else uses have ended."""
         LANGUAGE_THREAD.submit(self._close()).result(LATE_REVIEW_SECONDS)
 
     async def _close(self) -> None:
@@ -166,7 +169,7 @@ class WorkspaceSession:
         return await start_server(spoken, ready, runner)
 
     def _alone(self, seat: ServerSlot, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        """Do something at a seat in place of what it still did for others."""
+        """Start a task for a slot and cancel the one that still runs there for an earlier call."""
         former = self._behind.get(id(seat))
         if former is not None and not former.done():
             former.cancel()
@@ -284,7 +287,7 @@ class WorkspaceSession:
 async def _wait_for_starts(
     work: Sequence[tuple[ChangeReview, "asyncio.Task[None]"]], seconds: float
 ) -> None:
-    """Wait until each server runs or has failed to, within its time."""
+    """Wait until each server is ready or has failed, at most `seconds`."""
 
     async def until(reviewer: ChangeReview, task: "asyncio.Task[None]") -> None:
         ready = asyncio.create_task(reviewer.ready.wait())
@@ -301,7 +304,7 @@ async def _wait_for_starts(
 
 
 def _combined_review(reviewers: Sequence[ChangeReview]) -> DiagnosticReview:
-    """What all servers have said by now; who has not is named."""
+    """Combine what all servers have reported so far; files without a report yet are `unknown`."""
     verdicts: list[DiagnosticReport] = []
     for reviewer in reviewers:
         found = reviewer.findings

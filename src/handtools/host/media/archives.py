@@ -1,4 +1,4 @@
-"""Archives: what is in them, without unpacking anything."""
+"""Previews of zip and tar archives: their entries, without unpacking anything."""
 
 import bz2
 import gzip
@@ -14,7 +14,7 @@ from handtools.text.search.result_pages import path_on_one_line
 
 MOST_ENTRIES = 2_000
 UNPACKED_BYTES = 256 << 20
-"""A compressed tar has to be read through; one that unpacks to more is a bomb or a backup."""
+"""How many bytes a compressed tar may unpack to; a larger one is a bomb or a backup."""
 _FAILURES = (
     zipfile.BadZipFile,
     tarfile.TarError,
@@ -27,7 +27,7 @@ _FAILURES = (
 
 
 def preview(path: str, data: bytes) -> Preview:
-    """The names and sizes of the entries."""
+    """List the names and sizes of an archive's entries."""
     try:
         shape, entries = ("zip", _zipped(data)) if data.startswith(b"PK") else _tarred(data)
     except _FAILURES as error:
@@ -73,14 +73,14 @@ def _unpacking(data: bytes) -> tuple[str, io.BufferedIOBase]:
 
 
 class _Bounded(io.BufferedIOBase):
-    """A stream that ends in an error once too much has come out of it."""
+    """A stream that raises an error once more than a number of bytes were read from it."""
 
     def __init__(self, stream: io.BufferedIOBase) -> None:
         self._stream = stream
         self._left = UNPACKED_BYTES
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """The next bytes."""
+        """Read the next bytes; raises when there were too many."""
         found = self._stream.read(size)
         self._left -= len(found)
         if self._left < 0:

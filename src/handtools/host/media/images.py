@@ -1,4 +1,4 @@
-"""Images: turned as the camera meant, and no larger than models accept."""
+"""Previews of images: rotated as EXIF says, and scaled down to what models accept."""
 
 import io
 from typing import TYPE_CHECKING
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from PIL import Image as Pictures
 
 MOST_EDGE_PIXELS = 1568
-"""Pixels; more is scaled down by the models themselves, after it has been paid for."""
+"""The longest edge of an image in pixels; models scale larger ones down themselves, after it has been paid for."""
 IMAGE_BYTES = 3_700_000
-"""What is under 5 MB as base64."""
+"""The largest image in bytes, which stays below 5 MB as base64."""
 MOST_PIXELS = 100_000_000
 _MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 _ORIENTATION = 0x0112
@@ -22,7 +22,7 @@ _SMALLER = "Read a smaller copy of it."
 
 
 def preview(path: str, data: bytes) -> Preview:
-    """The picture, scaled down where it has to be."""
+    """Decode an image and scale it down if it is too large."""
     from PIL import Image as Pictures
     from PIL import UnidentifiedImageError
 
@@ -49,7 +49,7 @@ def preview(path: str, data: bytes) -> Preview:
 
 
 def encoded_image(picture: "Pictures.Image") -> tuple[Image, tuple[int, int]]:
-    """A picture in whichever of PNG and JPEG is smaller, and its size."""
+    """Encode a picture as PNG or JPEG, whichever is smaller; returns it with its width and height."""
     from PIL import ImageOps
 
     upright = ImageOps.exif_transpose(picture)

@@ -1,4 +1,4 @@
-"""The Media port over the readers that are installed here. ADR 21."""
+"""The Media port: previews of images, PDFs, tables, notebooks and archives with the libraries installed here."""
 
 import os
 from importlib.util import find_spec
@@ -16,25 +16,28 @@ _HINT = "Open it with a command, or get another copy."
 
 
 class LocalMedia:
-    """Reads with what is installed; a missing library is named instead of guessed around.
+    """Makes previews of files with installed libraries; names the library when one is missing.
 
-    The reading is a worker's, with limits: a file can be made so that it takes all memory there is, or worse.
+    Files are read in a worker process with limits: a file can be made to take all memory there is, or worse.
     """
 
     def __init__(self, root: str | os.PathLike[str] = "") -> None:
-        """`root` is the workspace, from which no library is loaded."""
+        """`root` is the workspace, from which no library is imported."""
         self._root = root
 
     def kind(self, path: str, head: bytes) -> MediaKind | None:
-        """What a file is, by its first bytes and its name."""
+        """The kind of a file (image, PDF, …), by its first bytes and its name.
+
+        None if there is no preview for it.
+        """
         return media_kind(path, head)
 
     def describe(self, head: bytes) -> str:
-        """A binary file's kind in a few words; empty when nobody can tell."""
+        """A few words about a binary file's format, by its first bytes; empty if unknown."""
         return describe_binary(head)
 
     async def preview(self, path: str, data: bytes, wish: PreviewRequest) -> Preview | None:
-        """The file as text or pictures; None when it is not of a kind that can be shown."""
+        """Preview a file as text or images; None when its kind has no preview."""
         kind = media_kind(path, data)
         if kind is None:
             return None

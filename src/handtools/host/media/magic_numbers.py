@@ -1,11 +1,11 @@
-"""What kind of file it is, by its first bytes and its name."""
+"""Recognize the kind of a file by its first bytes (magic numbers) and its name."""
 
 from importlib.util import find_spec
 
 from handtools.core.media import MediaKind
 
 UNREADABLE_HINT = "Open it with another program, or get a new copy."
-"""The next step where a file is not what its first bytes promise."""
+"""The hint of errors about a file that is not what its first bytes say."""
 # Checked in this order; the first that fits decides.
 _MAGIC_NUMBERS: tuple[tuple[bytes, MediaKind], ...] = (
     (b"\x89PNG\r\n\x1a\n", "image"),
@@ -29,7 +29,7 @@ _SUFFIXES: dict[str, MediaKind] = {"ipynb": "notebook", "csv": "table", "tsv": "
 
 
 def media_kind(path: str, data: bytes) -> MediaKind | None:
-    """What a file is, or None when it is none of ours."""
+    """The kind of media (image, PDF, …) of a file; None when there is no preview for it."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image"
     for start, kind in _MAGIC_NUMBERS:
@@ -39,7 +39,7 @@ def media_kind(path: str, data: bytes) -> MediaKind | None:
 
 
 def describe_binary(data: bytes) -> str:
-    """A binary file's kind in a few words, as far as anyone here can tell."""
+    """A few words about a binary file's format, by its first bytes; empty if unknown."""
     if find_spec("puremagic") is None:
         return ""
     import puremagic

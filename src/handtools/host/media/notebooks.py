@@ -1,4 +1,4 @@
-"""Notebooks: cells in order, with what they printed."""
+"""Previews of Jupyter notebooks: cells in order, with their outputs."""
 
 import base64
 import binascii
@@ -23,7 +23,7 @@ _PICTURES = ("image/png", "image/jpeg")
 
 
 def preview(path: str, data: bytes) -> Preview:
-    """The cells, numbered, with their outputs."""
+    """List a notebook's cells, numbered, with their outputs and images."""
     try:
         book = json.loads(data)
         cells = book["cells"] if "cells" in book else book["worksheets"][0]["cells"]

@@ -1,4 +1,4 @@
-"""PDF pages as text, or as images for a model that sees."""
+"""Previews of PDF pages, as text or as images."""
 
 from typing import TYPE_CHECKING
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 TEXT_PAGES = 40
 IMAGE_PAGES = 5
 RENDER_SCALE = 2
-"""Times 72 dots per inch; less for a page that is a poster."""
+"""The scale at which pages are rendered, in multiples of 72 dpi; less for very large pages."""
 
 
 def preview(path: str, data: bytes, wish: PreviewRequest) -> Preview:
-    """The wanted pages, or the first ones."""
+    """Preview the requested pages of a PDF, or the first ones."""
     import pypdfium2
 
     try:

@@ -24,18 +24,18 @@ _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 def preview_task(kind: MediaKind) -> WorkerTask:
-    """How a worker reads such a file."""
+    """The worker task that makes a preview of such a file."""
     libraries = (_READERS[kind], *_LIBRARIES.get(kind, ()))
     return WorkerTask(module=__name__, function=make_preview.__name__, libraries=libraries)
 
 
 def preview_arguments(kind: MediaKind, path: str, wish: PreviewRequest) -> dict[str, Any]:
-    """What the task is told."""
+    """The JSON arguments of a preview task."""
     return {"kind": kind, "path": path, "first": wish.first, "last": wish.last, "rendered": wish.rendered}
 
 
 def make_preview(arguments: Mapping[str, Any], data: bytes) -> TaskResult:
-    """In the worker: read the file."""
+    """In the worker process: make the preview and return it as a `TaskResult`."""
     wish = PreviewRequest(first=arguments["first"], last=arguments["last"], rendered=arguments["rendered"])
     preview = _preview(arguments["kind"], arguments["path"], data, wish)
     if preview is None:
@@ -53,7 +53,7 @@ def make_preview(arguments: Mapping[str, Any], data: bytes) -> TaskResult:
 
 
 def preview_of(kind: MediaKind, made: TaskResult) -> Preview | None:
-    """What a worker gave back; raises `ValueError` or `LookupError` when it is not what it should be."""
+    """The `Preview` in a worker's result; raises `ValueError` or `LookupError` when it is malformed."""
     value = made.value
     if not value["kind"]:
         return None

@@ -1,4 +1,4 @@
-"""Tables: the columns and the first rows."""
+"""Previews of tables (CSV, SQLite, Parquet): the columns and the first rows."""
 
 import csv
 import io
@@ -19,11 +19,11 @@ PREVIEW_ROWS = 10
 CELL_CHARS = 80
 MOST_TABLES = 50
 _SQLITE_STEPS = 2_000_000
-"""Steps of SQLite's machine for one question, so that counting a huge table gives up."""
+"""How many SQLite virtual machine steps one query may take, so that counting a huge table is given up."""
 
 
 def preview(path: str, data: bytes) -> Preview | None:
-    """The schema and the first rows; None when no reader of the format is installed."""
+    """Preview the schema and the first rows of a table file; None when no reader of the format is installed."""
     if data.startswith(b"SQLite"):
         return _database(path, data)
     if data.startswith(b"PAR1"):
@@ -84,7 +84,7 @@ def _database(path: str, data: bytes) -> Preview:
 
 
 def _table(connection: sqlite3.Connection, name: str, sql: str | None) -> tuple[str, int]:
-    """The schema and first rows of a table, and how many rows it has."""
+    """The schema and first rows of a database table as text, and its number of rows."""
     quoted = '"' + name.replace('"', '""') + '"'
     try:
         rows = connection.execute(f"SELECT * FROM {quoted} LIMIT {PREVIEW_ROWS}")

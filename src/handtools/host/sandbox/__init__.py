@@ -1,4 +1,4 @@
-"""Processes confined, captured and ended: runners, overlays, proxy, containers, supervisors.
+"""Sandboxed commands: runners that confine them, capture of their changes, network proxy, containers, supervisors.
 
 Start with `launch`, then `runners.runner_selection` and `processes.running_process`.
 """

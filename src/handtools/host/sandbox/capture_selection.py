@@ -1,4 +1,4 @@
-"""Picks the best capture that works here: an overlay, else a scan before and after; and says why."""
+"""Choose how a command's file changes are captured: by an overlay where it works, else by scans."""
 
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ from handtools.host.sandbox.scan_capture import ScanCapture
 
 
 class BestCapture:
-    """Found out when the first command runs."""
+    """Captures changes by overlayfs where it can be mounted, else by scanning; found out at the first command."""
 
     def __init__(self, root: str | Path, vault: FolderBackups) -> None:
         self._root = root
@@ -19,12 +19,12 @@ class BestCapture:
 
     @cached_property
     def problem(self) -> str:
-        """Why there are no layers here; empty when there are."""
+        """Why overlayfs can't be used for this workspace; empty when it can."""
         return overlay_problem(self._root, self._vault)
 
     @property
     def apart(self) -> bool:
-        """With layers."""
+        """Whether a command's writes are kept apart from the workspace, which is so with overlayfs."""
         return not self.problem
 
     @cached_property
@@ -36,12 +36,12 @@ class BestCapture:
         return ScanCapture(self._root, self._vault)
 
     def begin(self, launch: Launch, name: str) -> CommandCapture:
-        """Make ready for a command."""
+        """Prepare to capture the changes of one command, by an overlay or a scan."""
         chosen = self._looking if launch.in_place or self.problem else self._layers
         return chosen.begin(launch, name)
 
     def close(self) -> None:
-        """Let go of what is kept for the next command."""
+        """Delete the layers that are kept for the next command."""
         for name in ("_layers", "_looking"):
             if name in self.__dict__:
                 self.__dict__[name].close()

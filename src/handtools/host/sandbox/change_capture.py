@@ -1,7 +1,4 @@
-"""The `Capture` protocol: how a command's changes are recorded; and how a file on disk becomes a node.
-
-ADR 61.
-"""
+"""The `Capture` protocol, which records the files a command changes; and how a file on disk becomes a `Node`."""
 
 import contextlib
 import os
@@ -17,74 +14,74 @@ from handtools.host.sandbox.launch import Launch
 
 @dataclass(frozen=True, slots=True)
 class CapturedChanges:
-    """What a command changed."""
+    """The file changes of one command, as far as they were captured."""
 
     changes: tuple[Change, ...] | None
-    """None: not captured, and it happened in place."""
+    """None: the changes were not captured, and were made in the workspace itself."""
     coverage: Coverage
     omitted: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 class CommandCapture(Protocol):
-    """One command's capture."""
+    """Captures the file changes of one command."""
 
     @property
     def launch(self) -> Launch:
-        """The launch, changed so that its writes are seen."""
+        """The launch, modified so that its writes can be captured."""
         ...
 
     def finish(self) -> CapturedChanges:
-        """After the command has ended: what it changed."""
+        """List the file changes of the command, once it has ended."""
         ...
 
     def discard(self) -> None:
-        """Let go of everything that was held for it; the delta has landed or never will."""
+        """Delete what the capture kept, after the changes were applied to the workspace or rejected."""
         ...
 
 
 class Capture(Protocol):
-    """One way to see what commands change."""
+    """A way to find out which files commands change: overlay, scan or none."""
 
     @property
     def apart(self) -> bool:
-        """Whether what a command writes is kept apart: then nobody else's changes are taken for its own."""
+        """Whether a command's writes are kept apart, so that no other program's changes are taken for its own."""
         ...
 
     def begin(self, launch: Launch, name: str) -> CommandCapture:
-        """Make ready for a command; `name` is the call's."""
+        """Prepare to capture the changes of one command; `name` is the id of the tool call."""
         ...
 
     def close(self) -> None:
-        """Let go of what is kept for the next command."""
+        """Delete what is kept for the next command."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class UncapturedCommand:
-    """A command whose changes nobody sees."""
+    """The capture of a command whose changes are not recorded."""
 
     launch: Launch
 
     def finish(self) -> CapturedChanges:
-        """Nothing is known."""
+        """Return `CapturedChanges` without changes: nothing is known."""
         return CapturedChanges(None, "none")
 
     def discard(self) -> None:
-        """Nothing was held."""
+        """Do nothing: there is nothing to delete."""
 
 
 class NoCapture:
-    """Commands write in place, and what they change is not recorded."""
+    """A capture that records nothing: commands write to the workspace itself."""
 
     apart = False
 
     def begin(self, launch: Launch, name: str) -> UncapturedCommand:  # noqa: ARG002
-        """As it is."""
+        """Leave the launch as it is."""
         return UncapturedCommand(launch)
 
     def close(self) -> None:
-        """Nothing is kept."""
+        """Do nothing: there is nothing to delete."""
 
 
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -93,7 +90,7 @@ FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(slots=True)
 class NodeReader:
-    """Small files are told by their bytes, and kept in mind to be shown and merged, until that gets too much."""
+    """Makes `Node` values of files on disk: with digest and contents if small, until a budget is used up."""
 
     hashed_bytes: int = 256 << 20
     hashed_files: int = 10_000
@@ -102,7 +99,7 @@ class NodeReader:
     def node(
         self, folder: int, name: str, found: os.stat_result, *, ref: str, mode: int | None = None
     ) -> Node:
-        """What is at a name, as a node that is held under `ref`."""
+        """The `Node` of a file, link or folder, which refers to its backup by `ref`."""
         kind = kind_of(found.st_mode)
         mode = stat.S_IMODE(found.st_mode) if mode is None else mode
         if kind == "folder":

@@ -6,23 +6,23 @@ from collections.abc import Mapping
 INHERITED_VARIABLES = frozenset({
     "HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV",
 })  # fmt: skip
-"""What a command gets of ours; everything else may be a secret. A workspace can let more pass."""
+"""Variables that a command inherits; all others may be secrets. A workspace can let more pass."""
 NONINTERACTIVE_VARIABLES: Mapping[str, str] = {
     "PAGER": "cat", "GIT_PAGER": "cat", "GH_PAGER": "cat", "MANPAGER": "cat", "SYSTEMD_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS": "", "GCM_INTERACTIVE": "never",
     "EDITOR": "false", "VISUAL": "false", "GIT_EDITOR": "false", "DEBIAN_FRONTEND": "noninteractive",
     "PIP_NO_INPUT": "1", "PYTHONUNBUFFERED": "1", "TERM": "dumb", "NO_COLOR": "1",
 }  # fmt: skip
-"""Nobody is there to answer a question, leave a pager or see a colour."""
+"""Variables that keep programs from asking questions, starting a pager or using colours."""
 BASH_PROGRAM = "/bin/bash" if os.path.exists("/bin/bash") else "bash"
-"""By its path, where nearly every system has it: no folder of PATH is tried for it, least of all the project's."""
+"""The path of bash; absolute where it exists, so that PATH, with the project's folders, is not searched."""
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 def command_environment(
     more: Mapping[str, str], passed: frozenset[str], *, terminal: bool
 ) -> dict[str, str]:
-    """All that a command finds in its environment."""
+    """The complete environment of a command: inherited variables, non-interactive settings, and `more`."""
     names = INHERITED_VARIABLES | passed
     ours = {name: value for name, value in os.environ.items() if name in names or name.startswith("LC_")}
     screen = {"TERM": "xterm"} if terminal else {}

@@ -10,7 +10,7 @@ from handtools.core.commands import Allowance, CommandNetwork
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """A layer that takes every write: `lower` stays as it is until the delta is landed."""
+    """An overlay mount: all writes go to its upper folder, and `lower` stays unchanged."""
 
     lower: str
     upper: str
@@ -18,14 +18,14 @@ class Overlay:
     mounted_at: str
     most_bytes: int = 8 << 30
     most_files: int = 500_000
-    """What the layer may come to hold: beyond that the command is ended."""
+    """How many files the upper folder may hold; a command that makes more is killed."""
     masks: str = ""
-    """A layer between the two that hides what is private, if there is one."""
+    """A middle layer that hides private paths; empty without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One mount(2), done in the mount namespace of the launch before it executes."""
+    """One mount(2) call, done in the mount namespace of the process before exec."""
 
     source: str
     target: str
@@ -35,127 +35,127 @@ class Mount:
 
 
 class LaunchAttendant(Protocol):
-    """Whoever starts a launch, ends it and says how it went, in the words of `processes/orders.py`."""
+    """Starts one process, kills it and reports how it ended; a supervisor or a container's thread."""
 
     @property
     def line(self) -> socket.socket:
-        """Where it answers."""
+        """The socket on which the answers come."""
         ...
 
     def order(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
-        """Tell it something."""
+        """Send a message, such as to start or to kill the process."""
         ...
 
     def abandon(self) -> None:
-        """It does not answer: end it and all that it started."""
+        """Kill the supervisor, which does not answer, with all that it started."""
         ...
 
 
 class AttendantSource(Protocol):
-    """Where launches find someone to attend to them."""
+    """Supplies supervisors, or threads that run commands in a container, to launches."""
 
     def take(self) -> Any:
-        """One that is free."""
+        """Take a free supervisor, or start one."""
         ...
 
     def give_back(self, hired: Any) -> None:
-        """It has nothing to do any more."""
+        """Return the supervisor after the launch has ended."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """Values only; file descriptors are ours and stay open until the launch has ended."""
+    """Everything needed to start one process. Its descriptors belong to the caller and stay open until its end."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
-    """All of it: nothing is inherited."""
+    """The complete environment: nothing is inherited."""
     cwd: str
     root: str
-    """The workspace, as an absolute path without links."""
+    """The absolute path of the workspace, without links."""
     pass_fds: tuple[int, ...] = ()
-    """Descriptors the command finds under the same numbers; 0, 1 and 2 are made for it."""
+    """Descriptors that the command gets under the same numbers, besides 0, 1 and 2."""
     input_open: bool = False
-    """Whether it can be written to while it runs; otherwise its input is empty."""
+    """Whether input can be sent while the command runs; otherwise its standard input is empty."""
     terminal: tuple[int, int] | None = None
-    """Lines and columns of the terminal it gets; None gives it pipes."""
+    """Rows and columns of the command's terminal; None for pipes."""
     network: CommandNetwork = "off"
     hosts: tuple[str, ...] = ()
     private: tuple[str, ...] = ()
-    """Absolute paths to be masked."""
+    """Absolute paths to be hidden from the command."""
     read_only: tuple[str, ...] = ()
-    """Absolute paths that can't be written."""
+    """Absolute paths that the command must not write."""
     frozen: bool = False
-    """Whether all of the workspace is read-only."""
+    """Whether the whole workspace is read-only."""
     readable: tuple[str, ...] = ()
-    """Absolute paths outside the workspace that it may read: programs, never secrets."""
+    """Absolute paths outside the workspace that the command may read: programs, never secrets."""
     writable: tuple[str, ...] = ()
-    """Absolute paths outside the workspace that it may write: its caches."""
+    """Absolute paths outside the workspace that the command may write: its caches."""
     overlay: Overlay | None = None
     in_place: bool = False
-    """Whether no layer can be put under it, so that it writes to the workspace itself."""
+    """Whether the command writes to the workspace itself, because no overlay can be mounted for it."""
     allowance: Allowance = field(default_factory=Allowance)
     crew: AttendantSource | None = None
-    """Who attends to it; None is a supervisor on this machine."""
+    """What starts and ends the process; None for a supervisor on this machine."""
 
     # What a runner may have done in the new process, in this order, between fork and exec.
     unshare: int = 0
-    """CLONE_NEW* flags; with CLONE_NEWUSER the identity below is mapped first."""
+    """CLONE_NEW* flags of namespaces to create; with CLONE_NEWUSER, `identity` is mapped first."""
     identity: tuple[int, int] | None = None
-    """The user and group it appears as inside its user namespace."""
+    """The user and group id that the process has inside its user namespace."""
     door: tuple[int, int] | None = None
-    """In its own network: a socket to hand a listening one out through, and the port to listen on."""
+    """For a network namespace: a socket over which the listening proxy socket is sent out, and its port."""
     mounts: tuple[Mount, ...] = ()
     user: tuple[int, int] | None = None
-    """The user and group to become, for runners that start as root."""
+    """The user and group id to switch to, for runners that start as root."""
     landlock: int | None = None
-    """A descriptor of a Landlock ruleset to be restricted by."""
+    """The descriptor of a Landlock ruleset to apply."""
     seccomp: bytes = b""
-    """A BPF program of seccomp."""
+    """The BPF program of a seccomp filter."""
     places: tuple[str, ...] = ()
-    """Folders in its view that are memory, and count as such."""
+    """Folders, as the process sees them, that are in memory (tmpfs) and count toward the memory limit."""
     alone: bool = False
-    """Whether it has a process namespace: then nothing it started outlives it."""
+    """Whether the process has its own pid namespace, so that nothing it started outlives it."""
     notes: tuple[str, ...] = field(default=())
-    """What the person or the model should know about how it was confined."""
+    """Sentences for the user or the model about how the command is confined."""
 
 
 class Runner(Protocol):
-    """One way to confine a launch."""
+    """A way to confine a launch: bubblewrap, Landlock, container or none."""
 
     @property
     def name(self) -> str:
-        """One word."""
+        """The runner's name, one word."""
         ...
 
     @property
     def boundary(self) -> str:
-        """One honest sentence about what it keeps a command from."""
+        """One sentence about what the runner keeps a command from doing."""
         ...
 
     @property
     def confined(self) -> bool:
-        """Whether the kernel keeps a command inside the workspace: then running needs no question."""
+        """Whether the kernel keeps commands inside the workspace, so that they need no approval."""
         ...
 
     def unavailable_reason(self) -> str:
-        """Empty when it works on this machine, else why not."""
+        """Why the runner does not work on this machine; empty when it does."""
         ...
 
     def confine(self, launch: Launch) -> Launch:
-        """The launch with its boundary around it."""
+        """The launch, modified so that it runs confined."""
         ...
 
 
 @runtime_checkable
 class PersistentRunner(Protocol):
-    """A runner that keeps things for a workspace from one command to the next."""
+    """A runner that keeps containers for a workspace from one command to the next."""
 
     @property
     def layered(self) -> bool:
-        """Whether a layer can be put under its commands."""
+        """Whether an overlay can be mounted under its commands."""
         ...
 
     def leave(self, root: str) -> None:
-        """Let go of what is kept for a workspace."""
+        """Remove what is kept for a workspace."""
         ...

@@ -1,4 +1,4 @@
-"""The HTTP and SOCKS proxy through which a confined command reaches the hosts on its list, and no others.
+"""HTTP and SOCKS proxy through which a confined command reaches the allowed hosts and no others.
 
 The command gets a network namespace that leads nowhere. Before it executes, its process binds a port there and
 hands the listening socket out to us, so there is no bridge and no other program inside, and nothing to get past.
@@ -42,23 +42,23 @@ ProxyRequestKind = Literal["tunnel", "request", "socks"]
 
 
 class BadProxyRequest(Exception):
-    """Not what a proxy is asked."""
+    """Raised when a client's request to the proxy is malformed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyRequest:
-    """Where a client wants to go, and what it has already said for the other side."""
+    """The host and port that a client wants to reach, and bytes already read that are to be sent there."""
 
     kind: ProxyRequestKind
     host: str
     port: int
     first: bytes = b""
     body_bytes: int | None = None
-    """How much of a request is still to come; None: everything that comes."""
+    """How many bytes of the request body are still to come; None for no limit."""
 
 
 async def read_proxy_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ProxyRequest:
-    """The first thing that a client says; which protocol it speaks shows in its first byte."""
+    """Read a client's proxy request, HTTP or SOCKS; the first byte shows which."""
     first = await reader.readexactly(1)
     if first[0] == _SOCKS_VERSION:
         return await _read_socks(reader, writer)
@@ -92,7 +92,7 @@ def _read_http(head: bytes) -> ProxyRequest:
 
 
 def _body_bytes(fields: list[bytes]) -> int | None:
-    """How long a request's body is; more would be a second request, to a host that nobody judged."""
+    """The length of a request's body: bytes beyond it would be a second request, to an unchecked host."""
     said = {
         name.strip().lower(): value.strip() for name, _, value in (each.partition(b":") for each in fields)
     }
@@ -150,12 +150,12 @@ _HTTP_LINES: dict[ProxyOutcome, str] = {
 
 
 def socks_reply(outcome: ProxyOutcome) -> bytes:
-    """How it went, as SOCKS says it."""
+    """The SOCKS reply for an outcome."""
     return bytes((_SOCKS_VERSION, _SOCKS_CODES[outcome], 0, _IPV4, 0, 0, 0, 0, 0, 0))
 
 
 def http_reply(outcome: ProxyOutcome, words: str = "") -> bytes:
-    """How it went, as HTTP says it; the words are for the person or the model who reads the client's output."""
+    """The HTTP reply for an outcome; `words` explain it to whoever reads the client's output."""
     if outcome == "open":
         return b"HTTP/1.1 200 Connected\r\n\r\n"
     body = f"handtools: {words}\n".encode()
@@ -171,14 +171,14 @@ StreamPair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 RELAY_BYTES = 64 << 10
 MOST_PROXY_CONNECTIONS = 128
-"""At once; more wait their turn in the kernel's queue."""
+"""How many proxy connections are served at once; more wait in the kernel's queue."""
 MOST_RECORDED_VISITS = 1_000
-"""Attempts that are kept one by one; the rest are counted."""
+"""How many connection attempts are recorded one by one; the rest are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyTimeouts:
-    """How long the proxy waits, in seconds."""
+    """Timeouts of the proxy, in seconds."""
 
     wish: float = 15.0
     connect: float = 20.0
@@ -187,7 +187,7 @@ class ProxyTimeouts:
 
 @dataclass(slots=True)
 class ByteRelay:
-    """Bytes on their way in one direction."""
+    """Copies bytes from one connection to another, in one direction."""
 
     source: asyncio.StreamReader
     target: asyncio.StreamWriter
@@ -195,7 +195,7 @@ class ByteRelay:
     bytes: int = 0
 
     async def run(self, silence: float) -> None:
-        """Until the source ends, or the size is reached."""
+        """Copy bytes until the source ends, the size is reached, or nothing came for `silence` seconds."""
         while self.size is None or self.bytes < self.size:
             most = RELAY_BYTES if self.size is None else min(RELAY_BYTES, self.size - self.bytes)
             async with asyncio.timeout(silence):
@@ -210,18 +210,18 @@ class ByteRelay:
 
 
 class HostNotAllowed(Exception):
-    """Not on the list, or its name leads where nobody may go."""
+    """Raised for a host that is not on the list, or whose name resolves to a forbidden address."""
 
 
 @dataclass(slots=True)
 class EgressProxy:
-    """Serves one listening socket until it is closed."""
+    """The proxy of one command: accepts connections and passes those to allowed hosts on."""
 
     hosts: HostList
     tell: OnVisit = lambda _: None
     patience: ProxyTimeouts = ProxyTimeouts()
     visits: list[Visit] = field(default_factory=list)
-    """What was tried, in the order in which it ended; the log."""
+    """All connection attempts, in the order in which they ended."""
     unnoted: int = 0
     _loop: asyncio.AbstractEventLoop | None = None
     _thread: threading.Thread | None = None
@@ -229,7 +229,7 @@ class EgressProxy:
     _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_PROXY_CONNECTIONS))
 
     def start(self, line: socket.socket) -> None:
-        """Wait for a listening socket to come over the line, and serve it; returns at once."""
+        """Start serving the listening socket that will be received over `line`; returns at once."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._run, args=(self._loop, line), name="handtools-proxy", daemon=True
@@ -237,7 +237,7 @@ class EgressProxy:
         self._thread.start()
 
     def stop(self) -> None:
-        """Close every connection; the line must be shut by now."""
+        """Close all connections and stop the proxy's thread; `line` must be shut down before."""
         if self._loop is None or self._thread is None:
             return
         with contextlib.suppress(RuntimeError):  # it has ended by itself
@@ -295,7 +295,10 @@ class EgressProxy:
             await self._carry(wish, visit, (reader, writer), there)
 
     async def _vetted(self, visit: Visit) -> Visit:
-        """Where the host is, if it is on the list and its addresses are fit to go to."""
+        """The visit with the host's address, if the host is on the list and the address is allowed.
+
+        Raises `HostNotAllowed`.
+        """
         if not self.hosts.lists(visit.host, visit.port):
             raise HostNotAllowed(f"{visit.host}:{visit.port} is not on the list of hosts for this command.")
         found = await asyncio.get_running_loop().getaddrinfo(
@@ -311,7 +314,7 @@ class EgressProxy:
         return replace(visit, addresses=tuple(fit))
 
     async def _connected(self, visit: Visit) -> StreamPair:
-        """To the address that was vetted, never to the name again: it might lead elsewhere by now."""
+        """Connect to the address that was checked, and not to the name, which might resolve differently by now."""
         failure: OSError | TimeoutError = OSError("no address")
         for address in visit.addresses:
             try:
@@ -330,7 +333,7 @@ class EgressProxy:
         await writer.drain()
 
     async def _carry(self, wish: ProxyRequest, visit: Visit, here: StreamPair, there: StreamPair) -> None:
-        """Both ways, until both sides are done."""
+        """Relay bytes in both directions until both sides have ended."""
         self.tell(visit)
         up, down = ByteRelay(here[0], there[1], wish.body_bytes), ByteRelay(there[0], here[1])
         if wish.kind == "request":
@@ -358,26 +361,26 @@ class EgressProxy:
 
 
 def _lookup_flags(host: str) -> int:
-    """An address is not looked up."""
+    """The getaddrinfo flags for a host: a numeric address is not looked up."""
     return socket.AI_NUMERICHOST if ip_literal(host) is not None else 0
 
 
 CLONE_NEWNET, CLONE_NEWUSER = 0x40000000, 0x10000000
 PROXY_PORT = 61080
-"""Inside, where it is the only one who listens; above the ports that the kernel gives out by itself."""
+"""The port of the proxy in the command's network namespace, above the kernel's ephemeral ports."""
 MOST_REFUSAL_NOTES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ProxiedLaunch:
-    """A launch with its way out."""
+    """A launch that uses the proxy, and its connection attempts."""
 
     launch: Launch
     visits: list[Visit] = field(default_factory=list)
-    """What it tried, so far."""
+    """The connection attempts so far."""
 
     def notes(self) -> tuple[str, ...]:
-        """What the model should know: what was refused, since clients often hide the reason."""
+        """Notes for the model about refused connections, since clients often hide the reason."""
         refused = list(dict.fromkeys(visit.refused for visit in self.visits if visit.refused))
         if len(refused) > MOST_REFUSAL_NOTES:
             refused[MOST_REFUSAL_NOTES:] = [f"{len(refused) - MOST_REFUSAL_NOTES} more were refused."]
@@ -386,7 +389,10 @@ class ProxiedLaunch:
 
 @contextmanager
 def egress_for(launch: Launch, tell: OnVisit = lambda _: None) -> Iterator[ProxiedLaunch]:
-    """The launch with a proxy beside it, if it may reach listed hosts; else the launch as it is."""
+    """Context manager: the launch with a proxy of its own if it may reach listed hosts.
+
+    Else the launch unchanged.
+    """
     if launch.network != "listed":
         yield ProxiedLaunch(launch)
         return
@@ -417,7 +423,7 @@ def _with_proxy_socket(launch: Launch, door: int) -> Launch:
 
 
 def proxy_environment(port: int) -> dict[str, str]:
-    """How programs are told about the proxy. Those that don't listen simply reach nothing."""
+    """Environment variables that point programs to the proxy; programs that ignore them have no network."""
     address = f"http://127.0.0.1:{port}"
     near = "localhost,127.0.0.1,::1"
     both = {"http_proxy": address, "https_proxy": address, "all_proxy": address, "no_proxy": near}

@@ -1,4 +1,4 @@
-"""Folders that a program outside the system's own needs to read in order to run: its package, its interpreter.
+"""Folders that a program outside the system folders needs to read in order to run: its package, its interpreter.
 
 A program of the project has no say in this: its first line, or a link, could name a folder of secrets.
 """
@@ -15,7 +15,7 @@ _SHEBANG_BYTES = 256
 
 
 def program_folders(program: str, root: str) -> tuple[str, ...]:
-    """The folders of a program, and of what interprets it, outside of the workspace."""
+    """The folders outside the workspace that a program and its interpreter need."""
     found: list[str] = []
     for path in _trusted_paths(program, os.path.realpath(root)):
         found += _installation_folders(path)
@@ -23,7 +23,7 @@ def program_folders(program: str, root: str) -> tuple[str, ...]:
 
 
 def interpreter_folders(python: str) -> tuple[str, ...]:
-    """Where the interpreter of a project's environment comes from, if our own path leads there too."""
+    """The folders of the interpreter of a project's virtual environment, if it is on our own PATH too."""
     prefix = os.path.dirname(os.path.dirname(os.path.realpath(python)))
     ours = {os.path.realpath(place) for place in os.environ.get("PATH", "").split(os.pathsep) if place}
     known = os.path.join(prefix, "bin") in ours and not holds_home(prefix)
@@ -31,7 +31,7 @@ def interpreter_folders(python: str) -> tuple[str, ...]:
 
 
 def node_modules_folder(program: str) -> str:
-    """The folder of packages that a program of npm lies in; empty for others."""
+    """The `node_modules` folder that contains an npm program; empty for other programs."""
     for path in _link_chain(program):
         if _NODE_MODULES in Path(path).parts:
             return path[: path.rindex(_NODE_MODULES) + len(_NODE_MODULES)]
@@ -39,13 +39,16 @@ def node_modules_folder(program: str) -> str:
 
 
 def holds_home(folder: str) -> bool:
-    """Whether the home folder lies in it: then far more than programs does."""
+    """Whether a folder contains the home folder, and so far more than programs."""
     home = os.path.realpath(os.environ.get("HOME", "/"))
     return Path(home).is_relative_to(os.path.realpath(folder))
 
 
 def _trusted_paths(program: str, root: str) -> Iterator[str]:
-    """The program, where its links lead, and its interpreter; of a project's own only what our path says."""
+    """The program, the targets of its links and its interpreter.
+
+    For a project's program only what is on our PATH.
+    """
     own = any(_inside(path, root) for path in _link_chain(program))
     # One that lies beside the program comes first, as when it is started; of a project's own that says nothing.
     beside = "" if own else os.path.dirname(program)
@@ -58,7 +61,7 @@ def _trusted_paths(program: str, root: str) -> Iterator[str]:
 
 
 def _link_chain(program: str) -> Iterator[str]:
-    """A program, every stop on the way of its links, and where they end."""
+    """The path of a program and of every link target on the way to the real file."""
     path = Path(os.path.normpath(program))
     yield str(path)
     for _ in range(40):
@@ -74,7 +77,7 @@ def _inside(path: str, root: str) -> bool:
 
 
 def _installation_folders(path: str) -> Iterator[str]:
-    """A program's folder; of a package or an environment, all of it: programs look for their parts there."""
+    """The folder of a program; for a package or a virtual environment, the whole of it."""
     if _NODE_MODULES in Path(path).parts:
         yield path[: path.rindex(_NODE_MODULES) + len(_NODE_MODULES)]
         return
@@ -90,7 +93,7 @@ def _installation_folders(path: str) -> Iterator[str]:
 
 
 def _interpreter(script: str, beside: str) -> tuple[str | None, bool]:
-    """What the first line of a script names, and whether it was looked up on our path."""
+    """The interpreter in the first line of a script, and whether it was looked up on our PATH."""
     try:
         # Not a pipe that someone put there: that would wait for a writer.
         with open(os.open(script, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:

@@ -1,4 +1,4 @@
-"""Capture by comparing scans of the workspace before and after a command, where no overlay can be mounted.
+"""Capture by scanning the workspace before and after a command, where no overlay can be mounted.
 
 The command writes in place. So its changes are not judged before they happen, only recorded, and what the budget
 did not reach can't be taken back: those paths are listed. ADR 61.
@@ -23,7 +23,7 @@ IN_PLACE_NOTE = "It wrote in place: its changes were recorded afterwards, and no
 
 @dataclass(frozen=True, slots=True)
 class ScanBudget:
-    """How much is looked at and copied before a command."""
+    """How many files and bytes are scanned and copied before a command."""
 
     entries: int = 200_000
     file_bytes: int = 4 << 20
@@ -32,7 +32,7 @@ class ScanBudget:
 
 @dataclass(frozen=True, slots=True)
 class ScannedPath:
-    """A path before the command."""
+    """What was found at a path before the command."""
 
     found: os.stat_result
     target: str = ""
@@ -40,7 +40,7 @@ class ScannedPath:
 
 
 class ScanCapture:
-    """Every command is preceded and followed by a walk."""
+    """Captures changes by scanning the workspace before and after every command."""
 
     apart = False
 
@@ -50,35 +50,35 @@ class ScanCapture:
         self._budget = budget or ScanBudget()
 
     def begin(self, launch: Launch, name: str) -> "ScanCommandCapture":  # noqa: ARG002
-        """Look at everything, and copy what is small."""
+        """Scan the workspace and copy small files to the backups, before the command starts."""
         item = self._vault.item()
         before = Scan(self._root, self._budget, self._vault, f"{item.name}/{BEFORE_NAME}")
         before.walk()
         return ScanCommandCapture(launch, self._root, item, self._vault, before)
 
     def close(self) -> None:
-        """Nothing is kept."""
+        """Do nothing: nothing is kept between commands."""
 
 
 @dataclass(slots=True)
 class Scan:
-    """The paths of a workspace as they are at one moment."""
+    """The files of a workspace at one moment, within a budget."""
 
     root: str
     budget: ScanBudget
     vault: FolderBackups | None = None
-    """Where copies go, if any are made."""
+    """The backups to copy files to; None for no copies."""
     shelf: str = ""
     seen: dict[str, ScannedPath] = field(default_factory=dict)
     cut: bool = False
-    """Whether there was more than the budget lets us look at."""
+    """Whether the workspace has more files than the budget allows."""
     _left: int = field(init=False)
 
     def __post_init__(self) -> None:
         self._left = self.budget.bytes
 
     def walk(self) -> None:
-        """Look, folder by folder."""
+        """Scan the workspace folder by folder."""
         with FolderHandle.at(self.root) as top:
             for path, folder, name, found in walk_tree(top):
                 if is_temporary(name):
@@ -106,7 +106,7 @@ class Scan:
 
 @dataclass(slots=True)
 class ScanCommandCapture:
-    """One command between two walks."""
+    """The capture of one command by two scans."""
 
     launch: Launch
     root: str
@@ -115,7 +115,7 @@ class ScanCommandCapture:
     before: Scan
 
     def finish(self) -> CapturedChanges:
-        """What differs, as changes that have happened already."""
+        """Scan again and list the differences, as changes that have already been made."""
         after = Scan(self.root, self.before.budget)
         after.walk()
         omitted: list[str] = []
@@ -139,7 +139,7 @@ class ScanCommandCapture:
         )
 
     def discard(self) -> None:
-        """The copies of what changed stay, for undo."""
+        """Unlock the backup item of this command; copies of changed files stay in it, for undo."""
         self.vault.clear(self.item.name)
         self.item.release()
 
@@ -156,7 +156,7 @@ class ScanCommandCapture:
         return _scanned_node(seen, f"{self.item.name}/{UPPER_NAME}/{path}", self.root, path)
 
     def _clear(self, needed: set[str]) -> None:
-        """Let go of the copies of what did not change."""
+        """Delete the copies of files that did not change."""
         for path, seen in self.before.seen.items():
             if seen.copied and path not in needed:
                 self.vault.drop(f"{self.item.name}/{BEFORE_NAME}/{path}")

@@ -25,7 +25,7 @@ _REDIRECT_SCRIPT = 'exec "${@:3}" <&"$1" >&"$2"'
 
 @dataclass(frozen=True, slots=True)
 class FilterProgram:
-    """The program, and what it may see: all of the workspace but what is private, none of it to write."""
+    """The argv of a filter program, and what it may see: the workspace read-only, without private paths."""
 
     argv: tuple[str, ...]
     root: str
@@ -37,7 +37,7 @@ class FilterProgram:
 async def run_filter(
     runner: Runner, program: FilterProgram, data: bytes, seconds: float
 ) -> tuple[bytes, str]:
-    """What the program makes of the bytes, and what is wrong with that; empty is nothing."""
+    """Pass bytes through the program; returns its output and, if it failed, the reason (else empty)."""
     with contextlib.ExitStack() as held:
         given, made = (held.enter_context(_memory_file(name)) for name in ("given", "made"))
         os.write(given, data)

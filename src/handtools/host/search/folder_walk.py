@@ -1,7 +1,4 @@
-"""Walk folders: what they hold, newest paths and trees, with the ignore files on the way. No link is followed.
-
-ADR 98.
-"""
+"""Walk folders: trees, listings and newest paths, honouring ignore files. No symbolic link is followed."""
 
 import contextlib
 import heapq
@@ -45,19 +42,19 @@ from handtools.text.search.glob import PathSelection
 IGNORE_FILE_BYTES = 1 << 20
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj"})
 UNTHREADED_NAMES = 2_000
-"""Folders up to this size are looked into without a thread, where the disk is near."""
+"""Folders of up to this many entries are listed without a thread, if the disk is local."""
 _KINDS: dict[int, NodeKind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
 _KIND_BITS = stat.S_IFMT(0o177777)
 _BY_NAME = attrgetter("name")
 _EXCLUDES = IGNORE_FILES[-1]
-"""The weakest of them is git's own, at the top of a repository only."""
+"""The ignore file with the lowest priority: git's `info/exclude`, at the top of a repository only."""
 _IGNORE_NAMES = (*IGNORE_FILES[:-1], ".git")
-"""What is looked for in a folder that is only passed through: it may hold very many other names."""
+"""The ignore files, and `.git`, that are looked for in folders above the root of a walk."""
 
 
 @dataclass(frozen=True, slots=True)
 class _FolderView:
-    """What one folder shows: folders before the rest, each by name."""
+    """The visible entries of one folder, subfolders first, each sorted by name; and its ignore rules."""
 
     listing: FolderListing
     ignores: IgnoreRules
@@ -66,7 +63,7 @@ class _FolderView:
 
 
 class FolderWalker:
-    """Walks below one folder; each folder is opened by its handle, and none is held."""
+    """Lists folders and trees below a workspace folder; no descriptor stays open."""
 
     def __init__(self, root: Path) -> None:
         self._root = WorkspaceRoot(root, kernel=True)
@@ -74,11 +71,11 @@ class FolderWalker:
     async def paths(
         self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
     ) -> FoundPaths:
-        """The newest paths below a folder, folders among them, and how many there are."""
+        """The most recently modified files and folders below a folder, and how many there are in all."""
         return await to_thread.run_sync(self._paths, scope, wanted, most, admit)
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
-        """What a folder holds, level by level until enough is shown."""
+        """The tree below a folder, level by level, up to a depth and a number of entries."""
         if depth == 1 and self._near:
             try:
                 return self._tree(
@@ -95,10 +92,10 @@ class FolderWalker:
         return is_local_filesystem(self._root.real)
 
     def newest(self, paths: Sequence[str], most: int) -> list[FolderEntry]:
-        """The newest of some paths; those whose time can't be had come last, by name.
+        """The most recently modified of some paths; those without a known time come last, by name.
 
-        A program may have listed them, through a link that was a folder a moment ago: what is shown is looked at
-        once more without links, and what is not there then is left out.
+        The paths may have been listed through a link that was a folder a moment ago: they are checked once more
+        without links, and those that are gone are left out.
         """
         with FolderHandle.at(self._root.real) as root:
             stated = _stat_all(root, paths)
@@ -110,7 +107,7 @@ class FolderWalker:
         return [entry for entry in shown if entry.path in there]
 
     def _there(self, above: str, paths: Sequence[str]) -> Sequence[str]:
-        """Those of some paths of a folder that are in it, when no link leads there."""
+        """Those of some paths in a folder that exist and are reached through no link."""
         try:
             with self._root.straight(above) as folder:
                 return [path for path in paths if folder.find(path.rpartition("/")[2]) is not None]
@@ -167,7 +164,7 @@ class FolderWalker:
         )
 
     def _above(self, scope: SearchScope) -> IgnoreRules:
-        """The ignore files between the workspace's folder and the root of the walk."""
+        """The ignore rules of the folders from the workspace down to the root of the walk."""
         ignores = IgnoreRules()
         if scope.ignored:
             return ignores
@@ -188,7 +185,7 @@ class FolderWalker:
 
     @cached_property
     def _outside(self) -> tuple[str, ...]:
-        """Folders above the workspace whose rules count because it is a part of their repository."""
+        """The folders above the workspace, up to its repository's top, whose ignore files apply too."""
         return repository_folders_above(self._root.real)
 
     def _look(
@@ -201,7 +198,7 @@ class FolderWalker:
         most: int | None,
         watch: "_WalkLimits",
     ) -> _FolderView:
-        """Look into one folder; one that can't be opened shows nothing, and is counted unless it is the root."""
+        """List one folder. One that can't be opened is empty, and is counted as skipped unless it is the root."""
         inside = "" if path == "." else path
         try:
             with self._root.straight(inside, flags=LIST_FLAGS) as folder, _scan(folder) as scan:
@@ -227,33 +224,33 @@ class FolderWalker:
 
 
 class _TooManyNames(Exception):
-    """More than can be looked at without a thread."""
+    """Raised when a folder has too many entries to be listed without a thread."""
 
 
 class _WalkLimits:
-    """How long a walk has gone on, and what it had to skip."""
+    """The time limit of a walk, and the folders that it had to skip."""
 
     def __init__(self, seconds: float, *, threaded: bool = False, names: int | None = None) -> None:
         self.names = names
-        """How many names a folder may have before the walk is given up."""
+        """How many entries a folder may have before `_TooManyNames` is raised."""
         self._threaded = threaded
         self._end = time.monotonic() + seconds
         self._skipped: list[str] = []
         self._over = False
 
     def is_over(self) -> bool:
-        """Whether time is up; raises when the call was cancelled."""
+        """Whether the time limit is reached; raises when the call was cancelled."""
         if self._threaded:
             from_thread.check_cancelled()
         self._over = self._over or time.monotonic() > self._end
         return self._over
 
     def skip(self, reason: str) -> None:
-        """A folder could not be opened."""
+        """Count a folder that could not be opened, with the reason."""
         self._skipped.append(reason)
 
     def gaps(self, *, unfinished: bool) -> SearchGaps:
-        """What was left out."""
+        """What the walk left out: skipped folders, and whether it was cut short."""
         example = self._skipped[0] if self._skipped else ""
         return SearchGaps(
             timed_out=self._over or unfinished, unreadable=len(self._skipped), example=example
@@ -261,7 +258,7 @@ class _WalkLimits:
 
 
 class _FolderEntries:
-    """The entries of one folder, fewer with each step; loops without calls of our own: there may be very many."""
+    """The entries of one folder, filtered step by step; written for speed on very large folders."""
 
     __slots__ = ("_folders", "_others", "_prefix", "_shown", "dotted")
 
@@ -281,7 +278,7 @@ class _FolderEntries:
         self._shown: Sequence[str] = ()
 
     def pass_by(self, ignores: IgnoreRules, scope: SearchScope) -> int:
-        """Drop what a walk does not look at; tells how much of that is on purpose."""
+        """Drop hidden, skipped and ignored entries, and our own files; returns how many, ours not counted."""
         prefix = self._prefix
         names = [entry.name for entry in self._folders]
         doubtful = scope.skip.intersection(names).union(self.dotted)
@@ -306,7 +303,7 @@ class _FolderEntries:
         return passed
 
     def keep(self, admit: PathFilter, most: int | None) -> int:
-        """Keep what may be shown, and of that the first; tells how many are beyond."""
+        """Keep the entries that `admit` lets through, at most `most`; returns how many more there are."""
         prefix = self._prefix
         paths = [f"{prefix}{entry.name}/" for entry in self._folders]
         paths += [prefix + entry.name for entry in self._others]
@@ -319,7 +316,7 @@ class _FolderEntries:
         return len(shown) - len(self._shown)
 
     def listing(self, *, sized: bool) -> FolderListing:
-        """What each path is, and its size."""
+        """The kind and, if `sized`, the size of each entry."""
         folders = min(len(self._folders), len(self._shown))
         kinds: list[PathKind] = ["folder"] * folders
         sizes: list[int | None] = [None] * folders
@@ -344,12 +341,12 @@ def _kind(entry: os.DirEntry[str]) -> PathKind:
 
 
 def _scan(folder: FolderHandle) -> "os._ScandirIterator[str]":
-    """What is in a folder; facts can be had as long as it is open."""
+    """Scan an open folder; its entries can be examined while the iterator is open."""
     return os.scandir(folder.path) if folder.fd is None else os.scandir(folder.fd)
 
 
 def _ignore_texts(folder: FolderHandle, names: Collection[str]) -> dict[str, str]:
-    """The ignore files of a folder, as far as they can be read; bytes that are no text match nothing."""
+    """The texts of a folder's ignore files, by name; bytes that are not UTF-8 match nothing."""
     present = [name for name in IGNORE_FILES if name in names]
     if ".git" in names:
         present.append(_EXCLUDES)
@@ -375,7 +372,7 @@ def _read_text(folder: FolderHandle, name: str) -> str:
 
 
 def _stat_all(root: FolderHandle, paths: Sequence[str]) -> list[tuple[float, str, int | None, int | None]]:
-    """What sorts each path, newest first, then by name; a loop without calls, as there may be very many."""
+    """Sort keys and facts of each path (age, path, mode, size), newest first; written for speed."""
     stated: list[tuple[float, str, int | None, int | None]] = []
     look, handle, above = os.stat, root.fd, "" if root.fd is not None else f"{root.path}/"
     for path in paths:

@@ -1,4 +1,4 @@
-"""Search a workspace on this machine's disk with ripgrep, and confirm what it found.
+"""Search a workspace on this machine's disk with ripgrep, and confirm every hit.
 
 ripgrep opens files by name, and a link may have been swapped in at that moment. So a hit counts only if its very
 bytes are in the file that was judged, opened by us through no link. ADR 10, 114.
@@ -53,22 +53,22 @@ from handtools.text.encoding import decode
 from handtools.text.search.glob import PathSelection
 
 TRANSCODED_BYTES = 64 << 20
-"""Files in UTF-16 up to this size are read whole to find a hit in them again."""
+"""UTF-16 files up to this many bytes are read whole to confirm a hit in them."""
 CLOCK_TICK_NS = 20_000_000
-"""File systems have the time of the kernel's last tick."""
+"""Time stamps of files may lag behind the clock by this many nanoseconds, a tick of the kernel."""
 _UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class HitConfirmation:
-    """Looks hits up again; those of one file come together, so one file is open at a time."""
+    """Confirms hits by reading the file again through no link; keeps one file open at a time."""
 
     def __init__(self, root: WorkspaceRoot) -> None:
         self._root = root
         self._path: str | None = None
         self._fd: int | None = None
         self.refused: list[str] = []
-        """Paths where other bytes were, or nothing that may be opened."""
+        """Paths of hits that could not be confirmed: other bytes were there, or no file that may be opened."""
 
     def __enter__(self) -> Self:
         return self
@@ -79,7 +79,7 @@ class HitConfirmation:
         self._close()
 
     def holds(self, path: str, data: dict[str, Any]) -> bool:
-        """Whether what a match record shows is in the file at its path."""
+        """Whether the line of a match record is really in the file at its path."""
         if path != self._path:
             self._close()
             self._path, self._fd = path, open_regular_file(self._root, path)
@@ -97,7 +97,7 @@ class HitConfirmation:
 
 
 class UnchangedFolders:
-    """Folders in which no name has changed since a moment: what was opened by name then is what is there now."""
+    """Tells whether folders are unchanged since a moment, so that a file opened by name then is still the same."""
 
     def __init__(self, root: WorkspaceRoot, since_ns: int) -> None:
         self._root = root
@@ -105,7 +105,7 @@ class UnchangedFolders:
         self._known: dict[str, bool] = {}
 
     def hold(self, path: str) -> bool:
-        """Whether a regular file is at a path, no link leads there, and all folders above it are quiet."""
+        """Whether a path is a regular file, through no link, and no folder above it changed since the moment."""
         above = path
         while above:
             above = above.rpartition("/")[0]
@@ -126,7 +126,7 @@ class UnchangedFolders:
 
 
 def open_regular_file(root: WorkspaceRoot, path: str) -> int | None:
-    """A regular file open for reading, through no link; None where there is none."""
+    """Open a regular file for reading through no link; returns its descriptor or None."""
     try:
         return root.found(path)[1]
     except (OSError, Redirected):
@@ -135,7 +135,7 @@ def open_regular_file(root: WorkspaceRoot, path: str) -> int | None:
 
 @contextmanager
 def open_regular_files(root: WorkspaceRoot, paths: Sequence[str]) -> Iterator[dict[str, int]]:
-    """Those of some files that can be opened through no link, by their handles."""
+    """Context manager: open those files that can be opened through no link; a mapping of path to descriptor."""
     handles: dict[str, int] = {}
     try:
         for path in paths:
@@ -170,17 +170,17 @@ def _read_whole(fd: int) -> bytes:
 T = TypeVar("T")
 COUNT_ARGS = ("--count-matches", "--with-filename", "--null", "--color=never")
 MOST_OPEN_RECOUNTED, MOST_RECOUNTED = 256, 2_048
-"""Files that are open at once to be counted again, and those that are counted again at all."""
+"""How many files are open at once for recounting, and how many are recounted at all."""
 _VERSION_CONTROL_NAMES = frozenset(argv.VERSION_CONTROL)
 
 
 class RipgrepSearch:
-    """The HostSearch port: one rg for each search, killed as soon as the answer is full."""
+    """The HostSearch port with ripgrep: one `rg` process per search, killed as soon as enough was found."""
 
     def __init__(
         self, root: str | Path, *, program: Path | None = None, workspace: str | Path | None = None
     ) -> None:
-        """`workspace` is where no program is looked for, if that is not what is searched."""
+        """`workspace`, if it differs from `root`, is the folder from which `rg` must not be taken."""
         self._root = Path(os.path.realpath(root))
         self._workspace = workspace or self._root
         self._given = program
@@ -190,7 +190,7 @@ class RipgrepSearch:
     async def hits(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> Hits:
-        """The first hits in the order of their paths."""
+        """The first `most` matching lines, ordered by path, in files that `admit` lets through."""
         options = ["--json", "--sort", "path", *argv.search_args(patterns, scope, self._root)]
         sieve = HitFilter(scope, admit)
 
@@ -228,7 +228,7 @@ class RipgrepSearch:
     async def tallies(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> MatchCounts:
-        """The first files that hold it, and how often."""
+        """The first `most` files with matches, and the number of matches in each."""
         sieve = HitFilter(scope, admit)
 
         def collect(running: RipgrepRun, stream: IO[bytes]) -> list[MatchCount]:
@@ -257,7 +257,7 @@ class RipgrepSearch:
     async def _recounted(
         self, patterns: SearchPatterns, scope: SearchScope, paths: Sequence[str]
     ) -> dict[str, int]:
-        """How often it is in files that we have opened ourselves, through no link."""
+        """Count the matches again in files that we opened ourselves through no link; counts by path."""
         counts: dict[str, int] = {}
         for start in range(0, len(paths), MOST_OPEN_RECOUNTED):
             with open_regular_files(
@@ -273,7 +273,7 @@ class RipgrepSearch:
     async def paths(
         self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
     ) -> FoundPaths:
-        """The newest paths below a folder, and how many there are; folders are not rg's business."""
+        """The most recently modified paths below a folder, and how many there are in all."""
         if wanted != "file":
             return await self._walker.paths(scope, wanted=wanted, most=most, admit=admit)
         form = ["--files", "--null", "--color=never"]
@@ -288,13 +288,13 @@ class RipgrepSearch:
         return FoundPaths(tuple(found), total, gaps)
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
-        """What a folder holds, and the folders in it."""
+        """The tree below a folder up to a depth."""
         return await self._walker.tree(scope, depth=depth, most=most, admit=admit)
 
     async def _run(
         self, options: list[str], scope: SearchScope, collect: Collect[T], pass_fds: Sequence[int] = ()
     ) -> tuple[T, SearchGaps]:
-        """Run it; once more without ignore files where it has read one that is a link, or nothing plain."""
+        """Run `rg` and collect its output; again without ignore files if one that it read is a link or no file."""
         less: list[str] = []
         refused: list[str] = []
         while True:
@@ -321,7 +321,7 @@ class RipgrepSearch:
 
 
 class HitFilter:
-    """What may count as found: asked for, admitted and nobody's own affair; hits of one file come together."""
+    """Decides which paths may appear in results: selected by the scope, admitted by the rules, not internal."""
 
     def __init__(self, scope: SearchScope, admit: PathFilter) -> None:
         self._root = scope.root
@@ -331,7 +331,7 @@ class HitFilter:
         self._answer = False
 
     def takes(self, path: str) -> bool:
-        """Whether hits at a path count."""
+        """Whether hits in a file count."""
         if path != self._path:
             self._path = path
             wanted = not _is_internal(path, self._root) and self._asked.takes(path)
@@ -340,7 +340,7 @@ class HitFilter:
 
 
 def selection_of(scope: SearchScope, *, decided: bool = False) -> PathSelection:
-    """What a scope asks for, by name."""
+    """The path selection (globs, hidden files) of a scope."""
     return PathSelection(
         scope.include,
         root=scope.root,
@@ -351,7 +351,7 @@ def selection_of(scope: SearchScope, *, decided: bool = False) -> PathSelection:
 
 
 def _is_internal(path: str, root: str) -> bool:
-    """Whether a path is a temporary of ours, or in what a version control keeps for itself."""
+    """Whether a path is one of our temporary files or inside a version control folder."""
     if "/." not in f"/{path}":
         return False
     below = path if root == "." else path.removeprefix(f"{root}/")
@@ -359,7 +359,7 @@ def _is_internal(path: str, root: str) -> bool:
 
 
 def _listed_names(stream: IO[bytes], root: str) -> list[str]:
-    """All names of a listing; the last one is dropped when rg was killed in the middle of it."""
+    """The paths in the output of `rg --files`; an incomplete last one is dropped."""
     listed = stream.read().decode("utf-8", "surrogateescape")
     names = f"\0{listed}".replace("\0./", "\0").split("\0")[1:-1]
     # Rules may show what is hidden, git's own folder too.
@@ -373,7 +373,7 @@ def _read_all_counts(_: RipgrepRun, stream: IO[bytes]) -> dict[str, int]:
 
 
 def _with_refused(gaps: SearchGaps, ignore_files: Sequence[str]) -> SearchGaps:
-    """The same with ignore files that were not followed."""
+    """The gaps, extended by ignore files that were not followed."""
     if not ignore_files:
         return gaps
     told = gaps.example or f"{ignore_files[0]}: an ignore file that is a link is not followed"
@@ -381,7 +381,7 @@ def _with_refused(gaps: SearchGaps, ignore_files: Sequence[str]) -> SearchGaps:
 
 
 def _with_changed(gaps: SearchGaps, paths: Sequence[str]) -> SearchGaps:
-    """The same with paths that were something else by the time they were looked at again."""
+    """The gaps, extended by paths that had changed when they were confirmed."""
     if not paths:
         return gaps
     told = gaps.example or f"{paths[0]}: it changed while it was searched"
@@ -389,7 +389,7 @@ def _with_changed(gaps: SearchGaps, paths: Sequence[str]) -> SearchGaps:
 
 
 def _read_counts(stream: IO[bytes]) -> Iterator[tuple[str, int]]:
-    """Names and counts as they come, `name NUL count LF`: not read by line, as a name may hold a line end."""
+    """Parse `rg --count` output as it comes, `name NUL count LF`; a name may contain a line end."""
     waiting, name = b"", None
     while part := os.read(stream.fileno(), 1 << 16):
         waiting += part

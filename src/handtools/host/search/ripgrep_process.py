@@ -1,4 +1,4 @@
-"""The ripgrep process: where `rg` is, its arguments, one run of it, and the JSON records it prints."""
+"""The ripgrep process: finding `rg`, its arguments, one run of it, and parsing the JSON records it prints."""
 
 import base64
 import errno
@@ -32,12 +32,12 @@ from handtools.text.encoding import decode
 from handtools.text.search.glob import suffix_globs
 
 RECORD_BYTES = 1 << 20
-"""Longer records are read past: what is before their end is enough to show the hit."""
+"""The longest JSON record, in bytes, that is read whole; of longer ones the beginning is used."""
 HIT_TEXT_CHARS = 1 << 14
-"""A longer text is cut down to what is around its first match."""
+"""The longest text of a hit, in characters; a longer one is cut to the surroundings of its first match."""
 HitSpans = list[tuple[int, int]]
 BEGIN_RECORD, MATCH_RECORD, END_RECORD = (b'{"type":"%s"' % word for word in (b"begin", b"match", b"end"))
-"""How records begin; they are told apart before they are read."""
+"""The first bytes of each type of record, by which they are told apart without parsing."""
 _PIECE_BYTES = 1 << 16
 _PATH_FIELD = re.compile(rb'"path":(\{"(?:text|bytes)":"(?:[^"\\]|\\.)*"\})')
 _LINE_NUMBER = re.compile(rb'"\},"line_number":(\d+)')
@@ -46,7 +46,7 @@ _TEXT_FIELD = re.compile(rb'"lines":\{"text":"((?:[^"\\]|\\[^u]|\\u[0-9a-fA-F]{4
 
 
 def iter_records(stream: IO[bytes]) -> Iterator[bytes]:
-    """Every record as it comes, unread; one that is too long comes as what can be told of it."""
+    """Yield each JSON record of ripgrep's output, unparsed; an overlong one is shortened."""
     while line := stream.readline(RECORD_BYTES):
         if line.endswith(b"\n"):
             yield line
@@ -55,13 +55,13 @@ def iter_records(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def read_record(record: bytes) -> dict[str, Any]:
-    """What a record says; what it speaks about is its first word."""
+    """Parse a JSON record and return its `data`."""
     data: dict[str, Any] = from_json(record)["data"]
     return data
 
 
 def hits_of_record(path: str, data: dict[str, Any]) -> list[Hit]:
-    """The hits of a match record in a file: one, but where a lone CR ends lines as editors count them."""
+    """The hits in a match record: one, or several where lone CRs end lines."""
     given = data["lines"].get("text")
     if given is not None and given.isascii():
         text = _without_line_end(given)
@@ -98,14 +98,14 @@ def _clipped_hit(path: str, line: int, text: str, spans: HitSpans, *, cut: bool)
 
 
 def path_of_record(data: dict[str, Any]) -> str:
-    """The path that a record speaks about, below the workspace."""
+    """The workspace path in a record."""
     path: dict[str, str] = data["path"]
     name = path["text"] if "text" in path else os.fsdecode(base64.b64decode(path["bytes"]))
     return name.removeprefix("./")
 
 
 def line_of_record(data: dict[str, Any]) -> bytes:
-    """The bytes that a match record shows."""
+    """The matched line's bytes in a match record."""
     given: dict[str, str] = data["lines"]
     if "text" in given:
         return given["text"].encode("utf-8", "surrogatepass")
@@ -113,7 +113,7 @@ def line_of_record(data: dict[str, Any]) -> bytes:
 
 
 def _line_text(given: dict[str, str]) -> tuple[bytes, str]:
-    """Bytes and text of a line; only one that is no UTF-8 is worth a guess at its encoding."""
+    """The bytes and the text of a line; the encoding is guessed only if it is not UTF-8."""
     if "text" in given:
         return given["text"].encode("utf-8", "surrogatepass"), given["text"]
     raw = base64.b64decode(given["bytes"])
@@ -125,14 +125,14 @@ def _without_line_end(text: str) -> str:
 
 
 def _span(raw: bytes, text: str, start: int, end: int) -> tuple[int, int]:
-    """Offsets in bytes as offsets in characters, none beyond the end of the line."""
+    """Convert byte offsets in a line to character offsets, within the line."""
     if len(raw) != len(text) and not raw.isascii():
         start, end = (len(decode(raw[:offset]).body) for offset in (start, end))
     return min(start, len(text)), min(end, len(text))
 
 
 def _overlong_record(head: bytes, stream: IO[bytes]) -> bytes | None:
-    """A match record of a gigantic line: its path, its number, its beginning; the rest is read past."""
+    """Shorten a match record of a gigantic line to path, line number and beginning, and skip the rest."""
     number, offset = _LINE_NUMBER.search(head), _OFFSET_FIELD.search(head)
     tail = head[-64:]
     while piece := stream.readline(_PIECE_BYTES):
@@ -158,19 +158,19 @@ def _overlong_record(head: bytes, stream: IO[bytes]) -> bytes | None:
 
 RIPGREP_NAME = "rg.exe" if os.name == "nt" else "rg"
 WANTED_TYPE = "handtools"
-"""What the wanted globs are called as a file type: types narrow a search, `-g` would undo the ignore rules."""
+"""The name of the ripgrep file type for the wanted globs; `-g` would override the ignore rules."""
 VERSION_CONTROL = (".git", ".hg", ".svn", ".jj")
 _OWN_IGNORE_FILES = frozenset({".ignore", ".rgignore"})
 _READ_DIFFERENTLY = re.compile(r"[{,][,}]|[*?.](?:[,}]|\Z)")
-"""What rg reads in its own way: an empty alternative, and a suffix that may be empty."""
+"""Globs that ripgrep interprets differently: an empty alternative, or a suffix that may be empty."""
 
 
 class RipgrepMissing(HostError):
-    """There is no `rg` to be found."""
+    """Raised when no `rg` program is found."""
 
 
 def find_ripgrep(root: Path) -> Program:
-    """The `rg` that was installed with us, else one on the PATH; one in the workspace only if we are, too."""
+    """Find `rg`: the one installed with us, else on PATH; one in the workspace only if we run from there too."""
     ours = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
     # What lies beside us is kept as we are, where we ourselves run from the workspace.
     beside = [folder for folder in ours if is_own_installation(folder / RIPGREP_NAME, root)]
@@ -186,17 +186,17 @@ def find_ripgrep(root: Path) -> Program:
 
 
 def search_args(patterns: SearchPatterns, scope: SearchScope, root: Path) -> list[str]:
-    """The options and operands of a search, without the form of its output."""
+    """The `rg` arguments of a search, without those for the output format."""
     return [*pattern_args(patterns), *walk_args(scope, root), "--", root_operand(scope)]
 
 
 def search_args_of_files(patterns: SearchPatterns, names: Iterable[str]) -> list[str]:
-    """The same for files that are open already; as rg is told their names, it takes all of them."""
+    """The `rg` arguments for searching files that are already open, given by name."""
     return [*pattern_args(patterns), "--no-config", "--", *names]
 
 
 def pattern_args(patterns: SearchPatterns) -> list[str]:
-    """The options that say what is looked for."""
+    """The `rg` options for the patterns and how they match."""
     options = ["--crlf", "--no-mmap", "--no-pre"]
     options.append("--case-sensitive" if patterns.case_sensitive else "--ignore-case")
     if patterns.literal:
@@ -209,7 +209,7 @@ def pattern_args(patterns: SearchPatterns) -> list[str]:
 
 
 def walk_args(scope: SearchScope, root: Path) -> list[str]:
-    """The options that say which files are looked at."""
+    """The `rg` options for which files are searched: hidden, ignored, globs, depth."""
     options = ["--no-config", "--no-follow", "--no-ignore-global"]
     if scope.hidden:
         options.append("--hidden")
@@ -226,12 +226,12 @@ def walk_args(scope: SearchScope, root: Path) -> list[str]:
 
 
 def root_operand(scope: SearchScope) -> str:
-    """The root as rg is given it, after `--`."""
+    """The folder to search, as the argument after `--`."""
     return "./" if scope.root == "." else f"./{scope.root}"
 
 
 def narrowing_globs(scope: SearchScope) -> tuple[str, ...]:
-    """Globs of names outside of which no wanted file lies; a type takes hidden files in, so filter again."""
+    """File name globs that narrow the search to a superset of the wanted files; the caller filters again."""
     names = suffix_globs(scope.include)
     if not scope.case_sensitive or any(map(_READ_DIFFERENTLY.search, names)):
         return ()
@@ -240,13 +240,13 @@ def narrowing_globs(scope: SearchScope) -> tuple[str, ...]:
 
 
 def narrowing_decides(scope: SearchScope) -> bool:
-    """Whether narrowing by name is all there is to the wanted globs."""
+    """Whether the narrowing globs alone select exactly the wanted files."""
     plain = all("/" not in glob.removeprefix("**/") and "?" not in glob for glob in scope.include)
     return plain and len(narrowing_globs(scope)) == len(scope.include)
 
 
 def without(ignore_files: Iterable[str]) -> list[str]:
-    """The options by which no ignore file of the same kind as one of some counts."""
+    """The `rg` options that switch off the kinds of ignore file that are given."""
     names = {os.path.basename(path) for path in ignore_files}
     flags = ["--no-ignore-dot"] if names & _OWN_IGNORE_FILES else []
     return [*flags, "--no-ignore-vcs"] if names - _OWN_IGNORE_FILES else flags
@@ -271,7 +271,7 @@ def _in_git(root: Path) -> bool:
 
 @lru_cache(maxsize=64)
 def _git_folders(root: Path) -> tuple[str, ...]:
-    """Where git's own folder is if the root is in a repository."""
+    """The paths where a `.git` folder may be: in the root and in every folder above it."""
     return tuple(os.path.join(folder, ".git") for folder in (root, *root.parents))
 
 
@@ -294,7 +294,7 @@ _RG_PREFIX = "rg: "
 _DEBUG = "rg: DEBUG|"
 _OPENED = re.compile(r"^rg: DEBUG\|ignore::gitignore\|.*?: opened gitignore file: (.*)$", re.DOTALL)
 _QUOTED_RULE = re.compile(r": line \d+: ")
-"""Complaints about a rule of an ignore file quote it, and such a file may be a link to a private one."""
+"""Matches ripgrep's complaints that quote a rule of an ignore file, which may be a link to a private file."""
 _PATTERN_ERRORS = (
     "regex parse error",
     "compiled regex exceeds",
@@ -305,11 +305,11 @@ _PATTERN_ERRORS = (
 
 
 class SearchFailed(HostError):
-    """The machine would not run it."""
+    """Raised when the system could not run ripgrep."""
 
 
 class RipgrepRun:
-    """What the thread that reads and the task that watches both know of a process."""
+    """One ripgrep process, shared by the thread that reads its output and the task that watches the time."""
 
     def __init__(
         self, program: Program, arguments: Sequence[str], cwd: Path, pass_fds: Sequence[int] = ()
@@ -317,7 +317,7 @@ class RipgrepRun:
         self.capped = False
         self.timed_out = False
         self.linked: list[str] = []
-        """Ignore files that it has read through a link, or that are not plain: with `--debug` it says which."""
+        """Ignore files that ripgrep read through a link or that are no regular files, as `--debug` tells."""
         self._cwd = str(cwd)
         self._said = ""
         self._errors = anonymous_file()
@@ -338,12 +338,12 @@ class RipgrepRun:
             raise
 
     def cap(self) -> None:
-        """Enough was found: end the process."""
+        """Kill the process because enough was found."""
         self.capped = True
         self._process.kill()
 
     def end(self) -> bool:
-        """Kill the process; tells whether the thread that reads it is still to come to its end."""
+        """Kill the process; returns whether the reading thread has still to finish."""
         self._process.kill()
         with self._lock:
             reading = self._state == "read"
@@ -353,7 +353,7 @@ class RipgrepRun:
         return reading
 
     def read(self, collect: Collect[T]) -> T | None:
-        """Collect what it says; returns when it is gone."""
+        """Pass the output to `collect` and return its result once the process has ended."""
         with self._lock:
             if self._state == "ended":
                 return None
@@ -384,7 +384,7 @@ class RipgrepRun:
             self._said = b"".join(said).decode("utf-8", "replace")
 
     def gaps(self) -> SearchGaps:
-        """What was left out, once the process is gone; raises when it was the pattern that could not be used."""
+        """What the search left out, after its end; raises when the pattern was invalid."""
         code = self._process.returncode
         if code == 2 and any(words in self._said for words in _PATTERN_ERRORS):
             reason = self._said.removeprefix(_RG_PREFIX).strip()
@@ -410,7 +410,7 @@ async def run_ripgrep(
     collect: Collect[T],
     pass_fds: Sequence[int] = (),
 ) -> tuple[T, RipgrepRun]:
-    """Run to the end, the deadline or the cancellation, whichever is first; no process outlives it."""
+    """Run ripgrep until its end, the deadline or cancellation; the process is always gone afterwards."""
     try:
         # Here and not in the thread: while the one wakes up, the other is on its way.
         started = RipgrepRun(program, arguments, cwd, pass_fds)

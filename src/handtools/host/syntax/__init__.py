@@ -1,1 +1,4 @@
-"""Syntax of the languages we know, over the grammars that ast-grep brings along. Start with `tree_syntax`."""
+"""Parse source code with the tree-sitter grammars in ast-grep: outlines, roles, patterns.
+
+Start with `tree_syntax`.
+"""

@@ -1,4 +1,4 @@
-"""Grammars of C, C++, C#, Go, Java, Kotlin, Rust, Scala and Swift."""
+"""Syntax rules for C, C++, C#, Go, Java, Kotlin, Rust, Scala and Swift: what is a definition, call, import."""
 
 import re
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ C_TOP_LEVEL: NodeRule = inside_kind("translation_unit", "declaration_list", *_C_
 
 
 def c_declarator_name(node: "SgNode") -> SymbolName | None:
-    """The name at the heart of a declarator: `*name(…)[…]` reads from the inside out."""
+    """The name inside a C declarator such as `*name(…)[…]`, which nests from the outside in."""
     found = node.field("declarator")
     while found is not None:
         deeper = found.field("declarator")
@@ -95,7 +95,7 @@ CPP = Grammar(
 
 
 def _csharp_field_name(node: "SgNode") -> SymbolName | None:
-    """`public int X = 1;` keeps its name two levels down."""
+    """The name of a C# field such as `public int X = 1;`, which is two levels down in the tree."""
     for part in node.children():
         if part.kind() == "variable_declaration":
             found = next((d for d in part.children() if d.kind() == "variable_declarator"), None)
@@ -135,7 +135,7 @@ _GO_RECEIVER = re.compile(r"(\w+)\s*(?:\[[^\]]*\])?\s*\)?\s*\Z")
 
 
 def _go_method_name(node: "SgNode") -> SymbolName | None:
-    """`func (s *Store) Load()` is `Store.Load`: a method stands apart from its type."""
+    """The name of a Go method with its receiver's type: `func (s *Store) Load()` is `Store.Load`."""
     name, receiver = name_of_node(node.field("name")), node.field("receiver")
     owner = receiver and _GO_RECEIVER.search(receiver.text())
     return name and name._replace(text=f"{owner[1]}.{name.text}" if owner else name.text)

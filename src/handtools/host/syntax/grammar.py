@@ -1,7 +1,4 @@
-"""A grammar: what counts as a definition, a call, an import, a comment and a string in one language.
-
-ADR 20.
-"""
+"""Syntax rules of a language: which tree-sitter nodes are definitions, calls, imports, comments and strings."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -15,68 +12,68 @@ if TYPE_CHECKING:
     from ast_grep_py import SgNode
 
 ERROR_NODE = "ERROR"
-"""What every grammar calls a stretch that it could not read."""
+"""The node kind that every tree-sitter grammar uses for text that could not be parsed."""
 SYMBOL_NAME_CHARS = 80
 
 NodeRule = Mapping[str, Any]
-"""An ast-grep rule: what must hold of a node."""
+"""An ast-grep rule: conditions on a syntax node."""
 
 
 class SymbolName(NamedTuple):
-    """What a definition is called, and the node that says so."""
+    """The name of a definition, and the node that contains it."""
 
     text: str
     node: "SgNode"
 
 
 NameFinder = Callable[["SgNode"], SymbolName | None]
-"""Finds the name of a definition; None means that it is none after all."""
+"""A function that finds the name of a definition node; None means that the node is no definition."""
 
 
 @dataclass(frozen=True, slots=True)
 class DefinitionRule:
-    """How one kind of node defines a symbol."""
+    """How one kind of node defines a symbol: its kind, name and body."""
 
     kind: SymbolKind
     name: NameFinder
     where: NodeRule = field(default_factory=dict)
-    """What must hold of the node as well."""
+    """An additional ast-grep rule that the node must meet."""
     refine: Mapping[str, SymbolKind] = field(default_factory=dict)
-    """Kinds of children that make it something more exact, such as the keyword `interface`."""
+    """Kinds of child nodes that make the symbol's kind more exact, such as the keyword `interface`."""
     body: str = "body"
-    """The field, or the kind of child, below the head."""
+    """The field, or the kind of child node, that is the body of the definition."""
     local: bool = True
-    """Whether it counts inside a function too; told from what is around it, cheaper than by a rule."""
+    """Whether the definition also counts inside a function."""
     level: Callable[["SgNode"], int] | None = None
-    """For headings: it goes on until one of the same or a lower level."""
+    """For headings, their level: a section ends at the next heading of the same or a lower level."""
 
 
 @dataclass(frozen=True)
 class Grammar:
-    """The table of one language; node kinds and fields are named as the grammar names them."""
+    """The syntax rules of one language, in terms of its tree-sitter node kinds and fields."""
 
     language: str
-    """As ast-grep calls it."""
+    """The language's name in ast-grep."""
     definitions: Mapping[str, DefinitionRule]
     wrappers: frozenset[str] = frozenset()
-    """Parents that belong to the definition inside: decorators, `export`, `template <…>`."""
+    """Kinds of parent nodes that belong to the definition inside: decorators, `export`, `template <…>`."""
     prefixes: frozenset[str] = frozenset()
-    """Kinds of nodes that belong to the definition after them."""
+    """Kinds of sibling nodes that belong to the definition after them, such as attributes."""
     calls: Mapping[str, str] = field(default_factory=dict)
-    """Kinds of calls, each with the field that holds what is called; empty for all of the node."""
+    """Kinds of call nodes, each with the field of the called function; empty for the whole node."""
     imports: tuple[str, ...] = ()
     comments: tuple[str, ...] = ("comment",)
     strings: tuple[str, ...] = ()
 
     @cached_property
     def outline_rule(self) -> Any:
-        """One rule for one walk of the tree: every definition, what wraps one, and what is broken."""
+        """One ast-grep rule that finds all definitions, wrappers and syntax errors in a single pass."""
         others = [{"kind": kind} for kind in (ERROR_NODE, *sorted(self.wrappers))]
         return {"rule": {"any": [*self._defined, *others]}}
 
     @cached_property
     def role_rule(self) -> Any:
-        """One rule for every node that has a role."""
+        """One ast-grep rule that finds all nodes with a role: definition, call, import, comment, string."""
         kinds = dict.fromkeys((*self.calls, *self.imports, *self.comments, *self.strings))
         plain = [{"kind": kind} for kind in kinds if kind not in self.definitions]
         return {"rule": {"any": [*plain, *self._defined]}}
@@ -87,7 +84,7 @@ class Grammar:
 
 
 def field_of_kind(field_name: str, kind: str) -> NameFinder:
-    """The text of a field, if it is of one kind: cheaper here than as a rule."""
+    """A name finder that takes the text of a field if the field's node is of one kind."""
 
     def name(node: "SgNode") -> SymbolName | None:
         found = node.field(field_name)
@@ -97,7 +94,7 @@ def field_of_kind(field_name: str, kind: str) -> NameFinder:
 
 
 def field_text(*path: str) -> NameFinder:
-    """The text of a field, or of a field of a field."""
+    """A name finder that takes the text of a field, or of a field of a field."""
 
     first, *rest = path
 
@@ -111,7 +108,7 @@ def field_text(*path: str) -> NameFinder:
 
 
 def child_text(*kinds: str) -> NameFinder:
-    """The text of the first child of one of these kinds."""
+    """A name finder that takes the text of the first child of one of these kinds."""
 
     def name(node: "SgNode") -> SymbolName | None:
         return name_of_node(next((part for part in node.children() if part.kind() in kinds), None))
@@ -120,7 +117,7 @@ def child_text(*kinds: str) -> NameFinder:
 
 
 def name_without(namer: NameFinder, pattern: str, put: str = "") -> NameFinder:
-    """A name with what matches a pattern taken out or replaced: type parameters, quotes."""
+    """A name finder that removes or replaces regex matches, such as type parameters, in another finder's name."""
     compiled = re.compile(pattern)
 
     def name(node: "SgNode") -> SymbolName | None:
@@ -131,12 +128,12 @@ def name_without(namer: NameFinder, pattern: str, put: str = "") -> NameFinder:
 
 
 def fixed_name(text: str) -> NameFinder:
-    """A name that the language gives."""
+    """A name finder that always gives the same text, such as `constructor`."""
     return lambda node: SymbolName(text, node)
 
 
 def name_of_node(node: "SgNode | None") -> SymbolName | None:
-    """A node's text as a name: one line, not too long."""
+    """The text of a node as a symbol name, on one line and clipped; None without a node."""
     if node is None:
         return None
     text = node.text()
@@ -147,10 +144,10 @@ def name_of_node(node: "SgNode | None") -> SymbolName | None:
 
 
 def any_kind(*names: str) -> NodeRule:
-    """Holds of nodes of these kinds."""
+    """An ast-grep rule: the node is of one of these kinds."""
     return {"any": [{"kind": name} for name in names]}
 
 
 def inside_kind(*names: str) -> NodeRule:
-    """Holds of a node whose parent is of one of these kinds."""
+    """An ast-grep rule: the node's parent is of one of these kinds."""
     return {"inside": any_kind(*names)}

@@ -1,4 +1,4 @@
-"""Which language a file is in, by its name or its first line; and the grammar of that language.
+"""The language of a file, by its name or its first line; and the syntax rules of that language.
 
 To add a language: a grammar in one of the `*_grammars` modules, a row in both tables here, labelled lines.
 """
@@ -80,7 +80,7 @@ LANGUAGES = frozenset(_EXTENSIONS)
 
 
 def language_of(path: str, data: bytes) -> str | None:
-    """The language of a file, or None when it is not one we know."""
+    """The programming language of a file, by its name or its `#!` line; None if unknown."""
     name = path.rpartition("/")[2].lower()
     stem, dot, extension = name.rpartition(".")
     found = _BY_NAME.get(name) or (_BY_EXTENSION.get(extension) if dot and stem else None)
@@ -104,12 +104,12 @@ _GRAMMAR_MODULES = (
     | dict.fromkeys(_SCRIPTING, "scripting_language_grammars")
     | dict.fromkeys(_MARKUP_AND_DATA, "markup_and_data_grammars")
 )
-"""The module that holds the grammar of a language."""
+"""The module that contains the syntax rules of each language."""
 
 
 @cache
 def grammar_of(language: str) -> Grammar:
-    """The table of a language, loaded when it is first needed."""
+    """The syntax rules of a language, imported on first use."""
     module = import_module(f"{__package__}.{_GRAMMAR_MODULES[language]}")
     grammar: Grammar = getattr(module, language.upper())
     return grammar

@@ -1,4 +1,4 @@
-"""Grammars of Bash, JavaScript, TypeScript, Lua, PHP, Python and Ruby."""
+"""Syntax rules for Bash, JavaScript, TypeScript, Lua, PHP, Python and Ruby: definitions, calls, imports."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -175,7 +175,7 @@ _PYTHON_HOLDERS = {"module", "class_definition"}
 
 
 def _python_variable_name(node: "SgNode") -> SymbolName | None:
-    """A plain name that is given a value right in a module or a class, not under an `if` there."""
+    """The name of a Python variable assigned directly in a module or a class, not under an `if` there."""
     left = node.field("left")
     if left is None or left.kind() != "identifier":
         return None

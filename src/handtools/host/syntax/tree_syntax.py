@@ -1,7 +1,4 @@
-"""The Syntax port over ast-grep's parsers: symbols, roles and pattern matches from a file's syntax tree.
-
-ADR 20.
-"""
+"""The Syntax port with ast-grep: outlines, roles of positions and pattern matches from a file's syntax tree."""
 
 import hashlib
 import re
@@ -45,18 +42,18 @@ _OPENERS = {
     "lua": _Limit(re.compile(r"\[=*\["), 4_000),
     "scala": _Limit(re.compile(r"\bcase\b"), 4_000),
 }
-"""In the whole text."""
+"""By language, constructs that some parsers handle badly, and how many of them a text may contain."""
 _LEVELS = {
     "markdown": re.compile(r"^(?:[ \t>]|[-+*](?=[ \t])|\d+[.)](?=[ \t]))+", re.MULTILINE),
     "yaml": re.compile(r"^(?:[ \t]|[-?:](?=[ \t]))+", re.MULTILINE),
 }
-"""What stands at the beginning of a line, and says how deep it is."""
+"""By language, what at the beginning of a line determines its nesting depth."""
 _MOST_CHARS = 120
-"""Of that: in each there are up to two levels, and about 250 levels fill the room."""
+"""The longest such beginning of a line, in characters; deeper nesting would overflow the parser."""
 
 
 def exceeds_parser_limits(text: str, language: str) -> bool:
-    """Whether a parser of a language had better not be given a text."""
+    """Whether a text has too many or too deeply nested constructs to be given to the language's parser safely."""
     if (limit := _OPENERS.get(language)) and sum(1 for _ in limit.spelling.finditer(text)) > limit.most:
         return True
     levels = _LEVELS.get(language)
@@ -68,14 +65,14 @@ CONTAINER_KINDS: frozenset[SymbolKind] = frozenset(
 )
 FUNCTION_KINDS: frozenset[SymbolKind] = frozenset({"function", "method"})
 MEMBER_KINDS: dict[SymbolKind, SymbolKind] = {"function": "method", "variable": "field"}
-"""What these are called right inside a container."""
+"""The kinds that functions and variables have directly inside a class."""
 BODY_OPENERS = frozenset("{([=")
 _METAVARIABLE = re.compile(r"\$+\w*")
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 
 
 def parse_tree(text: str, grammar: Grammar) -> "SgNode":
-    """The tree of a text whose line ends are all `\\n`."""
+    """Parse a text, in which all line ends are LF; returns the root node."""
     from ast_grep_py import SgRoot
 
     # Some grammars look characters up in tables that end before these, and take the process along.
@@ -85,7 +82,7 @@ def parse_tree(text: str, grammar: Grammar) -> "SgNode":
 
 @dataclass(slots=True)
 class _OpenSymbol:
-    """A symbol whose end has not been passed yet."""
+    """A symbol under construction, whose end has not been reached yet."""
 
     name: str
     kind: SymbolKind
@@ -99,13 +96,13 @@ class _OpenSymbol:
 
 
 def outline_of(root: "SgNode", grammar: Grammar) -> Outline:
-    """What the tree defines. Nodes come in the order they stand, outer ones first: nesting is a stack."""
+    """The outline (nested symbols, lines with syntax errors) of a syntax tree."""
     whole, definitions = root.range().end, grammar.definitions
     around = [_OpenSymbol("", "namespace", 0, 0, 0, None, 0, whole.index + 1)]
     broken: dict[int, None] = {}
     wrapper: Range | None = None
     local_until = 0
-    """Where the function ends that is being passed: most of what has no say in it is passed without a look."""
+    """The end offset of the function that is being passed, inside which most definitions don't count."""
     for node in root.find_all(grammar.outline_rule):
         kind, span = node.kind(), node.range()
         define = definitions.get(kind)
@@ -144,7 +141,7 @@ def outline_of(root: "SgNode", grammar: Grammar) -> Outline:
 
 
 def _close_symbol(around: list[_OpenSymbol], next_line: int | None) -> _OpenSymbol:
-    """Put the innermost into the one around it, and give that; a heading ends before the next one's line."""
+    """Add the innermost open symbol to its parent and return the parent; a heading ends before `next_line`."""
     done = around.pop()
     end = next_line if done.level and next_line is not None else done.end_line
     around[-1].children.append(
@@ -168,7 +165,7 @@ def _open_symbol(node: "SgNode", define: DefinitionRule, start: "Pos", end: "Pos
 
 
 def _first_line(node: "SgNode", grammar: Grammar, wrapper: "Range | None", opened: _OpenSymbol) -> int:
-    """Where a definition begins, with what is wrapped around it and the attributes that stand before it."""
+    """The first line of a definition, including decorators or other wrappers and attributes before it."""
     if wrapper is not None and wrapper.end.index >= opened.end:
         return wrapper.start.line + 1
     line = opened.start_line
@@ -185,7 +182,7 @@ def _kind(node: "SgNode", define: DefinitionRule) -> SymbolKind:
 
 
 def _body_line(node: "SgNode", define: DefinitionRule, line: int, last: int) -> int | None:
-    """The first line below the head: that after the bracket which opens the body, or where a block begins."""
+    """The first line of a definition's body: after the opening bracket's line, or where the block begins."""
     body = node.field(define.body) or next(
         (part for part in node.children() if part.kind() == define.body), None
     )
@@ -204,7 +201,7 @@ def _opens(body: "SgNode") -> bool:
 def roles_at(
     root: "SgNode", grammar: Grammar, spots: Iterable[TextPosition]
 ) -> dict[TextPosition, frozenset[SyntaxRole]]:
-    """What stands at each spot. A call is its name, a definition its name; the rest is the whole node."""
+    """The syntax roles (definition, call, import, comment, string) at each position."""
     found: dict[TextPosition, set[SyntaxRole]] = {spot: set() for spot in spots}
     by_line: dict[int, list[TextPosition]] = {}
     for spot in found:
@@ -250,7 +247,7 @@ def _parts(node: "SgNode", grammar: Grammar) -> list[tuple["SgNode", SyntaxRole]
 
 
 def last_name(node: "SgNode") -> "SgNode":
-    """Of `a.b.c` the `c`."""
+    """The last name in a dotted expression: `c` in `a.b.c`."""
     while not node.is_leaf():
         parts = node.named_children()
         if not parts:
@@ -260,7 +257,7 @@ def last_name(node: "SgNode") -> "SgNode":
 
 
 def pattern_matches(root: "SgNode", grammar: Grammar, pattern: str) -> list[StructuralMatch]:
-    """Where a pattern matches, in the order of the text."""
+    """The places where an ast-grep pattern matches, in order; raises for an invalid pattern."""
     if _is_broken(pattern, grammar):
         said = f"The pattern is no whole piece of {grammar.language}: the parser can't read it."
         raise InvalidInput(said, hint="Write one piece of code, with $NAME for a part and $$$ for several.")
@@ -274,7 +271,7 @@ def pattern_matches(root: "SgNode", grammar: Grammar, pattern: str) -> list[Stru
 
 
 def _is_broken(pattern: str, grammar: Grammar) -> bool:
-    """Whether the parser stumbles over it, with plain names where the holes are: it would then match nothing."""
+    """Whether a pattern itself has a syntax error, in which case it would match nothing."""
     return (
         parse_tree(_METAVARIABLE.sub("hole", without_surrogates(pattern)), grammar).find(kind=ERROR_NODE)
         is not None
@@ -282,7 +279,7 @@ def _is_broken(pattern: str, grammar: Grammar) -> bool:
 
 
 def _reason(message: str) -> str:
-    """The last cause that ast-grep gives, without its stack."""
+    """The last cause in an error message of ast-grep."""
     causes = [line.strip() for line in message.partition("Stack backtrace")[0].splitlines() if line.strip()]
     reason = causes[-1].partition(": ")[2] or causes[-1]
     return f"The pattern can't be used: {reason.rstrip('.')}."
@@ -298,14 +295,14 @@ def _spot(place: "Pos") -> TextPosition:
 
 
 PARSED_BYTES = 4 << 20
-"""Larger files are not parsed: a tree takes many times the memory of its text."""
+"""Files larger than this many bytes are not parsed: a tree takes many times the memory of its text."""
 OUTLINE_CACHE_BYTES = 16 << 20
 OUTLINE_SYMBOL_BYTES = 250
-"""About what one symbol costs in memory."""
+"""The approximate memory of one symbol in bytes, for the size of the cache."""
 
 
 class TreeSyntax:
-    """Parses what it is given and remembers outlines, not trees; safe to share between threads."""
+    """Parses files and caches their outlines, not their trees; safe to share between threads."""
 
     def __init__(self, *, kept_bytes: int = OUTLINE_CACHE_BYTES) -> None:
         self._kept: OrderedDict[bytes, Outline] = OrderedDict()
@@ -313,7 +310,7 @@ class TreeSyntax:
         self._room = kept_bytes
 
     async def outline(self, path: str, data: bytes) -> Outline | None:
-        """What the file defines."""
+        """The outline of a file: nested symbols; None when its language is unknown or it can't be parsed."""
         grammar = _grammar(path, data)
         if grammar is None:
             return None
@@ -334,21 +331,21 @@ class TreeSyntax:
     async def enclosing(
         self, path: str, data: bytes, lines: Sequence[int]
     ) -> dict[int, tuple[Symbol, ...]]:
-        """The symbols around each line, outermost first."""
+        """The symbols that contain each line, outermost first."""
         found = await self.outline(path, data)
         return {line: enclosing_symbols(found.symbols, line) if found else () for line in lines}
 
     async def classify(
         self, path: str, data: bytes, spots: Sequence[TextPosition]
     ) -> dict[TextPosition, frozenset[SyntaxRole]] | None:
-        """What the text at each spot is."""
+        """The syntax roles of each position in a file; None when it can't be parsed."""
         await checkpoint()
         grammar = _grammar(path, data)
         root = grammar and _parsed(data, grammar)
         return roles_at(root, grammar, spots) if grammar and root else None
 
     async def structural(self, path: str, data: bytes, pattern: str) -> list[StructuralMatch] | None:
-        """Where an ast-grep pattern matches."""
+        """The matches of an ast-grep pattern in a file; None when it can't be parsed."""
         await checkpoint()
         grammar = _grammar(path, data)
         root = grammar and _parsed(data, grammar)
@@ -372,13 +369,13 @@ def _grammar(path: str, data: bytes) -> Grammar | None:
 
 
 def _parsed(data: bytes, grammar: Grammar) -> "SgNode | None":
-    """The tree, unless it would cost too much to have."""
+    """Parse bytes and return the root node; None when they are too large or exceed the parser's limits."""
     text = _text(data)
     return None if exceeds_parser_limits(text, grammar.language) else parse_tree(text, grammar)
 
 
 def _text(data: bytes) -> str:
-    """The text with the line ends that parsers count, and without what UTF-8 can't carry."""
+    """Decode bytes with LF line ends, and replace what UTF-8 can't encode."""
     source = decode(data)
     body = lines.convert_line_ends(source.body, "\n")
     return body if source.errors == "strict" else without_surrogates(body)

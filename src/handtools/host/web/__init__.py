@@ -1,1 +1,1 @@
-"""Pages and searches from this machine. Start with `local_web`."""
+"""Fetching web pages and searching the web from this machine. Start with `local_web`."""

@@ -1,4 +1,4 @@
-"""HTTP content encodings (gzip, deflate, zstd, brotli) decoded, never to more bytes than allowed."""
+"""Decode HTTP content encodings (gzip, deflate, zstd, brotli), never to more bytes than allowed."""
 
 import zlib
 from collections.abc import Callable, Iterator
@@ -8,14 +8,14 @@ from io import BytesIO
 from handtools.core.errors import TooLarge, Unreachable
 
 _SKIPPABLE_FRAMES = range(0x184D2A50, 0x184D2A60)
-"""How frames begin that hold nothing of the page."""
+"""The magic numbers of zstd frames without content."""
 _DICTIONARY_ID_BYTES = (0, 1, 2, 4)
 _CONTENT_SIZE_BYTES = (0, 2, 4, 8)
 _RLE_BLOCK = 1
 
 
 def zstd_end(data: bytes) -> int:
-    """Where the last of the frames ends: past the end of the bytes when some of it did not come."""
+    """The offset at which the last zstd frame ends; beyond the data when it is truncated."""
     at = 0
     while at < len(data):
         if _number(data, at, 4) in _SKIPPABLE_FRAMES and at + 8 <= len(data):
@@ -47,26 +47,26 @@ def _number(data: bytes, at: int, size: int) -> int:
 MOST_ENCODINGS = 2
 DECODED_PIECE_BYTES = 64 << 10
 DECODER_INPUT_BYTES = 4 << 10
-"""Given to a decompressor at once: it copies what it leaves over, and a member may end every 20 bytes."""
+"""How many bytes a decompressor gets at once, since it copies what it does not consume."""
 ZSTD_WINDOW_BYTES = 8 << 20
-"""What a decompressor may hold; the limit that the format's own standard sets for the web."""
+"""The largest zstd window in bytes, which the standard sets for the web."""
 
 
 class BadEncoding(ValueError):
-    """Bytes that are not what they are said to be."""
+    """Raised when a body is not validly encoded."""
 
 
 class TruncatedEncoding(BadEncoding):
-    """Bytes that have no end: the rest did not come."""
+    """Raised when an encoded body is truncated."""
 
 
 def accept_encoding() -> str:
-    """What we can unpack, as servers are told."""
+    """The value of the Accept-Encoding header: the encodings that can be decoded here."""
     return ", ".join(name for name in ("gzip", "deflate", "zstd", "br") if _installed(name))
 
 
 def decoded_body(data: bytes, encoding: str, max_bytes: int) -> bytes:
-    """The bytes under all layers; raises `TooLarge` as soon as there are too many."""
+    """Decode a body through all its encodings; raises `TooLarge` as soon as it exceeds `max_bytes`."""
     layers = [name for part in encoding.lower().split(",") if (name := part.strip()) and name != "identity"]
     if len(layers) > MOST_ENCODINGS or not all(name in _DECODERS and _installed(name) for name in layers):
         raise Unreachable(

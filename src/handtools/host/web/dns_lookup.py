@@ -1,4 +1,4 @@
-"""DNS lookup of a host, keeping only the addresses that may be connected to. ADR 90, 91."""
+"""DNS lookup of a host, which returns only addresses that may be connected to."""
 
 import socket
 from collections.abc import Callable, Sequence
@@ -11,18 +11,18 @@ from handtools.text.web.host_access import address_refusal, ip_literal
 from handtools.text.web.url import Url
 
 LookUpHost = Callable[[str, int], Sequence[str]]
-"""The addresses of a name; raises `OSError`."""
+"""A function that looks up the IP addresses of a host and port; raises `OSError`."""
 _LOOPBACK_REASON = "leads to this machine."
 
 
 def system_lookup(host: str, port: int) -> list[str]:
-    """Ask the system, once."""
+    """Look up a host's addresses with the system's resolver."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(place[4][0]) for place in found))
 
 
 async def vetted_addresses(url: Url, look_up: LookUpHost, opens: HostIsListed) -> tuple[str, ...]:
-    """The addresses of a host that may be gone to; from here on nobody asks for its name again."""
+    """Look up a URL's host and return the addresses that may be connected to; raises `Denied` without any."""
     if ip_literal(url.host) is not None:
         addresses: Sequence[str] = [url.host]
     else:

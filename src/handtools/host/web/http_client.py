@@ -1,6 +1,6 @@
-"""The HTTP client: one request to an address that was vetted, rate-limited, decoded, its headers read.
+"""The HTTP client: one request to checked addresses, rate-limited and decoded, with its headers interpreted.
 
-Loaded with the first request: it brings the HTTP library. ADR 90.
+It is imported with the first request, since it brings the HTTP library.
 """
 
 import ssl
@@ -27,7 +27,7 @@ _RETRY_HINT = "Try again, or another page."
 
 
 class PinnedBackend(httpcore2.AsyncNetworkBackend):
-    """Opens connections to given addresses, whatever name it is told."""
+    """A network backend that connects to given addresses whatever the host name is."""
 
     def __init__(self, addresses: tuple[str, ...]) -> None:
         self._addresses = addresses
@@ -42,7 +42,7 @@ class PinnedBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """The first of the addresses that answers."""
+        """Connect to the first of the given addresses that answers."""
         share = None if timeout is None else timeout / len(self._addresses)
         failure: Exception = httpcore2.ConnectError("there is no address")
         for address in self._addresses:
@@ -55,7 +55,7 @@ class PinnedBackend(httpcore2.AsyncNetworkBackend):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutgoingRequest:
-    """A request as it goes over the wire."""
+    """An HTTP request as it is sent: URL, headers, body."""
 
     url: Url
     headers: HttpHeaders
@@ -63,13 +63,13 @@ class OutgoingRequest:
 
     @property
     def method(self) -> str:
-        """Something is posted where there is something to post."""
+        """The HTTP method: POST with a body, else GET."""
         return "POST" if self.body else "GET"
 
 
 @dataclass(slots=True)
 class RawResponse:
-    """An answer as it came over the wire: still packed."""
+    """An HTTP response as it was received, with the body still encoded."""
 
     status: int
     headers: dict[str, str]
@@ -79,7 +79,7 @@ class RawResponse:
 async def send_request(
     sent: OutgoingRequest, addresses: tuple[str, ...], limits: ResponseLimits, trust: ssl.SSLContext | None
 ) -> RawResponse:
-    """Send, and take the answer as far as it is within the limits."""
+    """Send a request to one of the addresses and read the response within the limits."""
     url = sent.url
     origin = httpcore2.Origin(url.scheme.encode(), url.host.encode(), url.port)
     target = httpcore2.URL(
@@ -157,12 +157,12 @@ ACCEPT_HEADERS: dict[PageForm, str] = {
 }
 USER_AGENT = "Mozilla/5.0 (compatible; handtools/0.1)"
 PLAIN_USER_AGENT = "handtools"
-"""Some guards stop whatever looks like a browser and is none, and let through what says what it is."""
+"""The user agent for a second try: some bot filters block what pretends to be a browser."""
 _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
 
 def page_headers(form: PageForm, *, plain: bool = False) -> dict[str, str]:
-    """The headers of a request for a page."""
+    """The request headers for a page in the wanted form; with `plain`, under our own user agent."""
     return {
         "User-Agent": PLAIN_USER_AGENT if plain else USER_AGENT,
         "Accept": ACCEPT_HEADERS[form],
@@ -172,7 +172,7 @@ def page_headers(form: PageForm, *, plain: bool = False) -> dict[str, str]:
 
 
 def content_type_of(received: RawResponse) -> tuple[str, str]:
-    """What the server says the body is, and its charset."""
+    """The media type and charset in a response's Content-Type."""
     message = Message()
     message["Content-Type"] = received.headers.get("content-type", "").replace("\n", " ") or "x-unsaid/x"
     kind = message.get_content_type()
@@ -181,7 +181,7 @@ def content_type_of(received: RawResponse) -> tuple[str, str]:
 
 
 def redirect_location(received: RawResponse) -> str:
-    """Where the server sends us on to; headers are bytes, and some servers put UTF-8 into them."""
+    """The target of a redirect, from the Location header, which may be UTF-8; empty without one."""
     if received.status not in _REDIRECT_STATUSES:
         return ""
     written = received.headers.get("location", "")
@@ -192,7 +192,7 @@ def redirect_location(received: RawResponse) -> str:
 
 
 def retry_after_seconds(received: RawResponse) -> float | None:
-    """Seconds that the server wants us to wait."""
+    """The seconds in a response's Retry-After header; None without one."""
     written = received.headers.get("retry-after", "").strip()
     if written.isdecimal():
         return float(written)
@@ -205,17 +205,17 @@ def retry_after_seconds(received: RawResponse) -> float | None:
 
 
 def is_challenge(received: RawResponse) -> bool:
-    """Whether a guard wants to see a browser before it lets us to the page."""
+    """Whether the response is a bot filter's challenge instead of the page."""
     return received.status == 403 and received.headers.get("cf-mitigated", "").lower() == "challenge"
 
 
 DEFAULT_RETRY_SECONDS = 30.0
-"""Seconds for which a server is left alone that wants us to wait and does not say how long."""
+"""Seconds to wait before the next request to a server that asks for a pause without saying how long."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpClient:
-    """Asks servers whose addresses have been vetted."""
+    """Sends requests to servers whose addresses have been checked, with a rate limit per host."""
 
     limits: ResponseLimits
     trusted: Callable[[], ssl.SSLContext]
@@ -224,7 +224,7 @@ class HttpClient:
     async def page(
         self, request: WebRequest, addresses: tuple[str, ...], conditions: Mapping[str, str]
     ) -> RawResponse:
-        """The answer to a request; a guard that stops it is asked once more under our plain name."""
+        """Request a page; once more under our plain user agent if a bot filter blocks it."""
         received = await self._exchanged(
             request.url, {**page_headers(request.form), **conditions}, addresses
         )
@@ -234,7 +234,7 @@ class HttpClient:
         return received
 
     def answer(self, request: WebRequest, received: RawResponse, addresses: tuple[str, ...]) -> WebResponse:
-        """The answer unpacked, with what its headers mean."""
+        """Decode a response and interpret its headers as a `WebResponse`."""
         kind, charset = content_type_of(received)
         return WebResponse(
             url=request.url,
@@ -251,7 +251,10 @@ class HttpClient:
     async def search(
         self, engine: ConfiguredEngine, query: WebQuery, addresses: tuple[str, ...]
     ) -> WebSearchHits:
-        """What an engine finds. Nothing of what was sent is in an error: there are keys in it."""
+        """Send a query to a search engine and parse the results.
+
+        Errors never contain the request, which has keys.
+        """
         wish = engine.adapter.ask(query, engine.url, engine.key)
         headers = {
             "User-Agent": page_headers("html")["User-Agent"],

@@ -1,4 +1,4 @@
-"""Local web: pages and searches from this machine."""
+"""The Web port: fetch pages and search the web from this machine; and `NoWeb`, which refuses."""
 
 import os
 from collections.abc import Mapping
@@ -37,28 +37,31 @@ NOT_INSTALLED = "The web tools are not installed: `pip install handtools-slim[we
 
 @dataclass(slots=True, kw_only=True)
 class LocalWeb:
-    """The HostWeb port over connections of our own: no proxy, no cookies, nothing taken from the environment."""
+    """Fetches pages and searches over direct connections: no proxy, no cookies, no settings of the environment."""
 
     pages: PageCache | None = None
-    """Where pages are kept; None keeps nothing."""
+    """The cache of pages; None for no cache."""
     limits: ResponseLimits = field(default_factory=ResponseLimits)
     look_up: LookUpHost = system_lookup
     trust: "ssl.SSLContext | None" = None
-    """Whom to believe; None is whom the system believes."""
+    """The TLS context with trusted certificates; None for the system's."""
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    """Where a person has put the keys of search engines."""
+    """The environment variables with the keys of search engines."""
     pace: RateLimiter = field(default_factory=RateLimiter)
     root: str | os.PathLike[str] = ""
-    """The workspace, from which no library is loaded."""
+    """The workspace, from which no library is imported."""
 
     @property
     def missing(self) -> str:
-        """Why there is no web here."""
+        """Why there is no web access here; empty when there is."""
         return "" if all(find_spec(name) for name in REQUIRED_LIBRARIES) else NOT_INSTALLED
 
     @property
     def engine(self) -> SearchEngine | None:
-        """Where searches go: what is set up in the environment; what is set up wrongly, `doctor` tells."""
+        """The search engine that is configured in the environment.
+
+        None if there is none or it is misconfigured.
+        """
         try:
             found = self._set_up
         except HostError:
@@ -66,7 +69,7 @@ class LocalWeb:
         return SearchEngine(found.adapter.name, found.url) if found else None
 
     async def visit(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:
-        """Ask one server, unless what is kept will do."""
+        """Fetch one URL, from the cache if that is fresh enough; redirects are returned, not followed."""
         kept = await to_thread.run_sync(self._kept, request)
         if kept is not None and self.pages is not None and self.pages.serves(kept, request):
             return kept.answer(request.url)
@@ -84,13 +87,13 @@ class LocalWeb:
         return answer
 
     async def render(self, answer: WebResponse, form: PageForm) -> RenderedPage:
-        """A page as text."""
+        """Convert a response to text or Markdown."""
         from handtools.host.web.page_text import rendered_page
 
         return await rendered_page(answer, form, self.root)
 
     async def search(self, query: WebQuery, *, opens: HostIsListed) -> WebSearchHits:
-        """Ask the engine that is set up."""
+        """Search with the configured engine; returns its results."""
         found = self._set_up
         if found is None:
             raise NotFound("No search engine is set up here.", hint=NO_ENGINE_HINT)
@@ -152,19 +155,19 @@ class LocalWeb:
 
 
 class NoWeb:
-    """The HostWeb port of a machine that has none."""
+    """The web port of a machine without web access: refuses everything."""
 
     missing = "There is no web here."
     engine: SearchEngine | None = None
 
     async def visit(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:  # noqa: ARG002
-        """Nobody goes anywhere."""
+        """Refuse every page with `Denied`."""
         raise Denied(self.missing, hint="Go on without it, or ask the person.")
 
     async def render(self, answer: WebResponse, form: PageForm) -> RenderedPage:  # noqa: ARG002
-        """There is nothing to show."""
+        """Refuse to convert a page, with `Denied`."""
         raise Denied(self.missing, hint="Go on without it, or ask the person.")
 
     async def search(self, query: WebQuery, *, opens: HostIsListed) -> WebSearchHits:  # noqa: ARG002
-        """Nothing is looked for."""
+        """Refuse every web search with `Denied`."""
         raise Denied(self.missing, hint="Go on without it, or ask the person.")

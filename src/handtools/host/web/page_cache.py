@@ -1,4 +1,4 @@
-"""A cache of fetched pages: reading on costs no request, and an unchanged page is not sent again."""
+"""Cache of fetched web pages, with revalidation by ETag and Last-Modified."""
 
 import hashlib
 import json
@@ -14,14 +14,14 @@ from handtools.text.web.url import Url
 CACHE_BYTES = 64 << 20
 CACHE_SECONDS = 7 * 86_400.0
 REREAD_SECONDS = 900.0
-"""Seconds for which a page will do to go on reading it."""
+"""For how many seconds a cached page is used without a request when reading on."""
 MOST_FRESH_SECONDS = 3_600.0
-"""Seconds for which a server's word is taken that nothing changes."""
+"""The longest freshness, in seconds, that is accepted from a server's Cache-Control."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedPage:
-    """A page as it was answered, and what to ask when it is wanted again."""
+    """A cached response, when it was fetched, and its validators."""
 
     url: str
     media_type: str
@@ -34,12 +34,12 @@ class CachedPage:
 
     @property
     def conditions(self) -> dict[str, str]:
-        """Headers by which the server can say that nothing changed."""
+        """The headers of a conditional request (If-None-Match, If-Modified-Since)."""
         asked = {"If-None-Match": self.etag, "If-Modified-Since": self.modified}
         return {name: value for name, value in asked.items() if value}
 
     def answer(self, url: Url) -> WebResponse:
-        """The page as if it had been answered now."""
+        """The cached page as a `WebResponse` for a URL."""
         return WebResponse(
             url=url, status=200, media_type=self.media_type, charset=self.charset, data=self.data, kept=True
         )
@@ -47,13 +47,13 @@ class CachedPage:
 
 @dataclass(frozen=True, slots=True)
 class PageCache:
-    """Pages in a folder, by address and wanted form."""
+    """Stores pages in a folder, by URL and wanted form."""
 
     store: FolderStore
     clock: Callable[[], float] = time.time
 
     def find(self, request: WebRequest) -> CachedPage | None:
-        """The page that is kept for a request; None when there is none that can be read."""
+        """The cached page for a request; None when there is none or it can't be read."""
         try:
             head, _, data = self.store.get(_cache_name(request)).partition(b"\n")
             kept = CachedPage(**json.loads(head), data=data)
@@ -62,12 +62,12 @@ class PageCache:
         return kept if kept.url == str(request.url) else None
 
     def serves(self, kept: CachedPage, request: WebRequest) -> bool:
-        """Whether the page will do without asking."""
+        """Whether a cached page may be used without a request to the server."""
         recent = request.kept and self.clock() < kept.kept_at + REREAD_SECONDS
         return recent or self.clock() < kept.fresh_until
 
     def keep(self, request: WebRequest, kept: CachedPage) -> None:
-        """Put a page away in place of what was there; a full disk costs only the politeness."""
+        """Store a page, replacing an older one; errors such as a full disk are ignored."""
         facts = asdict(replace(kept, data=b"", kept_at=self.clock()))
         del facts["data"]
         try:
@@ -78,11 +78,11 @@ class PageCache:
             return
 
     def drop(self, request: WebRequest) -> None:
-        """Keep nothing of it."""
+        """Delete the cached page of a request."""
         self.store.drop(_cache_name(request))
 
     def fresh_until(self, control: str) -> float:
-        """How long the server's word holds, from its Cache-Control."""
+        """The time until which a page is fresh, from its Cache-Control header."""
         split = (part.strip().lower().partition("=") for part in control.split(","))
         parts = {name: value for name, _, value in split}
         seconds = parts.get("max-age", "").strip('"')

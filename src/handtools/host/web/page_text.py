@@ -1,4 +1,4 @@
-"""The bytes of a page as text or Markdown; large pages are converted in a worker. ADR 92, 125."""
+"""Convert a web page's bytes to text or Markdown; large pages in a worker process."""
 
 import os
 from collections.abc import Mapping
@@ -20,8 +20,10 @@ from handtools.text.web.page_content import (
 )
 
 WORKER_CHARS = 256 << 10
-"""A longer page is converted by a worker: the converter holds on to the interpreter while it works,
-takes fifty times the page's memory, and some pages are made to keep it busy."""
+"""Pages with more characters are converted in a worker: the converter blocks the interpreter.
+
+It takes fifty times the page's memory, and some pages are made to keep it busy.
+"""
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _UNKNOWN_TYPES = frozenset({"", "application/octet-stream"})
 
@@ -29,7 +31,7 @@ _UNKNOWN_TYPES = frozenset({"", "application/octet-stream"})
 async def rendered_page(
     answer: WebResponse, form: PageForm, root: str | os.PathLike[str] = ""
 ) -> RenderedPage:
-    """The text of an answer in a form; none where its bytes are no text."""
+    """Convert a response to the wanted form; without text if its bytes are binary."""
     # A PDF may be all ASCII, and is still no text.
     if is_binary(answer.data) or answer.data.startswith(b"%PDF-"):
         return RenderedPage(text=None)
@@ -63,7 +65,7 @@ def _converted_in_worker(root: str | os.PathLike[str], html: str, form: PageForm
 
 
 def convert_in_worker(arguments: Mapping[str, Any], data: bytes) -> TaskResult:
-    """In a worker: the task of converting a page."""
+    """In the worker process: convert an HTML page to the wanted form."""
     form: PageFormat = "text" if arguments["form"] == "text" else "markdown"
     return TaskResult({}, (convert_html(data.decode(), form, arguments["address"]).encode(),))
 

@@ -13,35 +13,35 @@ from handtools.core.web import PAGE_BYTES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseLimits:
-    """What one answer may cost."""
+    """Size and time limits of one response."""
 
     page_bytes: int = PAGE_BYTES
-    """As it comes over the wire, and again unpacked."""
+    """The most bytes of a body, both as received and decoded."""
     connect: float = 10.0
     silence: float = 15.0
-    """Seconds without a byte."""
+    """Seconds without a byte after which a response is given up."""
     total: float = 45.0
-    """Seconds for one server altogether, however it trickles."""
+    """Seconds for one response in total."""
 
 
 MOST_HOLD_SECONDS = 300.0
-"""A server that wants more is believed so far."""
+"""The longest pause, in seconds, that a server can ask for; more is cut to this."""
 MOST_REMEMBERED_HOSTS = 1_000
 
 
 @dataclass(slots=True)
 class RateLimiter:
-    """Remembers when each host was asked."""
+    """Limits how often each host is asked, and keeps pauses that servers asked for."""
 
     burst: int = 10
     window: float = 5.0
-    """Seconds in which one host is asked at most `burst` times."""
+    """The seconds in which one host is asked at most `burst` times."""
     clock: Callable[[], float] = time.monotonic
     _asked: dict[str, deque[float]] = field(default_factory=dict)
     _until: dict[str, float] = field(default_factory=dict)
 
     async def turn(self, host: str) -> None:
-        """Wait until the host may be asked; raises `Throttled` while it does not want to be."""
+        """Wait until a host may be asked; raises `Throttled` while a pause that it asked for lasts."""
         left = self._until.get(host, 0.0) - self.clock()
         if left > 0:
             raise Throttled(f"{host} wants us to wait.", hint=f"Try in {left:.0f} s.")
@@ -49,12 +49,12 @@ class RateLimiter:
             await anyio.sleep(wait)
 
     def hold(self, host: str, seconds: float) -> None:
-        """Leave a host alone for a while."""
+        """Ask a host nothing for so many seconds."""
         self._forget(self._until)
         self._until[host] = self.clock() + min(seconds, MOST_HOLD_SECONDS)
 
     def _wait(self, host: str) -> float:
-        """Seconds until there is room; takes the place when there is."""
+        """Seconds until the host may be asked; 0 if it may, and the request is then counted."""
         now = self.clock()
         self._forget(self._asked)
         asked = self._asked.setdefault(host, deque())

@@ -1,4 +1,4 @@
-"""Search engines: Brave, Tavily, Exa, Kagi, SearXNG and DuckDuckGo, and which of them the environment sets up."""
+"""Search engine adapters (Brave, Tavily, Exa, Kagi, SearXNG, DuckDuckGo), and which one is configured."""
 
 import json
 import re
@@ -23,33 +23,33 @@ _LATER_HINT = "Try later, or tell the person."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRequest:
-    """A search as it is sent."""
+    """An HTTP request to a search engine: URL, headers, body."""
 
     url: Url
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Here is the key: it is shown nowhere."""
+    """The request headers, with the API key; left out of `repr`."""
     body: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineAdapter:
-    """One engine."""
+    """How to query one search engine: its variable, its request and how its results are parsed."""
 
     name: str
     variable: str = ""
-    """The environment variable that sets it up: its key, or its address where it has no key."""
+    """The environment variable that configures it: its API key, or its URL if it needs no key."""
     home: str = ""
-    """Its address; empty where each person has their own."""
+    """The base URL of the search engine; empty for one that each user hosts."""
     ask: Callable[[WebQuery, Url, str], EngineRequest]
     read: Callable[[bytes], Sequence[WebSearchHit]]
-    """Fails as Python does where the answer is not what the engine's manual says."""
+    """Parses the results; raises ordinary Python errors (KeyError, …) for an unexpected answer."""
     busy: frozenset[int] = frozenset({429})
-    """Answers that mean "not now"."""
+    """HTTP status codes that mean that the engine is rate-limited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredEngine:
-    """An engine with its address and key."""
+    """A search engine with its URL and API key."""
 
     adapter: EngineAdapter
     url: Url
@@ -58,7 +58,7 @@ class ConfiguredEngine:
     def findings(
         self, status: int, retry_after: float | None, data: bytes, query: WebQuery
     ) -> WebSearchHits:
-        """What an answer says; "not now" is not "nothing"."""
+        """Parse the engine's response to a query; raises when it is rate-limited or failed."""
         name = self.adapter.name
         if status in self.adapter.busy:
             when = (
@@ -83,7 +83,7 @@ class ConfiguredEngine:
 
 
 def _is_address(url: str) -> bool:
-    """Whether an address is one: no line of its own making can come after it."""
+    """Whether a string is a valid web address, without line breaks."""
     return (
         url.startswith(("http://", "https://"))
         and url.isprintable()
@@ -93,21 +93,21 @@ def _is_address(url: str) -> bool:
 
 
 def query_url(base: Url, path: str, **fields: object) -> Url:
-    """A question in the address."""
+    """A URL with a search as its query parameters."""
     return base.at(f"{base.rest.rstrip('/')}{path}?{urlencode(fields)}")
 
 
 def json_request(
     base: Url, path: str, headers: Mapping[str, str], fields: Mapping[str, object]
 ) -> EngineRequest:
-    """A question as JSON."""
+    """A POST request with a search as JSON."""
     body = json.dumps(fields).encode()
     url = base.at(f"{base.rest.rstrip('/')}{path}")
     return EngineRequest(url=url, headers={"Content-Type": "application/json", **headers}, body=body)
 
 
 def finding_of(entry: Mapping[str, Any], *, excerpt: str, published: str = "") -> WebSearchHit:
-    """A result from the fields that all engines call the same."""
+    """A search result from the fields `title` and `url`, which all engines share, and an excerpt."""
     return WebSearchHit(
         title=_one_line(entry.get("title")),
         url=str(entry["url"]),
@@ -174,7 +174,7 @@ def _duckduckgo_results(data: bytes) -> list[WebSearchHit]:
 
 
 def _duckduckgo_finding(piece: str) -> WebSearchHit | None:
-    """One result from where it begins; None for an advertisement."""
+    """One result of a DuckDuckGo page; None for an advertisement."""
     kind = piece.partition(">")[0]
     title, excerpt = _DUCKDUCKGO_TITLE.search(piece), _DUCKDUCKGO_EXCERPT.search(piece)
     href = _DUCKDUCKGO_HREF.search(title[1]) if title else None
@@ -188,7 +188,7 @@ def _duckduckgo_finding(piece: str) -> WebSearchHit | None:
 
 
 def _duckduckgo_target(href: str) -> str:
-    """Where a result leads: the page sends people through a counter of its own."""
+    """The real URL of a DuckDuckGo result, which links to a redirect."""
     parts = urlsplit(f"https:{href}" if href.startswith("//") else href)
     onward = parse_qs(parts.query).get("uddg")
     return onward[0] if onward else parts.geturl()
@@ -229,7 +229,7 @@ EXA = EngineAdapter(
 )
 
 _KAGI_RESULT = 0
-"""The kind of an entry that is a result; others are related searches."""
+"""The `t` of a Kagi entry that is a search result; others are related searches."""
 
 
 def _kagi_request(query: WebQuery, base: Url, key: str) -> EngineRequest:
@@ -287,17 +287,17 @@ TAVILY = EngineAdapter(
 )
 
 SEARCH_ENGINES: tuple[EngineAdapter, ...] = (BRAVE, TAVILY, EXA, KAGI, SEARXNG, DUCKDUCKGO)
-"""Where several are set up, the first."""
+"""All search engines; when several are configured, the first one is used."""
 ENGINE_VARIABLE = "HANDTOOLS_SEARCH"
-"""Names the engine; the one way to have one that needs no key."""
+"""Environment variable that names the search engine, necessary for one without a key."""
 ENGINE_URL_VARIABLE = "HANDTOOLS_SEARCH_URL"
-"""Another address for the engine that `HANDTOOLS_SEARCH` names."""
+"""Environment variable with another URL for the engine named by `HANDTOOLS_SEARCH`."""
 
 _KEY_CHARACTERS = re.compile(r"[\x21-\x7e]+")
 
 
 def configured_engine(environment: Mapping[str, str]) -> ConfiguredEngine | None:
-    """The engine that is set up; None when none is."""
+    """The search engine that the environment configures; None without one."""
     choice = environment.get(ENGINE_VARIABLE, "").strip().lower()
     for adapter in SEARCH_ENGINES:
         given = environment.get(adapter.variable, "").strip() if adapter.variable else ""

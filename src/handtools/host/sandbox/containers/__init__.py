@@ -1,1 +1,1 @@
-"""Containers of a Docker Engine: kept for a workspace, one command at a time. Start with `container_pool`."""
+"""Docker containers kept for a workspace, each running one command at a time. Start with `container_pool`."""

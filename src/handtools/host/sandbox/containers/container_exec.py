@@ -1,4 +1,4 @@
-"""One command run by `docker exec`: the bash wrapper around it, its stream frames, descriptors as files, its end.
+"""Run one command with `docker exec`: its bash wrapper, output frames, passed descriptors, and its end.
 
 A thread does this and answers like a supervisor would.
 """
@@ -30,7 +30,7 @@ from handtools.host.sandbox.processes.kill_tree import KILL_TIMEOUT_SECONDS, TER
 from handtools.host.sandbox.processes.resource_monitor import ExceededLimit, ResourceMonitor
 
 _OWN_PROCESSES = 2
-"""Processes that are no command's: the container's first, and this one."""
+"""How many processes of a container belong to no command: its first one and the wrapper."""
 # Signals that are meant for all must not end this one before its time; the command itself gets them as they were.
 # The last word says that everything else was ended: the kernel kills all at once, whoever forks meanwhile.
 _RUN_SCRIPT = f"""trap : HUP INT QUIT TERM
@@ -43,7 +43,7 @@ exit $code"""
 
 
 def mask_check(shape: ContainerSpec, word: str) -> str:
-    """Says a word and ends when something is open that should not be.
+    """Shell code that prints `word` and exits when a mask over a private or read-only path is missing.
 
     The kernel drops a mount when the file below it is replaced outside, as editors do on saving.
     """
@@ -62,7 +62,7 @@ def wrapped_argv(
     limits: Mapping[str, int],
     terminal: Sequence[int] | None,
 ) -> list[str]:
-    """The command with its wrapper; `slips` are descriptors by the name of their file."""
+    """The argv of a command inside its bash wrapper; `slips` maps descriptor numbers to names of files."""
     lines = [checks, f"ulimit -c {limits.get('RLIMIT_CORE', 0)}"]
     if "RLIMIT_FSIZE" in limits:
         lines.append(f"ulimit -f {limits['RLIMIT_FSIZE'] >> 10}")
@@ -88,14 +88,14 @@ _STDERR_TAIL_BYTES = 4096
 
 @dataclass(slots=True)
 class StreamFrames:
-    """Takes bytes as they come."""
+    """Decodes the stream of `docker exec` into standard output, and collects what the wrapper says on stderr."""
 
     whole: bool = False
-    """Whether there are no frames: a terminal has one stream."""
+    """Whether the stream has no frames, as with a terminal."""
     word: bytes = b""
-    """What the wrapper says when it does not begin."""
+    """What the wrapper prints when it refuses to start the command."""
     refused: bool = False
-    """Whether it has said that."""
+    """Whether the wrapper has refused to start the command."""
     _begun: bool = False
     _kind: int = 0
     _missing: int = 0
@@ -103,7 +103,7 @@ class StreamFrames:
     _said: bytearray = field(default_factory=bytearray)
 
     def of(self, data: bytes) -> Iterator[memoryview | bytes]:
-        """The output in it."""
+        """Decode the next bytes of the stream and yield the command's output in them."""
         if self.whole:
             if not self._begun:
                 self.refused = self._is_word(data)
@@ -134,7 +134,7 @@ class StreamFrames:
 
     @property
     def left(self) -> int | None:
-        """How many processes the command left running; None when the wrapper has not come to say so."""
+        """How many processes the command left running; None when the wrapper has not reported it."""
         words = bytes(self._said).split()
         last = words[-2:]
         return int(last[1]) if len(last) == 2 and last[0] == b"left" and last[1].isdigit() else None
@@ -146,7 +146,7 @@ _NEW_FILE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOE
 
 @contextlib.contextmanager
 def fd_files(container: Container, numbers: Sequence[int], fds: Sequence[int]) -> Iterator[dict[int, str]]:
-    """Files by the number that they are to have in a command; `fds` are ours, and get what was written.
+    """Context manager: a file in the container for each descriptor to pass; afterwards `fds` get what was written.
 
     We keep our own handle: whatever the command puts in a file's place is not what we read.
     """
@@ -169,7 +169,7 @@ def fd_files(container: Container, numbers: Sequence[int], fds: Sequence[int]) -
 
 
 def _copy_file(source: int, target: int) -> None:
-    """All of one file into another, which keeps its place for who reads on."""
+    """Copy all bytes of one open file into another, whose position does not change."""
     at = 0
     while at < FD_FILE_BYTES and (part := os.pread(source, 1 << 20, at)):
         os.pwrite(target, part, at)
@@ -180,10 +180,10 @@ _POLL_SECONDS = 0.001
 
 
 def kill_all_in(container: Container, *, gently: bool) -> int:
-    """End what a command left; gives back how much could not be.
+    """Kill all processes of a container's command; returns how many could not be killed.
 
-    A container runs one command at a time, so all that is in it is the command's. The engine has no word for it,
-    so we kill by number; who can't see the numbers has to end the container.
+    A container runs one command at a time, so all processes in it are the command's. The engine has no call for
+    this, so we kill by pid; where pids can't be seen, the container has to be removed.
     """
     if gently:
         _signal_all(container.others(), signal.SIGTERM, signal.SIGCONT)
@@ -210,15 +210,15 @@ def _signal_all(pids: Iterable[int], *numbers: signal.Signals) -> None:
 
 STREAM_READ_BYTES = 256 << 10
 PROCESS_LOOKUP_SECONDS = 0.05
-"""After this a command is no quick one, and we look for its process, to notice its end by that too."""
+"""Seconds after which a running command's process is looked up, to notice its end by that too."""
 INSPECT_INTERVAL_SECONDS = 1.0
-"""Where its process can't be seen, the engine is asked so often."""
+"""Seconds between questions to the engine whether a command has ended, where its process can't be seen."""
 DRAIN_SECONDS = 0.02
 EXIT_CODE_SECONDS = 2.0
 
 
 class ContainerAttendant:
-    """Takes one command, then is done."""
+    """The handle of a thread that runs one command in a container, used like a supervisor's."""
 
     def __init__(self, containers: ContainerPool, shape: ContainerSpec) -> None:
         self.line, theirs = socket.socketpair()
@@ -227,39 +227,39 @@ class ContainerAttendant:
         self._thread.start()
 
     def order(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
-        """Tell it something; raises `PeerGone` when it is not there."""
+        """Send the thread a message, such as to start or to kill; raises `PeerGone` when it has ended."""
         send_message(self.line, message, fds)
 
     def abandon(self) -> None:
-        """It does not answer: its container goes, and everything in it."""
+        """Remove the container with everything in it, because the thread does not answer."""
         self._bout.forsake()
         self.dismiss()
 
     def dismiss(self) -> None:
-        """It is done."""
+        """Close the connection and wait for the thread's end."""
         self.line.close()
         self._thread.join(EXIT_CODE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerAttendants:
-    """Attendants for commands of one shape."""
+    """Starts threads that run commands in containers of one spec."""
 
     containers: ContainerPool
     shape: ContainerSpec
 
     def take(self) -> ContainerAttendant:
-        """A new one: it costs a thread, its container is what is kept."""
+        """Start a thread for one command; the container comes from the pool."""
         return ContainerAttendant(self.containers, self.shape)
 
     def give_back(self, hired: ContainerAttendant) -> None:
-        """It is done."""
+        """End the thread of a command: threads are not reused."""
         hired.dismiss()
 
 
 @dataclass(slots=True)
 class _ContainerExec:
-    """One command in one container."""
+    """The thread's work: runs one command in one container and reports how it ended."""
 
     containers: ContainerPool
     shape: ContainerSpec
@@ -273,10 +273,10 @@ class _ContainerExec:
     told: bool = False
     over: ExceededLimit = ""
     process: int = -1
-    """A descriptor of the command's first process, once we looked for it."""
+    """A pidfd of the command's first process, once it was looked up; else -1."""
 
     def serve(self) -> None:
-        """Wait for the command, run it, tell how it ended."""
+        """Wait for the order to start, run the command, and send how it ended."""
         with self.line, contextlib.suppress(PeerGone):
             self.order, self.fds = receive_message(self.line)
             try:
@@ -288,12 +288,12 @@ class _ContainerExec:
             send_message(self.line, answer)
 
     def forsake(self) -> None:
-        """End it from outside, with its container."""
+        """Remove the container, which kills the command."""
         if self.container is not None:
             self.containers.remove(self.container)
 
     def _run(self) -> dict[str, Any]:
-        """Once more in a new one, when the kept one has died or what lies over private files has come off."""
+        """Run the command in a pooled container; again in a new one if that one died or lost a mask."""
         try:
             answer = self._run_in(self.containers.take(self.shape))
         except HostError:
@@ -304,7 +304,7 @@ class _ContainerExec:
         return answer or self._run_in(self.containers.make(self.shape))
 
     def _run_in(self, container: Container) -> dict[str, Any]:
-        """How it went; nothing when it did not begin."""
+        """Run the command in a container and return its result; empty when it did not start."""
         self.container, clean = container, False
         self.frames = StreamFrames(
             whole=self.order["terminal"] is not None, word=secrets.token_hex(8).encode()
@@ -369,7 +369,7 @@ class _ContainerExec:
         return stream
 
     def _follow(self, stream: socket.socket) -> str:
-        """Carry bytes until it has ended, or is to be ended."""
+        """Relay input and output until the command has ended or is to be killed; returns why."""
         waiting = select.poll()
         for fd in (
             stream.fileno(),
@@ -397,7 +397,7 @@ class _ContainerExec:
                 ask = now + INSPECT_INTERVAL_SECONDS
 
     def _ended(self, waiting: "select.poll") -> bool:
-        """Whether the engine says it has; else its own process will tell us."""
+        """Whether the engine says that the command has ended; else polls the command's process from now on."""
         if self.process >= 0:
             return False
         facts = self._facts()
@@ -407,7 +407,7 @@ class _ContainerExec:
         return facts["ExitCode"] is not None and not facts["Running"]
 
     def _end(self, container: Container, stream: socket.socket, *, gently: bool) -> int:
-        """End all that is left, and read what is still on its way; gives back how much could not be ended."""
+        """Kill all processes left and read the rest of the output; returns how many could not be killed."""
         survivors = kill_all_in(container, gently=gently)
         if not container.seen and (gently or self.frames.left is None):
             self.containers.kill(container)
@@ -421,7 +421,7 @@ class _ContainerExec:
         return survivors
 
     def _carry(self, stream: socket.socket) -> bool:
-        """What it printed, on to who reads; False at the end."""
+        """Relay output of the command to the reader; False at its end."""
         data = stream.recv(STREAM_READ_BYTES)
         self._write(data)
         return bool(data)
@@ -433,7 +433,7 @@ class _ContainerExec:
                 view = view[os.write(self.fds[1], view) :]
 
     def _feed(self, stream: socket.socket) -> bool:
-        """What it is sent, on to it; False at the end."""
+        """Relay input to the command; False at its end."""
         try:
             data = os.read(self.fds[0], STREAM_READ_BYTES)
         except OSError:
@@ -445,7 +445,7 @@ class _ContainerExec:
         return bool(data)
 
     def _drained(self, stream: socket.socket, seconds: float) -> bool:
-        """Whether the stream has come to its end in this time."""
+        """Read until the stream's end; False when it does not come within `seconds`."""
         stream.settimeout(seconds)
         try:
             while self._carry(stream):
@@ -462,7 +462,7 @@ class _ContainerExec:
         return facts
 
     def _code(self) -> int:
-        """Its exit code, which the engine may learn a moment after the stream has ended."""
+        """The command's exit code, which the engine may learn a moment after the stream has ended."""
         deadline = time.monotonic() + EXIT_CODE_SECONDS
         code = None
         with contextlib.suppress(HostError):  # it may have gone with its container
@@ -471,7 +471,7 @@ class _ContainerExec:
         return 128 + signal.SIGKILL if code is None else int(code)
 
     def _status(self, code: int) -> int:
-        """As the kernel would put it. A shell says 128 and more for a signal, and only of its own we are sure."""
+        """The exit code as a wait status: bash reports a signal as 128 plus its number."""
         killed = self.frames.left is None and not self.frames.whole
         by_signal = code - 128 if code > 128 and (killed or code - 128 == signal.SIGXFSZ) else 0
         return by_signal or code << 8
@@ -485,12 +485,12 @@ class _ContainerExec:
 
 
 def _set_raw(fd: int) -> None:
-    """Have our terminal change nothing: the one that counts is inside."""
+    """Set a terminal to raw mode, since the one inside the container does the line editing."""
     import tty  # not on Windows
 
     tty.setraw(fd)
 
 
 def _has_input(fd: int) -> bool:
-    """Whether there is something to be read from a command's input: a pipe or a terminal."""
+    """Whether a descriptor is a pipe or a terminal, from which the command's input can be read."""
     return stat.S_ISFIFO(os.fstat(fd).st_mode) or os.isatty(fd)

@@ -1,7 +1,4 @@
-"""Containers kept for reuse: the pool, the spec that equal ones share, and labels that name their owner.
-
-ADR 62.
-"""
+"""Pool of reusable Docker containers: the spec that equal ones share, and labels that name their owner."""
 
 import atexit
 import contextlib
@@ -26,7 +23,7 @@ from handtools.host.sandbox.processes import cgroups
 from handtools.host.sandbox.processes.cgroups import Cgroup
 
 FD_FILES_FOLDER = "/run/handtools"
-"""Inside: a folder for what a command is handed besides its input and output."""
+"""Folder in a container in which files handed over as extra descriptors are mounted."""
 CONTAINER_HOME = "/home/sandbox"
 _TMP, _VAR_TMP = "/tmp", "/var/tmp"  # noqa: S108
 # Nothing to do but to end when we are gone: its input is a connection of ours. Bash, because ignoring this signal
@@ -36,23 +33,26 @@ _IDLE_COMMAND = ("bash", "-c", "trap '' CHLD; exec cat >/dev/null")
 
 @dataclass(frozen=True, slots=True)
 class ContainerSizes:
-    """What the private places may hold, and what all processes together may use."""
+    """Size limits of a container's private folders, and its memory and CPU limits."""
 
     temporary_bytes: int = 1 << 30
     home_bytes: int = 1 << 30
     shared_bytes: int = 256 << 20
     memory_bytes: int = 4 << 30
     cpus: float = 0.0
-    """Processors' worth of time; 0 leaves it to the engine."""
+    """How many CPUs the container may use; 0 for no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerSpec:
-    """One kind of container."""
+    """What a container is created with: image, workspace, user, hidden paths, network, limits.
+
+    Equal ones are reused.
+    """
 
     image: str
     root: str
-    """The workspace, at its own path."""
+    """The absolute path of the workspace, the same inside and outside."""
     user: tuple[int, int]
     private_files: tuple[str, ...] = ()
     private_folders: tuple[str, ...] = ()
@@ -65,15 +65,15 @@ class ContainerSpec:
 
 @dataclass(frozen=True, slots=True)
 class HostFolders:
-    """Folders of ours that a container needs."""
+    """Host folders that are mounted into a container."""
 
     slips: str
     nothing: str
-    """A folder with an empty `file` and an empty `folder`, to lie over what is private."""
+    """A folder with an empty `file` and an empty `folder`, which are mounted over private paths."""
 
 
 def create_options(shape: ContainerSpec, places: HostFolders, labels: dict[str, str]) -> dict[str, Any]:
-    """What the engine is told."""
+    """The options with which the Docker Engine creates a container of a spec."""
     from docker.types import LogConfig
 
     user, group = shape.user
@@ -113,7 +113,7 @@ def create_options(shape: ContainerSpec, places: HostFolders, labels: dict[str, 
 
 
 def _mounts(shape: ContainerSpec, places: HostFolders) -> list[Any]:
-    """The workspace, and over it what must not be written or seen."""
+    """The mounts of a container: the workspace, and masks over what must not be written or seen."""
     from docker.types import Mount
 
     def bind(source: str, target: str, *, read_only: bool) -> Any:
@@ -130,7 +130,7 @@ def _mounts(shape: ContainerSpec, places: HostFolders) -> list[Any]:
 
 
 def _image_secrets(user: tuple[int, int]) -> tuple[str, ...]:
-    """What of an image only root could read: everybody else is kept from it anyway."""
+    """Paths of the image that only root may read, to be hidden when the command runs as root."""
     return ("/etc/shadow", "/etc/gshadow") if user[0] == 0 else ()
 
 
@@ -140,18 +140,18 @@ FOLDER_LABEL = "handtools.folder"
 
 
 def workspace_label(root: str) -> str:
-    """A workspace, as a label has it."""
+    """The value of the label that names a container's workspace: a digest of its path."""
     return hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
 
 
 def owner_label() -> str:
-    """This process, as no other has ever been called: machine start, process namespace, number, start."""
+    """A label that identifies this process uniquely: boot id, pid namespace, pid, start time."""
     pid = os.getpid()
     return f"{_boot_id()} {_pid_namespace()} {pid} {_start_time(pid)}"
 
 
 def is_orphaned(owner: str) -> bool:
-    """Whether an owner is gone. One in a namespace that we can't see into is taken to be there."""
+    """Whether the process that an owner label names has ended; False when its namespace can't be seen."""
     try:
         boot, namespace, pid, started = owner.split(" ")
     except ValueError:
@@ -170,7 +170,7 @@ def _pid_namespace() -> str:
 
 
 def _start_time(pid: int) -> str:
-    """When a process started, in ticks; empty when it is not there or has ended."""
+    """The start time of a process in clock ticks; empty when it does not exist or has ended."""
     try:
         facts = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
     except OSError:
@@ -179,56 +179,56 @@ def _start_time(pid: int) -> str:
 
 
 IDLE_CONTAINERS = 2
-"""Containers of one workspace that are kept without work."""
+"""How many idle containers are kept for each workspace."""
 _FOLDER_PREFIX = "handtools-container-"
 
 
 @dataclass(slots=True)
 class Container:
-    """One that runs."""
+    """A running container and our connection to it."""
 
     id: str
     shape: ContainerSpec
     line: socket.socket
-    """Its input. It ends when this is closed, however that came about."""
+    """A connection to the standard input of the container's first process: closing it ends the container."""
     pid: int
-    """Of its first process, as this machine counts; 0 when the engine does not say."""
+    """The host's pid of the container's first process; 0 when the engine does not tell."""
     folder: str
     slips: int
-    """Handle of the folder for what commands are handed."""
+    """Descriptor of the host folder with files handed to commands."""
     group: Cgroup = field(default_factory=Cgroup)
     layers: OverlayMounter | None = None
-    """Whoever puts layers into it; nobody before the first."""
+    """The helper process that mounts overlays in the container; None before the first."""
 
     def lay(self, mounts: Sequence[Sequence[Any]]) -> None:
-        """Put a layer over its workspace, for one command."""
+        """Mount an overlay over the workspace inside the container, for one command."""
         self.layers = self.layers or OverlayMounter(self.pid, self.shape.root)
         self.layers.lay(mounts)
 
     def lift(self) -> None:
-        """Take the layer away."""
+        """Unmount the overlay."""
         if self.layers is not None:
             self.layers.lift()
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs: its line ends with it."""
+        """Whether the container still runs."""
         waiting = select.poll()
         waiting.register(self.line, select.POLLIN | select.POLLHUP)
         return not waiting.poll(0)
 
     @property
     def seen(self) -> bool:
-        """Whether we can look into it: not where the engine runs in a machine of its own."""
+        """Whether its processes can be seen from here: not if the engine runs in a virtual machine."""
         return self.pid in self.group.pids()
 
     def others(self) -> list[int]:
-        """What runs in it besides its first process."""
+        """The pids of all processes in the container except its first."""
         return [pid for pid in self.group.pids() if pid != self.pid]
 
 
 class ContainerPool:
-    """All of one engine, for all workspaces of a process."""
+    """Creates, reuses and removes containers of one engine, for all workspaces of this process."""
 
     def __init__(self, engine: DockerEngine) -> None:
         self.engine = engine
@@ -238,7 +238,7 @@ class ContainerPool:
 
     @cached_property
     def nothing(self) -> str:
-        """A folder with an empty `file` and an empty `folder`, to lie over what is private."""
+        """The path of a folder with an empty `file` and an empty `folder`, to be mounted over private paths."""
         made = tempfile.mkdtemp(prefix=_FOLDER_PREFIX)
         Path(made, "file").touch(0o000)
         Path(made, "folder").mkdir(0o000)
@@ -246,7 +246,7 @@ class ContainerPool:
         return made
 
     def take(self, shape: ContainerSpec) -> Container:
-        """One that is free, or a new one."""
+        """Take an idle container of this spec, or create one."""
         with self._lock:
             self._begin()
             for place in reversed(range(len(self._idle))):
@@ -258,7 +258,7 @@ class ContainerPool:
         return self.make(shape)
 
     def give_back(self, container: Container, *, clean: bool) -> None:
-        """It has nothing to do any more; one in which something is left is not used again."""
+        """Return a container to the pool; it is removed if it is not `clean` or enough are idle."""
         gone = [] if clean else [container]
         with self._lock:
             if clean:
@@ -270,7 +270,7 @@ class ContainerPool:
             self.remove(each)
 
     def leave(self, root: str) -> None:
-        """Remove what is kept for a workspace."""
+        """Remove all idle containers of a workspace."""
         with self._lock:
             if self._owner != os.getpid():
                 return
@@ -280,7 +280,7 @@ class ContainerPool:
             self.remove(each)
 
     def close(self) -> None:
-        """Remove all that is kept."""
+        """Remove all idle containers."""
         with self._lock:
             roots = {each.shape.root for each in self._idle}
         for root in roots:
@@ -288,18 +288,18 @@ class ContainerPool:
         self.engine.close()
 
     def kill(self, container: Container) -> None:
-        """End all that runs in a container, and the container with it."""
+        """Kill all processes of a container, which stops it."""
         with contextlib.suppress(HostError), docker_errors():
             self.engine.client.api.kill(container.id)
 
     def remove(self, container: Container) -> None:
-        """End a container and all that runs in it, now."""
+        """Remove a container by force, with all its processes, and close our connection to it."""
         with contextlib.suppress(HostError), docker_errors():
             self.engine.client.api.remove_container(container.id, force=True)
         _release(container)
 
     def _begin(self) -> None:
-        """Once in each process: after a fork they are our parent's."""
+        """Set the pool up once per process: after a fork, the containers still belong to the parent."""
         if self._owner == os.getpid():
             return
         self._idle, self._owner = [], os.getpid()
@@ -307,7 +307,7 @@ class ContainerPool:
         self._sweep()
 
     def _sweep(self) -> None:
-        """Remove what others of us left who were killed, should the engine not have noticed."""
+        """Remove containers whose owner process was killed."""
         api = self.engine.client.api
         with docker_errors():
             found = api.containers(all=True, filters={"label": OWNER_LABEL})
@@ -319,7 +319,7 @@ class ContainerPool:
                 _remove_folder(labels.get(FOLDER_LABEL, ""))
 
     def make(self, shape: ContainerSpec) -> Container:
-        """A new one."""
+        """Create and start a new container of this spec."""
         folder = tempfile.mkdtemp(prefix=_FOLDER_PREFIX)
         try:
             places = HostFolders(_make_fd_files_folder(folder, shape.user), self.nothing)
@@ -351,7 +351,10 @@ class ContainerPool:
 
 
 def _make_fd_files_folder(folder: str, user: tuple[int, int]) -> str:
-    """The folder that is mounted. Only this inner one is the command's: what is above it stays where it is."""
+    """Create the folder for passed files, owned by the command's user, inside one it can't change.
+
+    Returns its path.
+    """
     slips = os.path.join(folder, "slips")
     os.chmod(folder, 0o711)  # noqa: S103 — nothing can be listed or made in it
     os.mkdir(slips, 0o700)
@@ -375,7 +378,7 @@ def _release(container: Container) -> None:
 
 
 def _remove_folder(folder: str) -> None:
-    """Only what we made: a label could name anything."""
+    """Delete a temporary folder that we made, and no other: a label could name anything."""
     if (
         os.path.basename(folder).startswith(_FOLDER_PREFIX)
         and os.path.dirname(folder) == tempfile.gettempdir()

@@ -1,4 +1,4 @@
-"""The Docker Engine API as far as we use it, with its errors as `HostError`.
+"""Client of the Docker Engine API: availability, stream connections, and its errors as `HostError`.
 
 The `docker` package speaks to it, except for streams: it hands out their socket without the bytes that came along
 with the answer, so the start of a quick command's output can be lost.
@@ -22,14 +22,14 @@ _END_OF_HEAD = b"\r\n\r\n"
 
 
 class DockerEngine:
-    """One Docker Engine, on this machine: a workspace can't be mounted into another's containers."""
+    """A connection to the Docker Engine of this machine; remote ones can't mount the workspace."""
 
     def __init__(self, address: str = "") -> None:
         self.address = address or os.environ.get("DOCKER_HOST", "") or DEFAULT_DOCKER_HOST
 
     @cached_property
     def client(self) -> Any:
-        """The package's client; made when first needed."""
+        """The client of the `docker` package, created on first use."""
         import docker
 
         with docker_errors():
@@ -37,7 +37,7 @@ class DockerEngine:
             return docker.DockerClient(base_url=self.address, timeout=_API_SECONDS, version="auto")
 
     def problem(self) -> str:
-        """Why it can't be used; empty when it answers."""
+        """Why the Docker Engine can't be used; empty when it answers."""
         if not self.address.startswith(_UNIX):
             return f"{self.address} is another machine's: a workspace can't be mounted from here."
         try:
@@ -54,13 +54,13 @@ class DockerEngine:
         return ""
 
     def close(self) -> None:
-        """Let go of connections; they are made again when needed."""
+        """Close the connections; they are opened again when needed."""
         client = self.__dict__.pop("client", None)
         if client is not None:
             client.close()
 
     def stream(self, path: str, body: dict[str, Any] | None = None) -> tuple[socket.socket, bytes]:
-        """A connection that the engine turned into a stream, and the first bytes of it."""
+        """Make a request that the engine upgrades to a raw stream: the socket, and bytes already received."""
         content = json.dumps(body or {}).encode()
         words = (
             f"POST {path} HTTP/1.1",
@@ -102,7 +102,7 @@ def _closed_on_failure(line: socket.socket) -> Iterator[None]:
 
 
 def _read_upgrade_response(line: socket.socket) -> bytes:
-    """Read the answer's head; gives what came behind it."""
+    """Read the HTTP response head of an upgraded connection; returns the bytes that came after it."""
     head = bytearray()
     while _END_OF_HEAD not in head and len(head) < _HEAD_BYTES:
         part = line.recv(_HEAD_BYTES)
@@ -125,7 +125,7 @@ def _error_message(body: bytes) -> str:
 
 @contextmanager
 def docker_errors() -> Iterator[None]:
-    """Errors of the package and of the connection, as ours."""
+    """Context manager that turns errors of the `docker` package and of the connection into `HostError`."""
     import docker.errors
     import requests.exceptions
 

@@ -1,4 +1,4 @@
-"""A helper process of root's that mounts an overlay over the workspace inside a running container.
+"""A helper process, run as root, that mounts an overlay over the workspace inside a running container.
 
 Mounts are made in a namespace of that process, where the paths are this machine's, and the finished tree is moved
 into the container's. Nothing is mounted where others see it, and it goes with the container. ADR 63.
@@ -22,7 +22,7 @@ _CALL_SECONDS = 20.0
 
 
 class OverlayMounter:
-    """Our side: one for each container."""
+    """Our handle of the helper process that mounts overlays in one container."""
 
     def __init__(self, pid: int, root: str) -> None:
         self._line, theirs = socket.socketpair()
@@ -35,15 +35,15 @@ class OverlayMounter:
             )
 
     def lay(self, mounts: Sequence[Sequence[Any]]) -> None:
-        """Have these mounts made, and the workspace be what they make of it."""
+        """Have the helper make these mounts and put them over the workspace in the container."""
         self._ask({"order": "lay", "mounts": list(mounts)})
 
     def lift(self) -> None:
-        """Take it away again."""
+        """Have the helper unmount the overlay."""
         self._ask({"order": "lift"})
 
     def close(self) -> None:
-        """Let the process go."""
+        """End the helper process."""
         self._line.close()
         wait_or_kill(self._process, _CALL_SECONDS)
 
@@ -61,7 +61,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class _MounterProcess:
-    """The process's side. It has one thread, or the kernel would not let it change its namespace."""
+    """The helper process's own code; single-threaded, since otherwise it could not change its namespace."""
 
     def __init__(self, pid: int, root: str) -> None:
         self._root = root.encode()
@@ -112,7 +112,7 @@ def _checked(answer: int) -> int:
 
 
 def main(line: str, pid: str, root: str) -> None:
-    """Serve until the other side is gone."""
+    """Entry point of the helper process: serves mount requests until the other side closes the connection."""
     with socket.socket(fileno=int(line)) as ours, contextlib.suppress(PeerGone):
         try:
             mounter = _MounterProcess(int(pid), root)

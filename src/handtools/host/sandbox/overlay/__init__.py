@@ -1,1 +1,1 @@
-"""Overlayfs: commands write into an upper layer that is read as changes. Start with `capture`."""
+"""Overlayfs: commands write into an upper layer, which is then read as file changes. Start with `capture`."""

@@ -1,4 +1,4 @@
-"""Capture by overlayfs: every command writes into an upper layer of its own, which is listed before it lands.
+"""Capture by overlayfs: each command writes into an upper layer of its own, which is listed before it is applied.
 
 The overlay is mounted in a mount namespace that ends with the command. Nothing is ever mounted where others can
 see it, so there is nothing to unmount, also after a crash. ADR 61, 67.
@@ -36,7 +36,7 @@ _SELF_CONTAINED_OPTIONS = ("redirect_dir=off", "metacopy=off", "index=off", "xin
 
 
 def with_overlay(launch: Launch, overlay: Overlay) -> Launch:
-    """The launch with its writes going into the layer."""
+    """The launch with an overlay mounted over the workspace, so that its writes go to the upper layer."""
     as_root = os.geteuid() == 0
     private = Mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
     layer = Mount(
@@ -56,7 +56,7 @@ def with_overlay(launch: Launch, overlay: Overlay) -> Launch:
 
 
 def overlay_mount_options(overlay: Overlay, *, as_root: bool) -> str:
-    """The words of the mount; a user other than root keeps the layer's notes in attributes of their own."""
+    """The mount options of an overlay; without root, its marks are kept in `user.` extended attributes."""
     lower = ":".join(_escaped_path(path) for path in (overlay.masks, overlay.lower) if path)
     words = [
         f"lowerdir={lower}",
@@ -74,23 +74,23 @@ def _escaped_path(path: str) -> str:
 
 
 CONFLICTS_FOLDER = "kept"
-"""In the vault: what commands wrote where another writer was first."""
+"""The backup item with the versions that commands wrote of files that another program had changed."""
 MOST_LISTED_NAMES = 5
 SPARE_LAYERS = 2
-"""Layers that are kept for the next command."""
+"""How many unused layers are kept for the next command."""
 _PROBE_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class LayerQuota:
-    """How much a layer may hold and still land."""
+    """How many files and bytes a layer may hold and still be applied to the workspace."""
 
     bytes: int = 8 << 30
     files: int = 500_000
 
 
 class OverlayCapture:
-    """Every command gets a layer of its own over the workspace."""
+    """Captures changes by giving every command an overlay with its own upper layer over the workspace."""
 
     apart = True
 
@@ -102,7 +102,7 @@ class OverlayCapture:
         self.quota = quota or LayerQuota()
 
     def begin(self, launch: Launch, name: str) -> "OverlayCommandCapture":  # noqa: ARG002
-        """Make the layer, and have the launch write into it."""
+        """Create an upper layer, or reuse an unused one, and mount it for the launch."""
         item = self._room()
         root = os.stat(self._root)
         upper, work = item.path / UPPER_NAME, item.path / WORK_NAME
@@ -115,7 +115,7 @@ class OverlayCapture:
         return OverlayCommandCapture(with_overlay(launch, overlay), overlay, item, self)
 
     def give_back(self, item: BackupItem) -> None:
-        """A layer that nobody needs any more: one that was never written to serves the next command."""
+        """Keep a layer for the next command if it was never written to; else delete it."""
         upper = item.path / UPPER_NAME
         with self._lock:
             used = any(os.path.lexists(item.path / part) for part in (BEFORE_NAME, MASKED))
@@ -125,7 +125,7 @@ class OverlayCapture:
         self._let_go(item)
 
     def close(self) -> None:
-        """Let go of what is kept for the next command."""
+        """Delete the layers that are kept for the next command."""
         with self._lock:
             spare, self._spare = self._spare, []
         for item in spare:
@@ -150,7 +150,7 @@ class OverlayCapture:
 
 @dataclass(slots=True)
 class OverlayCommandCapture:
-    """One command's layer."""
+    """The capture of one command by its upper layer."""
 
     launch: Launch
     overlay: Overlay
@@ -164,11 +164,11 @@ class OverlayCommandCapture:
 
     @property
     def name(self) -> str:
-        """The item of the vault that holds the layer."""
+        """The name of the backup item that contains the layer."""
         return self.item.name
 
     def finish(self) -> CapturedChanges:
-        """What the command changed, ready to land."""
+        """List the command's file changes from its upper layer, ready to be applied."""
         # It may have closed the workspace's own folder. That does not land, and we have to look into it.
         os.chmod(self.overlay.upper, stat.S_IMODE(os.stat(self.overlay.lower).st_mode) | stat.S_IRWXU)
         over = self._over_quota()
@@ -185,7 +185,7 @@ class OverlayCommandCapture:
         return CapturedChanges(tuple(changes), "overlay", notes=tuple(self._notes(listing)))
 
     def discard(self) -> None:
-        """Remove what is left of the layer; what was displaced stays."""
+        """Delete the layer; replaced files that are needed for undo stay."""
         self.capture.give_back(self.item)
 
     def _over_quota(self) -> str:
@@ -230,7 +230,7 @@ class OverlayCommandCapture:
         return notes
 
     def _keep(self, listing: UpperLayerDiff) -> str:
-        """Put the command's versions of what others changed where a person can find them."""
+        """Keep the command's versions of conflicting files in the backups; returns their folder, or empty."""
         shelf = f"{CONFLICTS_FOLDER}/{self.name}"
         theirs = set(listing.conflicts)
         kept = [change for change in listing.changes if change.path in theirs and _is_held(change)]
@@ -243,7 +243,7 @@ class OverlayCommandCapture:
 
 
 def _reset_work_folder(work: Path) -> bool:
-    """Whether a layer can be mounted once more: the kernel leaves a note that it was, which has to go."""
+    """Clear the mark that the kernel left in a layer's work folder; whether it can be mounted once more."""
     own, note = work / "work", work / "work" / "incompat"
     try:
         for folder in (own, note, note / "volatile"):
@@ -286,7 +286,7 @@ check(libc.mount(b"overlay", target.encode(), b"overlay", ctypes.c_ulong(0), wor
 
 
 def overlay_problem(root: str | Path, vault: FolderBackups) -> str:
-    """Why a layer can't be put over the workspace here; empty when it can."""
+    """Why overlayfs can't be mounted over the workspace here; empty when it can."""
     if not sys.platform.startswith("linux"):
         return "Layers need Linux."
     real = os.path.realpath(root)

@@ -1,4 +1,4 @@
-"""A layer that hides very many private paths at once, between the workspace and the command's own layer.
+"""An overlay layer of whiteouts that hides very many private paths from a command.
 
 A mount over each would do too, but bubblewrap looks through all mounts for each that it makes. In the layer each
 is marked as gone (a whiteout). What a command writes to such a path is a change of the private file, judged so.
@@ -20,7 +20,7 @@ _WHITEOUT = os.makedev(0, 0)
 
 
 def with_mask_layer(launch: Launch, overlay: Overlay, paths: Sequence[str]) -> Launch:
-    """The launch with some paths of the workspace hidden by a layer of its own."""
+    """The launch with a middle layer in its overlay that hides these workspace paths."""
     as_root = os.geteuid() == 0
     layer = _Layer(Path(overlay.upper).with_name(MASKED), overlay.lower)
     for path in paths:
@@ -36,7 +36,7 @@ def with_mask_layer(launch: Launch, overlay: Overlay, paths: Sequence[str]) -> L
 
 
 class _Layer:
-    """Folders that look like those of the workspace, as far as there is something to hide in them."""
+    """Builds the mask layer: copies of the workspace's folders that contain something to hide."""
 
     def __init__(self, top: Path, root: str) -> None:
         self.top = top
@@ -45,7 +45,7 @@ class _Layer:
         self._folder(top)
 
     def place(self, path: str) -> Path:
-        """Where the layer has a path of the workspace, with the folders above it."""
+        """The path in the layer for a workspace path; creates the folders above it."""
         place = self.top / os.path.relpath(path, self._root)
         for above in reversed(place.relative_to(self.top).parents):
             if self.top / above not in self._made:
@@ -53,7 +53,7 @@ class _Layer:
         return place
 
     def close(self) -> None:
-        """Give the folders the owners, modes and times of those that they stand for."""
+        """Give the layer's folders the owners, modes and times of the workspace's folders."""
         for folder, facts in self._made.items():
             if os.geteuid() == 0:
                 os.chown(folder, facts.st_uid, facts.st_gid)

@@ -1,4 +1,4 @@
-"""The upper directory of an overlay as changes of the workspace, without setuid bits, foreign owners, devices."""
+"""Turn an overlay's upper directory into file changes, without setuid bits, foreign owners and devices."""
 
 import contextlib
 import errno
@@ -37,17 +37,17 @@ _SPECIAL_FILES = {
 
 @dataclass(slots=True)
 class Sanitizer:
-    """Goes along with the listing, and notes what it took away."""
+    """Removes privileges from files in the layer and refuses devices, and records both."""
 
     owner: tuple[int, int] | None
-    """Who the workspace belongs to, when we are root and can give things to them."""
+    """The workspace's owner, to whom files are given if we are root; else None."""
     refused: dict[str, str] = field(default_factory=dict)
-    """What can't land, by path, and what it is."""
+    """Paths that can't be applied to the workspace, and what each is, such as a device."""
     stripped: list[str] = field(default_factory=list)
-    """Paths that lost a privilege."""
+    """Paths that lost setuid or setgid bits or file capabilities."""
 
     def refuses(self, path: str, spot: LayerEntry) -> bool:
-        """Whether a thing is of a kind that never lands."""
+        """Whether an entry is of a kind that is never applied, such as a device; it is then recorded."""
         kind = _SPECIAL_FILES.get(stat.S_IFMT(spot.found.st_mode))
         if is_temporary(spot.name):
             kind = "a name that is ours"  # no list shows it, so nobody could judge it
@@ -56,7 +56,7 @@ class Sanitizer:
         return kind is not None
 
     def clean(self, path: str, spot: LayerEntry, below: LayerEntry | None) -> int:
-        """Make a thing fit to land in the place of another; gives back its permission bits."""
+        """Remove privileges and set the owner of an entry; returns its permission bits."""
         self._own(spot, below)
         self._unmark(path, spot)
         if stat.S_ISLNK(spot.found.st_mode):
@@ -89,38 +89,38 @@ class Sanitizer:
 
 RefForPath = Callable[[str], str]
 FolderState = Literal["merged", "new", "gone"]
-"""A folder of both sides; one that only the layer has; one that only the workspace has."""
+"""Where a folder exists: in both layer and workspace, only in the layer, or only in the workspace."""
 _FolderToVisit = tuple[str, FolderState]
 _UNREADABLE_ERRNOS = {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
-"""A folder of the workspace that we may not look into, or that another program replaced meanwhile."""
+"""Errors for a workspace folder without permission, or replaced meanwhile: it is skipped."""
 
 
 @dataclass(slots=True)
 class UpperLayerDiff:
-    """Walks the layer with the workspace beside it; touches only the layer."""
+    """Compares the upper layer with the workspace and lists the file changes; modifies only the layer."""
 
     old: RefForPath
-    """The ref under which a thing is held that leaves its path."""
+    """Makes the backup reference for a file that is removed or replaced."""
     new: RefForPath
-    """The ref under which a thing is held that is to come to a path."""
+    """Makes the backup reference for a file that is added."""
     since: int
-    """When the command began, by the file system's clock: what others changed later is theirs."""
+    """When the command began, by the file system's clock, in ns: workspace files changed later are conflicts."""
     cleaner: Sanitizer
     notary: NodeReader = field(default_factory=NodeReader)
     conflicts: list[str] = field(default_factory=list)
-    """Paths that changed in the workspace while the command ran."""
+    """Paths that another program changed in the workspace while the command ran."""
     closed: list[str] = field(default_factory=list)
-    """Folders of the workspace that can't be looked into: they stay as they are."""
+    """Workspace folders without permission to read: they stay as they are."""
     stuck: list[str] = field(default_factory=list)
     """Pipes, sockets and devices of the workspace that the command removed or replaced: they stay."""
     changes: list[Change] = field(default_factory=list)
     _opened: list[tuple[str, int]] = field(default_factory=list)
-    """New folders that had to be opened for us, and the modes they were given."""
+    """New folders that were made accessible for reading, and their original modes."""
     _layer: Subtree = field(init=False)
     _workspace: Subtree = field(init=False)
 
     def of(self, upper: str, lower: str) -> list[Change]:
-        """Every change, removals first; large folders that come or go as one."""
+        """List all changes in `upper` compared with `lower`, removals first; large folders as one change."""
         with ExitStack() as stack:
             self._layer, self._workspace = (
                 stack.enter_context(Subtree(stack.enter_context(FolderHandle.at(top))))
@@ -136,14 +136,14 @@ class UpperLayerDiff:
         return with_whole_folders(sorted(clean, key=apply_order), apart=self.cleaner.refused)
 
     def _spoilt(self) -> set[str]:
-        """The conflicts, and the folders that can't go because something of others is in them."""
+        """The conflicting paths, and the folders that can't be removed because one is inside."""
         theirs = {*self.conflicts, *self.stuck, *self.closed}
         above = {parent for path in theirs for parent in parent_folders(path)}
         staying = {c.path for c in self.changes if c.after is None or c.after.kind != "folder"} & above
         return theirs | staying
 
     def _walk(self, start: str, how: FolderState) -> None:
-        """Look at a folder and at all below it, one at a time: there is no saying how deep they go."""
+        """Collect the changes of a folder and all below it, with a queue instead of recursion."""
         waiting: deque[_FolderToVisit] = deque([(start, how)])
         while waiting:
             path, way = waiting.popleft()
@@ -155,7 +155,7 @@ class UpperLayerDiff:
                 self.closed.append(path)
 
     def _looked(self, path: str, way: FolderState) -> list[_FolderToVisit]:
-        """Look at one folder; gives back those in it that are to be looked at next."""
+        """Collect the changes of one folder's entries; returns the subfolders to visit next."""
         tasks: list[_FolderToVisit] = []
         upper = None if way == "gone" else self._layer.folder(path)
         lower = None if way == "new" else self._workspace.folder(path)
@@ -168,7 +168,7 @@ class UpperLayerDiff:
         return tasks
 
     def _entry(self, path: str, up: LayerEntry, low: LayerEntry | None) -> list[_FolderToVisit]:
-        """What became of a name; gives back the folder that is to be looked into next."""
+        """Collect the change of one layer entry; returns the subfolders to visit next."""
         what = entry_meaning(up)
         if what == "gone":
             return [] if low is None or is_temporary(up.name) else self._leave(path, low, None)
@@ -190,7 +190,7 @@ class UpperLayerDiff:
         return [(path, "merged")]
 
     def _thing(self, path: str, up: LayerEntry, low: LayerEntry | None, mode: int) -> list[_FolderToVisit]:
-        """A file or a link."""
+        """Collect the change of a file or a link."""
         after = self.notary.node(up.folder, up.name, up.found, ref=self.new(path), mode=mode)
         if low is None or low.is_folder:
             return self._arrive(path, low, after)
@@ -204,14 +204,14 @@ class UpperLayerDiff:
         return []
 
     def _arrive(self, path: str, low: LayerEntry | None, after: Node) -> list[_FolderToVisit]:
-        """Something where there was nothing, or another kind of thing."""
+        """Collect the change of a path that is new or was of another kind."""
         if low is not None:
             return self._leave(path, low, after)
         self.changes.append(Change(path, None, after))
         return []
 
     def _leave(self, path: str, low: LayerEntry, after: Node | None) -> list[_FolderToVisit]:
-        """A thing of the workspace goes, with all that is in it; and perhaps another takes its place."""
+        """Collect the removal of a workspace entry, or its replacement by `after`."""
         if kind_of(low.found.st_mode) is None:
             self.stuck.append(path)
             return []
@@ -223,7 +223,7 @@ class UpperLayerDiff:
             self.changes.append(Change(path, self._old(path, low), Node("folder", mode=mode)))
 
     def _replaced(self, path: str, low: LayerEntry, mode: int) -> None:
-        """A folder that was removed and made anew: the old and the new in full, as one change or side by side."""
+        """Collect the changes of a folder that was removed and made anew, as one change if it is large."""
         theirs = len(self.conflicts) + len(self.stuck) + len(self.closed)
         gone = self._apart(path, "gone")
         come = self._apart(path, "new")
@@ -243,7 +243,7 @@ class UpperLayerDiff:
                 self.changes.append(Change(below, before_node, after_node))
 
     def _apart(self, path: str, how: FolderState) -> dict[str, Change]:
-        """The changes of a walk by path, beside the list."""
+        """Walk a folder and return its changes by path, without adding them to `changes`."""
         kept, self.changes = self.changes, []
         self._walk(path, how)
         found, self.changes = self.changes, kept

@@ -1,4 +1,4 @@
-"""How overlayfs marks, in the upper directory, what was deleted (whiteouts) or replaced (opaque folders)."""
+"""How overlayfs marks deleted files (whiteouts) and replaced folders (opaque) in the upper directory."""
 
 import os
 import stat
@@ -12,7 +12,7 @@ EntryMeaning = Literal["gone", "opaque", "merged", "thing"]
 
 @dataclass(frozen=True, slots=True)
 class LayerEntry:
-    """A name in an open folder, and what was found there."""
+    """A directory entry: its open folder, its name and its stat result."""
 
     folder: int
     name: str
@@ -20,26 +20,26 @@ class LayerEntry:
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder itself."""
+        """Whether the entry is a folder, not a link to one."""
         return stat.S_ISDIR(self.found.st_mode)
 
     @property
     def mode(self) -> int:
-        """Its permission bits."""
+        """The entry's permission bits."""
         return stat.S_IMODE(self.found.st_mode)
 
     @property
     def path(self) -> str:
-        """For calls that take no folder's handle."""
+        """A path of the entry through `/proc/self/fd`, for calls that take no directory descriptor."""
         return f"/proc/self/fd/{self.folder}/{self.name}"
 
     def open(self) -> int:
-        """Open it as a folder."""
+        """Open the entry as a folder; returns a descriptor."""
         return os.open(self.name, _FOLDER_FLAGS, dir_fd=self.folder)
 
 
 def entry_meaning(spot: LayerEntry) -> EntryMeaning:
-    """What a name in the upper folder stands for."""
+    """Whether an upper-directory entry means deleted, opaque or present."""
     found = spot.found
     if stat.S_ISCHR(found.st_mode) and found.st_rdev == 0:
         return "gone"

@@ -14,28 +14,31 @@ _CGROUP_PREFIX = "handtools-"
 
 @dataclass(slots=True)
 class Cgroup:
-    """The folders of one group: a kernel has one hierarchy, or one for each controller."""
+    """A control group: its folder in the unified hierarchy, or one folder per controller."""
 
     unified: str = ""
     controllers: dict[str, str] = field(default_factory=dict)
-    """Folders by controller: memory, pids; in the unified hierarchy those that are switched on."""
+    """The folders by controller (memory, pids); in the unified hierarchy those that are enabled."""
     _last: dict[str, str] = field(default_factory=dict)
-    """Limits as they are, so that they are only written when they change."""
+    """The limits last written, so that they are written only when they change."""
 
     def __bool__(self) -> bool:
         return bool(self.folders)
 
     @property
     def folders(self) -> list[str]:
-        """Every folder, each once."""
+        """The group's folders, without duplicates."""
         return list(dict.fromkeys(path for path in (self.unified, *self.controllers.values()) if path))
 
     def join(self) -> bool:
-        """Move this process in; False when that is not allowed."""
+        """Move this process into the group; False without permission."""
         return all(_write(f"{folder}/cgroup.procs", "0") for folder in self.folders)
 
     def limit(self, *, memory: int | None, processes: int | None, used: int) -> set[str]:
-        """Set the limits of the next command, beyond what is used; gives back those that are now the kernel's."""
+        """Set memory and process limits, beyond what is `used`.
+
+        Returns the names of limits that the kernel enforces.
+        """
         kept = set()
         most = memory and memory + used
         files = ("memory.max", "memory.limit_in_bytes"), ("memory.swap.max", "memory.memsw.limit_in_bytes")
@@ -49,27 +52,27 @@ class Cgroup:
         return kept
 
     def pids(self) -> list[int]:
-        """Everything else in the group."""
+        """The pids of all other processes in the group."""
         own = os.getpid()
         return [int(pid) for pid in _read(f"{self._home}/cgroup.procs").split() if int(pid) != own]
 
     def used(self) -> int | None:
-        """Memory in use."""
+        """The memory that the group uses, in bytes; None if unknown."""
         return _number(self._file("memory", "memory.current", "memory.usage_in_bytes"))
 
     def peak(self) -> int | None:
-        """The most memory that was in use since the limits were set."""
+        """The highest memory use in bytes since the limits were set; None if unknown."""
         return _number(self._file("memory", "memory.peak", "memory.max_usage_in_bytes"))
 
     def starved(self) -> int:
-        """How often the kernel ended a process for lack of memory."""
+        """How often the kernel killed a process of the group for lack of memory."""
         for line in _read(self._file("memory", "memory.events", "memory.oom_control")).splitlines():
             if line.startswith("oom_kill "):
                 return int(line.split()[1])
         return 0
 
     def remove(self) -> None:
-        """Take the folders away."""
+        """Remove the group's folders."""
         for folder in self.folders:
             _write(f"{os.path.dirname(folder)}/cgroup.procs", "0")
             with contextlib.suppress(OSError):
@@ -98,7 +101,7 @@ class Cgroup:
 
 
 def create_cgroup() -> Cgroup:
-    """A new group below our own; an empty one when this user may not."""
+    """Create a control group below our own; without folders when this user may not."""
     group = Cgroup()
     name = f"{_CGROUP_PREFIX}{os.getpid()}"
     for controllers, folder in _cgroup_folders():
@@ -123,7 +126,7 @@ def create_cgroup() -> Cgroup:
 
 
 def cgroup_of(pid: int) -> Cgroup:
-    """The group that another process is in, to look at; an empty one when it can't be seen."""
+    """The control group of another process, for reading; without folders when it can't be seen."""
     group = Cgroup()
     for controllers, folder in _cgroup_folders(str(pid)):
         if not os.path.exists(f"{folder}/cgroup.procs"):
@@ -138,7 +141,7 @@ def cgroup_of(pid: int) -> Cgroup:
 
 
 def _cgroup_folders(process: str = "self") -> list[tuple[list[str], str]]:
-    """The folder of a process in each hierarchy of use, with its controllers; none for the unified one."""
+    """The folder of a process in each relevant hierarchy, with its controllers (none for the unified one)."""
     mounted: dict[str, str] = {}
     for line in _read("/proc/self/mountinfo").splitlines():
         before, _, after = line.partition(" - ")
@@ -158,7 +161,7 @@ def _cgroup_folders(process: str = "self") -> list[tuple[list[str], str]]:
 
 
 def _remove_stale(folder: str) -> None:
-    """Remove what supervisors left that were killed themselves, and whatever still runs in it."""
+    """Remove groups left by supervisors that were killed, and kill what still runs in them."""
     for name in os.listdir(folder):
         pid = name.removeprefix(_CGROUP_PREFIX)
         if name == pid or not pid.isdigit() or os.path.exists(f"/proc/{pid}"):
@@ -167,7 +170,7 @@ def _remove_stale(folder: str) -> None:
 
 
 def kill_cgroup(folder: str) -> None:
-    """End everything in a group and take it away: what is left of a supervisor that was killed."""
+    """Kill all processes in a control group and remove it, after its supervisor was killed."""
     if not _write(f"{folder}/cgroup.kill", "1"):
         for pid in _read(f"{folder}/cgroup.procs").split():
             with contextlib.suppress(ProcessLookupError, PermissionError):

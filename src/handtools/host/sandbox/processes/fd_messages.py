@@ -13,11 +13,11 @@ _PIECE_BYTES = 1 << 16
 
 
 class PeerGone(Exception):
-    """The other side is no longer there."""
+    """Raised when the other side of the socket has closed it."""
 
 
 def send_message(line: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
-    """Hand over a message; the descriptors stay open on this side."""
+    """Send a JSON message with file descriptors, which stay open on this side."""
     body = json.dumps(message).encode()
     whole = memoryview(_SIZE.pack(len(body)) + body)
     carried = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
@@ -31,7 +31,7 @@ def send_message(line: socket.socket, message: dict[str, Any], fds: Sequence[int
 
 
 def receive_message(line: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """The next message, and the descriptors that came with it: closed on exec."""
+    """Receive the next message and the descriptors sent with it, which are set to close on exec."""
     space = socket.CMSG_SPACE(_MOST_FDS * array.array("i").itemsize)
     try:
         start, carried, _, _ = line.recvmsg(_SIZE.size, space, socket.MSG_CMSG_CLOEXEC)

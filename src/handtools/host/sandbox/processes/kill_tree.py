@@ -13,17 +13,20 @@ from collections.abc import Callable
 from handtools.host.sandbox.processes.cgroups import Cgroup
 
 TERM_GRACE_SECONDS = 0.1
-"""Seconds between asking and killing: enough to remove a lock file."""
+"""Seconds between SIGTERM and SIGKILL: enough to remove a lock file."""
 KILL_TIMEOUT_SECONDS = 5.0
 """Seconds after which a process that can't be killed (another user's, stuck in the kernel) is left and named."""
 _POLL_SECONDS = 0.001
 
 Reap = Callable[[float], bool]
-"""Reaps what ends within so many seconds; False when there is nothing left to wait for."""
+"""A function that reaps children that end within so many seconds; False when there are none left."""
 
 
 def kill_descendants(group: Cgroup, reap: Reap, *, gently: bool) -> int:
-    """End every descendant; gives back how many could not be."""
+    """Kill every descendant of this process, first with SIGTERM if `gently`.
+
+    Returns how many could not be killed.
+    """
     if gently and _terminated(group, reap):
         return 0
     deadline = time.monotonic() + KILL_TIMEOUT_SECONDS
@@ -38,9 +41,9 @@ def kill_descendants(group: Cgroup, reap: Reap, *, gently: bool) -> int:
 
 
 def kill_by_environment(mark: str) -> int:
-    """End every process of this user that has a mark in its environment; gives back how many are left.
+    """Kill every process of this user with `mark` in its environment; returns how many are left.
 
-    For when a command has killed its own supervisor. One that also clears its environment gets away.
+    Used when a command has killed its own supervisor; a process that also clears its environment gets away.
     """
     deadline = time.monotonic() + KILL_TIMEOUT_SECONDS
     while (found := _pids_by_environment(mark.encode())) and time.monotonic() < deadline:
@@ -61,7 +64,7 @@ def _pids_by_environment(mark: bytes) -> list[int]:
 
 
 def descendants(pid: int) -> list[int]:
-    """The processes below one; some may be missed while they come and go, so ask again."""
+    """The pids of all descendants of a process; may miss some that start or end meanwhile, so call again."""
     found: list[int] = []
     waiting = [pid]
     while waiting:
@@ -72,12 +75,12 @@ def descendants(pid: int) -> list[int]:
 
 
 def running_pids(group: Cgroup) -> list[int]:
-    """All of them: a group knows at once, but root may leave it."""
+    """The pids of all descendants, from the control group or else by following parents in /proc."""
     return group.pids() or descendants(os.getpid())
 
 
 def _terminated(group: Cgroup, reap: Reap) -> bool:
-    """Whether all of them went when they were asked to."""
+    """Send SIGTERM to all descendants and wait; whether all have ended."""
     for pid in running_pids(group):
         _signal(pid, signal.SIGTERM)
         _signal(pid, signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""A command's output in bounded memory and bounded disk: head, tail, and a ring file; totals stay exact."""
+"""A command's output, kept within bounds: its beginning and end in memory, more of it in a file; exact totals."""
 
 import contextlib
 import os
@@ -8,14 +8,14 @@ from pathlib import Path
 
 BUFFER_HEAD_BYTES = 24 << 10
 BUFFER_TAIL_BYTES = 48 << 10
-"""Held in memory; what is longer is on disk."""
+"""How many bytes of the end of the output are held in memory."""
 SPILL_LINES = 800
-"""So many lines are kept on disk however short they are: they may be more than a model is shown."""
+"""From this many lines on, output is also kept in a file, however short the lines are."""
 _COPY_BYTES = 1 << 20
 
 
 class OutputBuffer:
-    """Takes bytes as they come. The file holds the first half of its limit, and a ring of the newest."""
+    """Collects output; its file keeps the first half of the size limit and a ring buffer of the newest bytes."""
 
     def __init__(self, path: Path, limit: int) -> None:
         self._path = path
@@ -28,10 +28,10 @@ class OutputBuffer:
         self.bytes = 0
         self.newlines = 0
         self.fault = ""
-        """Why the file is incomplete, beyond its limit."""
+        """Why the file is incomplete, other than by its size limit."""
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Add the next bytes of output."""
         with self._lock:
             start = self.bytes
             self.bytes += len(data)
@@ -47,40 +47,40 @@ class OutputBuffer:
                 self._keep(start, data)
 
     def ends(self) -> tuple[bytes, bytes]:
-        """The beginning and, where there is more, the end."""
+        """The first bytes of the output and, where there are more, the last ones."""
         with self._lock:
             return bytes(self._head), bytes(self._tail)
 
     @property
     def lines(self) -> int:
-        """Lines so far; an unfinished one counts."""
+        """The number of lines so far, counting an unfinished one."""
         head, tail = self.ends()
         last = (tail or head)[-1:]
         return self.newlines + (last not in {b"", b"\n"})
 
     @property
     def missing(self) -> int:
-        """Bytes between the two ends that are held in memory."""
+        """How many bytes lie between the beginning and the end that are held in memory."""
         head, tail = self.ends()
         return self.bytes - len(head) - len(tail)
 
     @property
     def dropped(self) -> int:
-        """Bytes that are not in the file either."""
+        """How many bytes of output were lost: neither in memory nor in the file."""
         return max(self.bytes - self._front - self._ring, 0)
 
     @property
     def kept(self) -> bool:
-        """Whether there is a file: small outputs need none."""
+        """Whether the output is also in a file: small outputs need none."""
         return self._file is not None
 
     @property
     def name(self) -> str:
-        """Of the file; empty where there is none."""
+        """The name of the output file; empty without one."""
         return self._path.name if self.kept else ""
 
     def part(self, start: int, size: int) -> tuple[bytes, int]:
-        """Bytes by their place in the whole, and that place: later than asked when those were dropped."""
+        """Read output from an offset; returns the bytes and their offset, which is later if those were lost."""
         with self._lock:
             if self._file is None or self._file < 0:
                 return self._ended_part(start, size)
@@ -99,7 +99,7 @@ class OutputBuffer:
             start += len(piece)
 
     def _ended_part(self, start: int, size: int) -> tuple[bytes, int]:
-        """The same without a ring: from memory, or from the file in reading order."""
+        """Read output from an offset after the end, from memory or from the file in reading order."""
         if self._file is None:
             begin = min(start, len(self._head))
             return bytes(self._head[begin : begin + size]), begin
@@ -118,7 +118,7 @@ class OutputBuffer:
             return b"", begin
 
     def close(self) -> None:
-        """Put the file into reading order; nothing is taken after this."""
+        """Rewrite the file in reading order; no bytes can be added after this."""
         with self._lock:
             if self._file is None:
                 return
@@ -131,7 +131,7 @@ class OutputBuffer:
             self._file = -1
 
     def discard(self) -> None:
-        """Forget the file."""
+        """Close the output file and delete it."""
         self.close()
         self._path.unlink(missing_ok=True)
 
@@ -155,14 +155,14 @@ class OutputBuffer:
             self.fault = error.strerror or str(error)
 
     def _place(self, offset: int) -> tuple[int, int]:
-        """Where in the file a byte of the whole is, and how many follow it there."""
+        """The position in the ring file of an offset in the output, and how many bytes follow it there."""
         if offset < self._front:
             return offset, self._front - offset
         turn = (offset - self._front) % self._ring
         return self._front + turn, self._ring - turn
 
     def _straighten(self, file: int) -> None:
-        """Head, a line about the gap, then the ring from its oldest byte."""
+        """Rewrite the ring file in order: beginning, a line about the gap, then the newest bytes."""
         beside = self._path.with_name(f".{self._path.name}")
         target = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:

@@ -16,9 +16,9 @@ import termios
 from typing import Any
 
 IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
-"""By a supervisor; a command gets them as they were."""
+"""Signals that a supervisor ignores; a command gets their default handling back."""
 OOM_SCORE_ADJ = 300
-"""When the machine runs out of memory, a command goes before the program that started it."""
+"""The oom_score_adj of commands: the kernel kills them before the program that started them."""
 CLONE_NEWUSER = 0x10000000
 _SET_PDEATHSIG, _SET_SECCOMP, _SET_SUBREAPER, _SET_NO_NEW_PRIVS = 1, 22, 36, 38
 _SECCOMP_MODE_FILTER = 2
@@ -28,7 +28,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def become_subreaper() -> None:
-    """Become the reaper of all descendants, deaf to what would end us, with nothing to pass on."""
+    """Become the subreaper of all descendants, ignore SIGTERM and the like, set descriptors to close on exec."""
     _checked(_LIBC.prctl(_SET_SUBREAPER, 1, 0, 0, 0))
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_IGN if number in IGNORED_SIGNALS else signal.SIG_DFL)
@@ -39,7 +39,7 @@ def become_subreaper() -> None:
 
 
 def start_own_session() -> None:
-    """What every command's process needs, whatever the order will be."""
+    """Start a new session that dies with the supervisor, with default signals and a raised OOM score."""
     os.setsid()
     _checked(_LIBC.prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
     _write_file("/proc/self/oom_score_adj", str(OOM_SCORE_ADJ))
@@ -48,7 +48,7 @@ def start_own_session() -> None:
 
 
 def exec_order(order: dict[str, Any], fds: dict[int, int]) -> None:
-    """Become what the order says; returns only by raising."""
+    """Set this process up as the order says and exec the command; returns only by raising."""
     _place_fds(fds)
     if order["terminal"]:
         size = struct.pack("HHHH", *order["terminal"], 0, 0)
@@ -74,7 +74,7 @@ def exec_order(order: dict[str, Any], fds: dict[int, int]) -> None:
 
 
 def _place_fds(fds: dict[int, int]) -> None:
-    """Put each descriptor under its number; all that a supervisor holds itself closes at exec."""
+    """Duplicate each descriptor to its target number; the supervisor's own ones close at exec."""
     clear = max(fds) + 1
     aside = {wanted: fcntl.fcntl(held, fcntl.F_DUPFD_CLOEXEC, clear) for wanted, held in fds.items()}
     for wanted, held in aside.items():
@@ -101,7 +101,7 @@ def _unshare(flags: int, identity: list[int] | None) -> None:
 
 
 def _hand_out_listening_socket(line: int, port: int) -> None:
-    """Listen in the network that is now ours, and hand the listening socket out; inside, nothing is left of it."""
+    """Listen on a port in the new network namespace and send the listening socket out over `line`."""
     with socket.socket(fileno=line) as outside, socket.socket() as listening:
         request = bytearray(struct.pack("16sH22x", b"lo", 0))
         fcntl.ioctl(listening, _GET_FLAGS, request)
@@ -113,7 +113,7 @@ def _hand_out_listening_socket(line: int, port: int) -> None:
 
 
 def restrict_self(landlock: int | None, seccomp: bytes) -> None:
-    """Give up rights for good: what the rules do not grant, and calls that the filter refuses."""
+    """Restrict this process for good by a Landlock ruleset and a seccomp filter."""
     if landlock is None and not seccomp:
         return
     _checked(_LIBC.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0))

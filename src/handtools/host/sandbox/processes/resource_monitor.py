@@ -18,31 +18,31 @@ from typing import Any, Literal
 ExceededLimit = Literal["", "memory", "bytes", "files"]
 
 MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.01, 0.25
-"""Seconds between two looks."""
+"""Shortest and longest time between two polls, in seconds."""
 PAUSE_FACTOR = 30
-"""A look pauses for so many times as long as it took."""
+"""The pause after a poll is this many times as long as the poll took."""
 MEMORY_GROWTH_BYTES_PER_SECOND = 4 << 30
-"""Bytes of memory that can be taken in a second: close to the limit there is less time between two looks."""
+"""Assumed largest growth of memory, in bytes per second: near the limit, polls come sooner."""
 MAX_RECOUNT_SECONDS = 1.0
-"""A layer is counted at least so often, also when the file system seems no fuller."""
+"""An overlay layer is counted at least this often, in seconds, even if the file system is no fuller."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _BLOCK_BYTES = 512
 _TMPFS_ENTRY_BYTES = 1 << 10
-"""What a file takes of memory that is nothing but a name."""
+"""The memory that a tmpfs file takes besides its contents, in bytes."""
 
 
 @dataclass(slots=True)
 class ResourceMonitor:
-    """The limits of one command, and when to look again."""
+    """Polls the memory and disk use of one command and decides when to poll again."""
 
     memory: int | None
-    """Bytes of all its processes together; None where a control group counts, or nothing is limited."""
+    """Limit in bytes for all its processes together; None if a control group counts or there is no limit."""
     places: Sequence[str]
-    """Folders in its own view that are memory."""
+    """Folders, as the command sees them, that are in memory (tmpfs)."""
     layer: str
-    """Where its writes go; empty when it writes in place."""
+    """The upper layer that takes the command's writes; empty when it writes in place."""
     seen_at: str
-    """Where the layer is in its own view."""
+    """The path at which the command sees the layer."""
     bytes: int
     files: int
     due: float = field(init=False)
@@ -50,7 +50,7 @@ class ResourceMonitor:
     _counted: float = 0.0
     _costs: float = 0.0
     _room: float = math.inf
-    """Bytes of memory that were left when it was last looked at."""
+    """Bytes of memory below the limit at the last poll."""
 
     def __post_init__(self) -> None:
         self.due = time.monotonic() + MIN_POLL_SECONDS
@@ -59,12 +59,12 @@ class ResourceMonitor:
 
     @classmethod
     def ordered(cls, order: dict[str, Any], *, memory: int | None) -> "ResourceMonitor | None":
-        """As an order has it; None when there is nothing to watch."""
+        """Make a monitor from a start order; None when there is no limit to watch."""
         layer, seen_at, size, files = order["layer"] or ("", "", 0, 0)
         return cls(memory, order["places"], layer, seen_at, size, files) if memory or layer else None
 
     def look(self, tree: Callable[[], Sequence[int]]) -> ExceededLimit:
-        """What is over its limit now; the processes are asked for only when they matter."""
+        """The limit that is exceeded now, or none; `tree` gives the pids and is called only when needed."""
         began = time.monotonic()
         over = self._memory_over(tree) or self._layer_over(tree)
         now = time.monotonic()
@@ -96,7 +96,7 @@ class ResourceMonitor:
         return "files" if files > self.files else "bytes" if size > self.bytes else ""
 
     def _fuller(self) -> bool:
-        """Whether to count now: when the file system has filled by a part of the limit, and now and then."""
+        """Whether to count the layer now: when the file system has filled noticeably, or the last count is old."""
         since = time.monotonic() - self._counted
         if since < self._costs * PAUSE_FACTOR:
             return False
@@ -115,7 +115,7 @@ def _free_space(folder: str) -> tuple[int, int]:
 
 
 def _layer_usage(folder: str, most: int) -> tuple[int, int]:
-    """How many things a layer holds, and how many bytes they take; not beyond the most."""
+    """The number of files in a layer and their bytes; stops counting beyond `most`."""
     files = size = 0
     waiting = [folder]
     while waiting and files <= most:
@@ -137,7 +137,7 @@ def _resident_bytes(pid: int) -> int:
 
 
 def _proportional_bytes(pid: int) -> int:
-    """Its memory, with what it shares divided among those who share it."""
+    """The memory of a process in bytes (PSS), shared pages divided among those who share them."""
     with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/smaps_rollup", "rb") as file:
         for line in file:
             if line.startswith(b"Pss:"):
@@ -146,7 +146,7 @@ def _proportional_bytes(pid: int) -> int:
 
 
 def _tmpfs_bytes(pids: Sequence[int], places: Sequence[str]) -> int:
-    """Bytes in folders that are memory."""
+    """The bytes in tmpfs folders that the processes see."""
     used = {}
     for place in places:
         for device, path in _devices(pids, place).items():
@@ -158,7 +158,7 @@ def _tmpfs_bytes(pids: Sequence[int], places: Sequence[str]) -> int:
 
 
 def _devices(pids: Sequence[int], place: str) -> dict[int, str]:
-    """What is at a path in the view of the tree's own processes, where that is not what we see there."""
+    """The tmpfs devices at a path, as the processes see it, except those that we see there ourselves."""
     found = {}
     for pid in pids[-2:]:
         with contextlib.suppress(OSError):
@@ -171,7 +171,7 @@ def _devices(pids: Sequence[int], place: str) -> dict[int, str]:
 
 @cache
 def _memory_device() -> int:
-    """What files say they are on that are memory and never had a name."""
+    """The device number of anonymous memory files (memfd)."""
     fd = os.memfd_create("none")
     try:
         return os.fstat(fd).st_dev
@@ -180,7 +180,7 @@ def _memory_device() -> int:
 
 
 def _deleted_file_bytes(pids: Sequence[int], devices: AbstractSet[int]) -> int:
-    """Bytes of files that no folder shows but that are held open; each counts once."""
+    """The bytes of deleted files that processes hold open on these devices; each file counts once."""
     found = {}
     for facts in _open_files(pids) if devices else ():
         if facts.st_nlink == 0 and stat.S_ISREG(facts.st_mode) and facts.st_dev in devices:

@@ -45,17 +45,17 @@ _F_SETPIPE_SZ = 1031
 
 @dataclass(slots=True)
 class StandardStreams:
-    """Our ends and the command's."""
+    """The pipes or terminal of a command: our ends and the command's."""
 
     source: int
-    """What it prints."""
+    """The descriptor from which the command's output is read."""
     sink: int | None
-    """Where its input goes."""
+    """The descriptor to which its input is written; None without input."""
     theirs: tuple[int, ...]
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def send(self, data: bytes) -> bool:
-        """Write to the command; False when it takes no input, or not in time."""
+        """Write to the command's input; False when it takes none, or not in time."""
         deadline = time.monotonic() + INPUT_TIMEOUT_SECONDS
         view = memoryview(data)
         with self._lock:
@@ -71,28 +71,28 @@ class StandardStreams:
         return True
 
     def close_input(self) -> None:
-        """Let it see the end of its input."""
+        """Close the command's input, so that it reads end-of-file."""
         with self._lock:
             if self.sink is not None and self.sink != self.source:
                 os.close(self.sink)
             self.sink = None
 
     def close_theirs(self) -> None:
-        """After it was started: only it may hold its ends."""
+        """Close the command's ends in this process, after it was started."""
         for fd in set(self.theirs):
             with contextlib.suppress(OSError):
                 os.close(fd)
         self.theirs = ()
 
     def close(self) -> None:
-        """All that is ours."""
+        """Close our ends."""
         self.close_theirs()
         self.close_input()
         os.close(self.source)
 
 
 def open_streams(launch: Launch) -> StandardStreams:
-    """Make what a launch needs."""
+    """Create the pipes or the pseudo-terminal for a launch."""
     if launch.terminal is not None:
         ours, theirs = os.openpty()
         os.set_blocking(ours, False)
@@ -111,19 +111,19 @@ def open_streams(launch: Launch) -> StandardStreams:
 EndCause = Literal["exited", "killed", "timeout", "cancelled", "limit"]
 ShowOutput = Callable[[OutputProgress], None]
 LaunchStage = Callable[[Launch], AbstractContextManager[Launch]]
-"""What is around a launch while it runs: entered before, and left after its end, in the thread that follows it."""
+"""A context manager around a launch (capture, proxy, sandbox), entered before its start and left after its end."""
 
 OUTPUT_READ_BYTES = 256 << 10
 SHOW_INTERVAL_SECONDS = 0.1
 SHOWN_TAIL_BYTES = 4 << 10
 START_TIMEOUT_SECONDS = 120.0
 END_TIMEOUT_SECONDS = 8.0
-"""After this a supervisor that does not answer is itself ended."""
+"""Seconds after which a supervisor that does not answer is killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """How a launch ended."""
+    """How a process ended: exit status, times, memory, output, exceeded limits."""
 
     code: int | None
     signal: int | None
@@ -131,20 +131,20 @@ class ProcessResult:
     seconds: float
     peak_bytes: int | None
     left: int
-    """Processes that it left running and that were ended with it."""
+    """How many processes were left running and were killed at its end."""
     survivors: int
-    """Processes that could not be ended."""
+    """How many processes could not be killed."""
     output: OutputBuffer
     starved: bool = False
-    """Whether the kernel ended a process of it for lack of memory."""
+    """Whether the kernel killed one of its processes for lack of memory."""
     over: ExceededLimit = ""
-    """The limit that it went beyond, and for which it was ended."""
+    """The limit that was exceeded, for which the command was killed."""
     fault: str = ""
-    """Why it could not be started."""
+    """Why the process could not be started."""
 
 
 class RunningProcess:
-    """A launch under way. Every method may be called from any thread."""
+    """A started launch: read, timed and ended by a thread. All methods may be called from any thread."""
 
     def __init__(
         self,
@@ -175,33 +175,33 @@ class RunningProcess:
 
     @property
     def ended(self) -> ProcessResult | None:
-        """How it ended, once it has."""
+        """The result, once the process has ended; None before."""
         return self._ended
 
     def begun(self) -> None:
-        """Wait until it runs, blocking; raises when it could not be prepared."""
+        """Block until the process runs; raises when it could not be prepared."""
         self._begun.wait()
         if self._failure is not None:
             self.result()
 
     def end(self, how: EndCause) -> None:
-        """Have it ended; returns at once."""
+        """Ask for the process to be ended, for a reason such as timeout; returns at once."""
         with self._lock:
             if self._ended is None and self._wanted is None:
                 self._wanted = how
                 os.write(self._waker, b"x")
 
     def send(self, data: bytes) -> bool:
-        """Write to its input; False when it takes none."""
+        """Write to the process's input; False when it takes none."""
         return self._pipes.send(data)
 
     async def wait(self) -> ProcessResult:
-        """Wait for its end; cancelling the wait leaves it running."""
+        """Wait for the end and return the result; cancelling the wait leaves the process running."""
         await anyio.wait_readable(self._done)
         return self.result()
 
     def result(self) -> ProcessResult:
-        """Wait for its end, blocking."""
+        """Block until the end and return the result."""
         self._thread.join()
         if self._ended is not None:
             return self._ended
@@ -210,7 +210,7 @@ class RunningProcess:
         raise HostError(f"The command was lost: {self._failure}.") from self._failure
 
     def close(self) -> None:
-        """Let go of what only the waiting needed."""
+        """Close the descriptors that were needed only for waiting."""
         for fd in (self._done, self._wake, self._waker):
             with contextlib.suppress(OSError):
                 os.close(fd)
@@ -250,7 +250,7 @@ class RunningProcess:
         return self._read(answer)
 
     def _follow(self, hired: LaunchAttendant, launch: Launch) -> dict[str, Any]:
-        """Start it, read until it has ended, and give back what the supervisor says."""
+        """Start the process, read its output to its end, and return the supervisor's report."""
         hired.order(start_order(launch, self._mark), (*self._pipes.theirs, *extra_fds(launch)))
         line, source = hired.line.fileno(), self._pipes.source
         waiting = select.poll()
@@ -280,7 +280,7 @@ class RunningProcess:
                 self._tell(self._show)
 
     def _ending(self, hired: LaunchAttendant) -> dict[str, Any]:
-        """The last words of a supervisor that has been told to end it, without letting the pipe fill up."""
+        """Tell the supervisor to kill the command and return its report, reading the output meanwhile."""
         waiting = select.poll()
         waiting.register(hired.line.fileno(), select.POLLIN)
         waiting.register(self._pipes.source, select.POLLIN)
@@ -296,7 +296,7 @@ class RunningProcess:
         raise PeerGone
 
     def _lost(self, hired: LaunchAttendant) -> dict[str, Any]:
-        """The supervisor is gone or stuck: its child dies with it, the others are found by their mark."""
+        """Kill a supervisor that is gone or stuck, and its processes by the mark in their environment."""
         hired.abandon()
         self._how = self._wanted or "killed"
         survivors = kill_by_environment(f"{RUN_ID_VARIABLE}={self._mark}")
@@ -314,7 +314,7 @@ class RunningProcess:
         return max(until - time.monotonic(), 0.0) * 1000 + 1
 
     def _take(self) -> bool:
-        """Read what is there; False at the end."""
+        """Read available output; False at its end."""
         try:
             data = os.read(self._pipes.source, OUTPUT_READ_BYTES)
         except BlockingIOError:
@@ -325,7 +325,7 @@ class RunningProcess:
         return bool(data)
 
     def _drain(self) -> None:
-        """What is still in the pipe. Nobody writes any more, unless it was handed to a stranger."""
+        """Read the output that is still in the pipe, without waiting for further writers."""
         before = -1
         while before != self.output.bytes:
             before = self.output.bytes
@@ -358,7 +358,7 @@ class RunningProcess:
 
 
 class _Cancelled(Exception):
-    """What a cancelled command did is of no use to anyone: its stage need not look."""
+    """Raised inside the stages of a cancelled command, so that its changes need not be captured."""
 
     def __init__(self, ended: ProcessResult) -> None:
         super().__init__()
@@ -368,7 +368,7 @@ class _Cancelled(Exception):
 async def run_process(
     launch: Launch, kept: Path, show: ShowOutput | None = None, stage: LaunchStage = nullcontext[Launch]
 ) -> ProcessResult:
-    """Run a launch to its end; when we are cancelled its whole tree is gone before we return."""
+    """Run a launch to its end and return the result; on cancellation all its processes are killed first."""
     running = RunningProcess(launch, kept, show, stage)
     try:
         return await running.wait()

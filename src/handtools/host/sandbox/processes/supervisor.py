@@ -24,51 +24,51 @@ from handtools.host.sandbox.processes.kill_tree import descendants, kill_descend
 from handtools.host.sandbox.processes.resource_monitor import ExceededLimit, ResourceMonitor
 
 EXIT_GRACE_SECONDS = 0.02
-"""Seconds that processes get to follow the command's own end."""
+"""Seconds that child processes get to end by themselves after the command has."""
 
 
 @dataclass(slots=True)
 class SupervisedCommand:
-    """The command that runs now, and how it ended."""
+    """The supervisor's running child process: its pid, its limits and, once it ended, its exit status."""
 
     pid: int
     used: int | None
-    """Memory in use before it began, where a group counts."""
+    """Memory in bytes that the control group used before the command; None without a group."""
     alone: bool
-    """Whether the kernel ends everything in its process namespace with it."""
+    """Whether the command has its own pid namespace, which ends with it."""
     watch: ResourceMonitor | None
     over: ExceededLimit = ""
-    """The limit that it went beyond, and for which it was ended."""
+    """The limit that was exceeded, for which the command was killed."""
     status: int | None = None
     peak: int = 0
 
 
 @dataclass(slots=True)
 class PreforkedChild:
-    """A forked child that waits for its order."""
+    """A child forked in advance that waits for its order to exec."""
 
     pid: int
     line: socket.socket
-    """Closes when it has executed; before that it says why it can't."""
+    """A socket that closes at exec; before that, the child sends why it failed."""
 
 
 @dataclass(slots=True)
 class Supervisor:
-    """Takes one order at a time."""
+    """The loop of the supervisor process: starts one command at a time, watches its limits, reports its exit."""
 
     line: socket.socket
     wake: int
-    """Readable when a child has ended."""
+    """A descriptor that becomes readable when a child has ended."""
     group: Cgroup
     others: int
-    """Processes that this user had when we began: a limit on processes counts them all."""
+    """How many processes this user had at the start, since the kernel's process limit counts them all."""
     starved: int = 0
     child: SupervisedCommand | None = None
     next: PreforkedChild | None = None
-    """Forked while there was nothing to do, so that no command waits for it."""
+    """The child forked in advance for the next command."""
 
     def serve(self, owner: int) -> None:
-        """Do what is ordered until the other side is gone."""
+        """Carry out orders until the other side closes the connection or the owner has ended."""
         waiting = select.poll()
         for fd in (self.line.fileno(), self.wake, owner):
             if fd >= 0:
@@ -92,7 +92,7 @@ class Supervisor:
                     self.settle(gently=message["gently"])
 
     def _pause(self) -> float | None:
-        """Milliseconds until there is something to do unasked; None when there is not."""
+        """Milliseconds until the next poll of limits; None when nothing is to be polled."""
         watch = self.child.watch if self.child else None
         return max(watch.due - time.monotonic(), 0.0) * 1000 + 1 if watch else None
 
@@ -104,7 +104,7 @@ class Supervisor:
                 self.settle(gently=False)
 
     def start(self, order: dict[str, Any], fds: list[int]) -> None:
-        """Fork and execute; the answer is that it runs, or why it does not."""
+        """Start the ordered command; answers that it runs, or why it does not."""
         used = self.group.used()
         most = order["memory"] or order["usual_memory"]
         # The usual limit is the same for every command, so that it is written once.
@@ -129,7 +129,7 @@ class Supervisor:
             send_message(self.line, {"pid": apprentice.pid})
 
     def _told(self, order: dict[str, Any], fds: list[int]) -> tuple[PreforkedChild, str]:
-        """An apprentice that has executed the order, or why it could not; one that died waiting is replaced."""
+        """Hand the order to a forked child: the child, and why exec failed or empty; a dead child is replaced."""
         apprentice, self.next = self.next or _prefork(), None
         with apprentice.line as line:
             try:
@@ -139,7 +139,7 @@ class Supervisor:
             return apprentice, b"".join(iter(lambda: line.recv(4096), b"")).decode()
 
     def settle(self, *, gently: bool) -> None:
-        """End all that is left of the command, then say how it went."""
+        """Kill what is left of the command, then report how it ended."""
         child = self.child
         assert child is not None
         left = 0 if gently or child.alone or child.over else self._left_behind()
@@ -156,7 +156,7 @@ class Supervisor:
         send_message(self.line, answer | {"survivors": survivors})
 
     def _peak(self, child: SupervisedCommand) -> int:
-        """The most memory it used; 0 when that is not known."""
+        """The highest memory use of the command in bytes; 0 if unknown."""
         peak = self.group.peak()
         if peak is not None and child.used is not None:
             return max(peak - child.used, 0)
@@ -165,7 +165,7 @@ class Supervisor:
         return child.peak if child.peak > own else 0
 
     def reap(self, wait: float) -> bool:
-        """Take note of everything that ends within so many seconds; False when nothing is left."""
+        """Reap all children that end within `wait` seconds; False when none are left."""
         if select.select([self.wake], [], [], wait)[0]:
             os.read(self.wake, 4096)
         with contextlib.suppress(ChildProcessError):
@@ -178,7 +178,7 @@ class Supervisor:
         return False
 
     def _left_behind(self) -> int:
-        """How many processes outlive the command; those that are just going do not count."""
+        """How many processes outlive the command, after a moment to end by themselves."""
         deadline = time.monotonic() + EXIT_GRACE_SECONDS
         while self.reap(0.001) and time.monotonic() < deadline:
             pass
@@ -196,7 +196,7 @@ def _prefork() -> PreforkedChild:
 
 
 def _wait_and_exec(line: socket.socket) -> None:
-    """In the child: wait for an order and execute it, or say why not, and end."""
+    """In the forked child: wait for an order and exec it, or send why that failed, and exit."""
     try:
         pre_exec.start_own_session()
         order, fds = receive_message(line)
@@ -222,7 +222,7 @@ def _processes_of_user() -> int:
 
 
 def _owner_pidfd(owner: int) -> int:
-    """Becomes readable when the owner has ended: a copy of its socket may live on in a child that it forked."""
+    """A pidfd that becomes readable when the owner has ended: its socket alone may live on in a forked child."""
     try:
         return os.pidfd_open(owner)
     except OSError:
@@ -230,7 +230,7 @@ def _owner_pidfd(owner: int) -> int:
 
 
 def main(line: str, owner: str) -> None:
-    """Serve, and end what still runs."""
+    """Entry point of the supervisor process: serve orders, then kill what still runs."""
     pre_exec.become_subreaper()
     wake, waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)

@@ -16,38 +16,38 @@ from handtools.host.sandbox.processes import cgroups
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
 
 IDLE_SUPERVISORS = 2
-"""Supervisors that are kept without work."""
+"""How many idle supervisors are kept."""
 _SUPERVISOR_EXIT_SECONDS = 10.0
 
 
 @dataclass(slots=True)
 class SupervisorHandle:
-    """A supervisor of ours, and the line to it."""
+    """A running supervisor process and the socket to it."""
 
     line: socket.socket
     process: Process
     folders: list[str]
-    """Of its control group; everything it starts is in there."""
+    """The folders of the supervisor's control group, which contains everything it starts."""
 
     def order(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
-        """Tell it something; raises `PeerGone` when it is not there."""
+        """Send the supervisor a message with descriptors; raises `PeerGone` when it has ended."""
         send_message(self.line, message, fds)
 
     def abandon(self) -> None:
-        """It does not answer: end it, and what is in its group."""
+        """Kill the supervisor, which does not answer, and all processes in its control group."""
         self.process.kill()
         self.dismiss()
         for folder in self.folders:
             cgroups.kill_cgroup(folder)
 
     def dismiss(self) -> None:
-        """Let it go: it ends what it runs, then itself."""
+        """Close the connection: the supervisor kills what it runs, then ends."""
         self.line.close()
         wait_or_kill(self.process, _SUPERVISOR_EXIT_SECONDS)
 
 
 class SupervisorPool:
-    """Shared by all workspaces of a process."""
+    """Starts supervisors and reuses idle ones, for all workspaces of this process."""
 
     def __init__(self) -> None:
         self._idle: list[SupervisorHandle] = []
@@ -55,7 +55,7 @@ class SupervisorPool:
         self._owner = 0
 
     def take(self) -> SupervisorHandle:
-        """One that is free, or a new one."""
+        """Take an idle supervisor, or start one."""
         with self._lock:
             if self._owner != os.getpid():
                 # After a fork they are our parent's.
@@ -69,7 +69,7 @@ class SupervisorPool:
         return _start_supervisor()
 
     def give_back(self, hired: SupervisorHandle) -> None:
-        """It has nothing to do any more."""
+        """Return a supervisor whose command has ended to the pool."""
         with self._lock:
             if len(self._idle) < IDLE_SUPERVISORS:
                 self._idle.append(hired)
@@ -77,7 +77,7 @@ class SupervisorPool:
         hired.dismiss()
 
     def close(self) -> None:
-        """Let all go that have nothing to do."""
+        """End all idle supervisors."""
         with self._lock:
             idle, self._idle = self._idle, []
             if self._owner != os.getpid():
@@ -112,18 +112,18 @@ def _start_supervisor() -> SupervisorHandle:
 
 
 RUN_ID_VARIABLE = "HANDTOOLS_RUN"
-"""In the environment of every command: who loses a supervisor is found by it."""
+"""Environment variable in every command by which its processes are found if the supervisor is lost."""
 
 DEFAULT_OPEN_FILES = 65_536
-"""Of each process, where the command was given no other number."""
+"""Default limit on open files for each process."""
 MEMORY_SHARE = 0.75
-"""Of the machine's memory, for all processes of a command together, where it was given no other number."""
+"""Default memory limit for all processes of a command, as a share of the machine's memory."""
 _CONTAINER_MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 @cache
 def default_memory_bytes() -> int:
-    """What a command may take of a machine, or of the container that we are in."""
+    """The default memory limit of a command in bytes, from the memory of the machine or of our container."""
     most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for path in _CONTAINER_MEMORY_LIMITS:
         with contextlib.suppress(OSError, ValueError), open(path, encoding="ascii") as file:
@@ -132,7 +132,10 @@ def default_memory_bytes() -> int:
 
 
 def start_order(launch: Launch, mark: str) -> dict[str, Any]:
-    """What a supervisor is told; descriptors go with it: three for input and output, then the extra ones."""
+    """The message that tells a supervisor to start a launch.
+
+    Descriptors are sent along, standard streams first.
+    """
     allowance, layer = launch.allowance, launch.overlay
     limits: dict[str, int] = {"RLIMIT_CORE": 0, "RLIMIT_NOFILE": allowance.open_files or DEFAULT_OPEN_FILES}
     if allowance.written_bytes is not None:
@@ -162,6 +165,6 @@ def start_order(launch: Launch, mark: str) -> dict[str, Any]:
 
 
 def extra_fds(launch: Launch) -> tuple[int, ...]:
-    """Descriptors beyond input and output that a launch needs."""
+    """The descriptors of a launch beyond its standard streams."""
     more = (launch.landlock, launch.door[0] if launch.door else None)
     return (*launch.pass_fds, *(fd for fd in more if fd is not None))

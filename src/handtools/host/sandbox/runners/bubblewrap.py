@@ -1,7 +1,4 @@
-"""The bubblewrap runner: a command in namespaces of its own, seeing only the workspace and read-only programs.
-
-ADR 55.
-"""
+"""The bubblewrap runner: a command in its own namespaces that sees only the workspace and system programs."""
 
 import os
 import re
@@ -30,11 +27,11 @@ _MIN_VERSION = (0, 8)
 _PROGRAM_NAME = "bwrap"
 _PROBE_BOUNDS = programs.ProgramLimits(seconds=10.0)
 _MOST_MASKS = 256
-"""Each is a mount, and bubblewrap looks through all of them for each."""
+"""How many paths are masked by mounts at most; bubblewrap gets slow with more."""
 
 
 class BubblewrapRunner:
-    """Namespaces, a read-only system, no capabilities, and a filter on system calls."""
+    """Confines commands with bubblewrap: namespaces, read-only system, no capabilities, a seccomp filter."""
 
     name = "bubblewrap"
     boundary = (
@@ -50,18 +47,21 @@ class BubblewrapRunner:
         sizes: TmpfsSizes | None = None,
         readable: Iterable[str] = (),
     ) -> None:
-        """`root` is the workspace, in which no program is looked for."""
+        """`root` is the workspace: `bwrap` itself is never taken from there."""
         self._root = root
         self._sizes = sizes or TmpfsSizes()
         self._readable = tuple(readable)
         self._finders = PolicyPathFinder()
 
     def unavailable_reason(self) -> str:
-        """Empty when it works on this machine, else why not."""
+        """Why bubblewrap does not work on this machine; empty when it does."""
         return self._problem
 
     def confine(self, launch: Launch) -> Launch:
-        """The same command inside. Descriptors that this adds are the caller's to close: see `confining`."""
+        """The launch wrapped in `bwrap`.
+
+        The caller closes the descriptors that this adds: see `confined_launch`.
+        """
         if launch.root == "/" or any(Path(tree).is_relative_to(launch.root) for tree in ("/usr", "/etc")):
             raise HostError(
                 f"{launch.root} can't be a workspace in a sandbox: the system itself lies in it."
@@ -130,7 +130,7 @@ class BubblewrapRunner:
             return f"bwrap could not be tried: {error}"
 
     def _probed(self, program: programs.Program) -> str:
-        """Run nothing in it, once."""
+        """Run an empty command in bubblewrap once; returns why that failed, or an empty string."""
         said = programs.run_program(program, ["--version"], _PROBE_BOUNDS).output.decode()
         version = tuple(int(part) for part in re.findall(r"\d+", said)[:2])
         if version < _MIN_VERSION:
@@ -155,7 +155,7 @@ class BubblewrapRunner:
 
 @cache
 def _bwrap_path(root: str) -> str:
-    """By its real path: no link on the way to it can be moved."""
+    """The real path of `bwrap`, outside the workspace, so that no link to it can be changed."""
     found = programs.find_program(_PROGRAM_NAME, root)
     if found is None:
         raise HostError("bubblewrap (bwrap) is not installed outside the workspace.")
@@ -169,7 +169,7 @@ def _seccomp_program(*, countable: bool) -> bytes:
 
 
 def _seccomp_fd(*, countable: bool) -> int:
-    """The filter as a file that can be read once."""
+    """A descriptor from which bubblewrap reads the seccomp filter."""
     fd = os.memfd_create("filter", os.MFD_CLOEXEC)
     os.write(fd, _seccomp_program(countable=countable))
     os.lseek(fd, 0, os.SEEK_SET)

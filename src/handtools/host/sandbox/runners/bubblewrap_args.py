@@ -1,4 +1,4 @@
-"""The arguments of bubblewrap: what a command sees of the machine.
+"""The arguments of bubblewrap: which files, devices and namespaces a command gets.
 
 Nothing is there unless it is named here: the root is empty, programs are read-only, the workspace is at its own
 path, and the rest is private and small. Order matters: what is mounted later lies on top.
@@ -14,16 +14,16 @@ from handtools.host.sandbox.launch import Launch
 CLONE_NEWNET = 0x40000000
 
 SANDBOX_SYSTEM_FOLDERS = ("/usr", "/etc", "/opt", "/nix/store", "/gnu/store", "/home/linuxbrew/.linuxbrew")
-"""Read-only where they exist: programs and their settings."""
+"""System folders with programs and settings, mounted read-only where they exist."""
 _MERGED_USR_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""Links into /usr nowadays, folders of their own on older systems."""
+"""Folders that are links into /usr on current systems, and real folders on older ones."""
 _DEV_SHM, _TMP = "/dev/shm", "/tmp"  # noqa: S108
 _TOOLCHAINS = (
     ".pyenv", ".local/share/uv/python", ".local/share/mise/installs", ".asdf/installs", ".nvm/versions",
     ".volta/tools", ".cargo/bin", ".rustup", ".sdkman/candidates", ".rbenv/versions", ".deno/bin", ".bun/bin",
     "go/bin", ".ghcup/bin", ".local/bin",
 )  # fmt: skip
-"""Below a home folder: programs, never credentials."""
+"""Folders below a home folder with toolchains: programs, never credentials."""
 _HOST_SOCKET_VARIABLES = (
     "SSH_AUTH_SOCK",
     "SSH_AGENT_PID",
@@ -37,7 +37,7 @@ _HOST_PATH_VARIABLES = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "XAUTHORI
 
 @dataclass(frozen=True, slots=True)
 class TmpfsSizes:
-    """How large the private places may grow: they are memory."""
+    """Size limits in bytes of the private folders, which are in memory (tmpfs)."""
 
     temporary_bytes: int = 1 << 30
     home_bytes: int = 1 << 30
@@ -47,14 +47,14 @@ class TmpfsSizes:
 
 @dataclass(frozen=True, slots=True)
 class Masks:
-    """What lies in visible folders and must not be seen."""
+    """Files and folders in visible places that must be hidden from the command."""
 
     files: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
 
 
 def namespace_args(launch: Launch, *, hostname: str = "sandbox") -> Iterator[str]:
-    """Namespaces, capabilities, the session."""
+    """Arguments for namespaces, capabilities and the session."""
     yield from ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
     # A network namespace that was made and furnished for this launch is kept.
     if launch.network != "on" and not launch.unshare & CLONE_NEWNET:
@@ -66,7 +66,7 @@ def namespace_args(launch: Launch, *, hostname: str = "sandbox") -> Iterator[str
 
 
 def system_args(launch: Launch, *, home: str, sizes: TmpfsSizes, readable: Iterable[str]) -> Iterator[str]:
-    """The system, read-only, and the private places."""
+    """Arguments that mount the system read-only, and the private tmpfs folders."""
     for tree in filter(os.path.isdir, SANDBOX_SYSTEM_FOLDERS):
         yield from ("--ro-bind", tree, tree)
     for folder in _MERGED_USR_FOLDERS:
@@ -88,12 +88,12 @@ def system_args(launch: Launch, *, home: str, sizes: TmpfsSizes, readable: Itera
 
 
 def tmpfs_folders(home: str) -> tuple[str, ...]:
-    """The private places."""
+    """The private tmpfs folders: /dev/shm, /tmp, /run and the home folder."""
     return _DEV_SHM, _TMP, "/run", home
 
 
 def workspace_args(launch: Launch, kept: Iterable[str]) -> Iterator[str]:
-    """The workspace, writable at its own path unless it is frozen, and what in it is not."""
+    """Arguments that mount the workspace at its own path, writable unless frozen, and its read-only paths."""
     source = launch.overlay.mounted_at if launch.overlay else launch.root
     yield from ("--ro-bind" if launch.frozen else "--bind", source, launch.root)
     for path in launch.writable:
@@ -103,7 +103,7 @@ def workspace_args(launch: Launch, kept: Iterable[str]) -> Iterator[str]:
 
 
 def mask_args(masks: Masks) -> Iterator[str]:
-    """Nothing that can be read in place of each: a device can't be opened in a mount without, not even by root."""
+    """Arguments that cover hidden files and folders with something unreadable."""
     for folder in masks.folders:
         yield from ("--perms", "0000", "--tmpfs", folder, "--remount-ro", folder)
     for path in masks.files:
@@ -111,21 +111,21 @@ def mask_args(masks: Masks) -> Iterator[str]:
 
 
 def remount_read_only_args(cwd: str) -> Iterator[str]:
-    """What is left of the root, of /dev and of /proc can't be written.
+    """Arguments that make the rest of the root, /dev and /proc read-only.
 
-    Of /proc this matters to root's own workspaces: the kernel lets root's number change its settings, and does not
-    ask for a capability.
+    Of /proc this matters to workspaces that root owns: the kernel lets uid 0 change its settings, and does not ask
+    for a capability.
     """
     yield from ("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", cwd)
 
 
 def toolchain_folders(home: str) -> list[str]:
-    """Folders of programs that people keep at home, where there are any."""
+    """The toolchain folders that exist below a home folder."""
     return [path for path in (os.path.join(home, each) for each in _TOOLCHAINS) if os.path.isdir(path)]
 
 
 def sandbox_environment(given: Mapping[str, str], *, home: str, root_inside: bool) -> dict[str, str]:
-    """The environment with its places moved inside; doors to the machine's own programs are left out."""
+    """The environment with HOME and temporary folders moved inside, without sockets of the user's own programs."""
     kept = {
         name: value
         for name, value in given.items()
@@ -139,7 +139,7 @@ def sandbox_environment(given: Mapping[str, str], *, home: str, root_inside: boo
 
 
 def private_home(launch: Launch) -> str:
-    """Where the home folder is inside: at its usual path, unless that is in the workspace."""
+    """The path of the home folder inside: the usual one, unless that is in the workspace."""
     home = os.path.normpath(launch.env.get("HOME", "") or "/")
     inside = Path(home).is_relative_to(launch.root) and home != launch.root
     usual = home.startswith("/") and home != "/" and not home.startswith(("/usr", "/etc", "/proc", "/dev"))

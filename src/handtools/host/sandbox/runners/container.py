@@ -1,7 +1,4 @@
-"""The container runner: a command in a Docker container, with the programs of an image and this workspace.
-
-ADR 62.
-"""
+"""The container runner: a command in a Docker container, with an image's programs and the workspace mounted."""
 
 import contextlib
 import os
@@ -31,10 +28,10 @@ from handtools.host.sandbox.runners.hidden_paths import PolicyPathFinder
 from handtools.host.sandbox.runners.identity_and_limits import with_default_limits, workspace_owner
 
 IMAGE_VARIABLE = "HANDTOOLS_IMAGE"
-"""In our environment: the image of those who name none."""
+"""Environment variable with the image to use when none is named."""
 _DEFAULT_IMAGE = "debian:stable-slim"
 _HOST_PATH_VARIABLES = ("HOME", "LOGNAME", "PATH", "SHELL", "TMPDIR", "USER", "VIRTUAL_ENV")
-"""Where things are on this machine; in an image they are elsewhere."""
+"""Variables with paths of this machine, which don't hold in an image."""
 _NO_HOST_LIST = "Hosts can't be listed in a container: the command had no network."
 _SYSTEM_FOLDERS = (
     "/", "/usr", "/etc", "/proc", "/sys", "/dev", "/run", "/home", "/tmp", "/var", "/bin", "/lib",  # noqa: S108
@@ -46,7 +43,7 @@ _PROBE_SECONDS = 30.0
 
 
 class ContainerRunner:
-    """Namespaces, a read-only root, no capabilities and Docker's filter on system calls; programs of an image."""
+    """Confines commands in Docker containers: read-only root, no capabilities, Docker's seccomp filter."""
 
     name = "container"
     boundary = (
@@ -63,11 +60,11 @@ class ContainerRunner:
         weakref.finalize(self, self._containers.close)
 
     def unavailable_reason(self) -> str:
-        """Empty when it works on this machine, else why not."""
+        """Why containers can't be used on this machine; empty when they can."""
         return self._problem
 
     def confine(self, launch: Launch) -> Launch:
-        """The same command, to be run in a container of this workspace."""
+        """The launch, set up to run in a container of this workspace."""
         if launch.root in _SYSTEM_FOLDERS:
             raise HostError(
                 f"{launch.root} can't be a workspace in a container: the image's own lies there."
@@ -93,11 +90,11 @@ class ContainerRunner:
         )
 
     def leave(self, root: str) -> None:
-        """Remove the containers that are kept for a workspace."""
+        """Remove the idle containers of a workspace."""
         self._containers.leave(root)
 
     def _hidden(self, launch: Launch, private_paths: Iterable[str]) -> tuple[Masks, tuple[str, ...]]:
-        """What is to be covered, and a word about what goes with it."""
+        """The paths to mask, and notes about other files that are hidden with them."""
         every = hidden.private_masks(launch.root, private_paths)
         private, notes = hidden.limit_masks(every, launch.root, most=_MOST_MASKS)
         # Through a layer a socket has no other end.
@@ -133,13 +130,16 @@ class ContainerRunner:
             return f"A container of {self.image} could not be started: {error}"
 
     def _probed(self) -> str:
-        """Read a file of ours in it, once: the engine may be on another machine, and the image without a shell."""
+        """Read a file in a container once, as a test; returns why that failed.
+
+        The engine may be on another machine.
+        """
         with _probe_folder() as (root, word, _):
             return "" if self._read(root) == word else "Docker does not see the folders of this machine."
 
     @cached_property
     def layered(self) -> bool:
-        """Whether a layer can be put under its commands: root can, on the machine that the engine runs on."""
+        """Whether overlays can be mounted in containers: only by root, on the engine's own machine."""
         if os.geteuid() != 0 or self._problem:
             return False
         with _probe_folder() as (root, _, other), contextlib.suppress(OSError, HostError):
@@ -148,7 +148,7 @@ class ContainerRunner:
         return False
 
     def _read(self, root: str, *mounts: Mount) -> str:
-        """What a command reads in the file `word`."""
+        """What a command in a container reads from the file `word` in the folder `root`."""
         ready = self.confine(Launch(argv=("cat", "word"), env={}, cwd=root, root=root, mounts=mounts))
         ready = replace(ready, allowance=replace(ready.allowance, seconds=_PROBE_SECONDS))
         running = RunningProcess(ready, Path(root, "output"), None)
@@ -164,7 +164,7 @@ class ContainerRunner:
 
 @contextlib.contextmanager
 def _probe_folder() -> Iterator[tuple[str, str, str]]:
-    """A folder with a word, and in it a folder with another."""
+    """Context manager: a temporary folder with a word in a file, and in it a folder with another word."""
     one, other = secrets.token_hex(8), secrets.token_hex(8)
     with tempfile.TemporaryDirectory() as folder:
         root = os.path.realpath(folder)
@@ -175,19 +175,19 @@ def _probe_folder() -> Iterator[tuple[str, str, str]]:
 
 
 def _container_environment(given: Mapping[str, str], *, as_root: bool) -> dict[str, str]:
-    """The environment without what points to this machine's own places; the image knows its own."""
+    """The environment without variables that name paths of this machine; the image sets its own."""
     moved = profile.sandbox_environment(given, home=CONTAINER_HOME, root_inside=as_root)
     ours = {name for name in _HOST_PATH_VARIABLES if name in moved and moved[name] == os.environ.get(name)}
     return {name: value for name, value in moved.items() if name not in ours} | {"HOME": CONTAINER_HOME}
 
 
 def _is_bash(launch: Launch) -> bool:
-    """Whether it is our shell, which an image has somewhere, too."""
+    """Whether the launch runs our bash, which in an image has another path."""
     return os.path.basename(launch.argv[0]) == "bash"
 
 
 def _mask_mounts(hide: Masks, kept: Iterable[str], nothing: str) -> Iterator[Mount]:
-    """Mounts over what a command must not see or write, on top of its layer."""
+    """The mounts that hide or write-protect paths on top of the command's overlay."""
     pairs = [
         *((path, path) for path in kept),
         *((f"{nothing}/folder", path) for path in hide.folders),

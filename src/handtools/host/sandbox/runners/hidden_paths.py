@@ -1,7 +1,7 @@
-"""Paths that a command must not read or write: the policy's globs found in the workspace, system secrets, sockets.
+"""Paths that a command must not read or write: matches of the policy's globs, system secrets, sockets.
 
-A mount needs a path, and a policy speaks in globs. So the tree is looked through once and then kept up to date
-by folders' change times: a command in a large tree must not wait for a walk each time.
+A mount needs a path, and a policy speaks in globs. So the tree is looked through once and then kept up to date by
+folders' change times: a command in a large tree must not wait for a walk each time.
 """
 
 import os
@@ -19,27 +19,27 @@ from handtools.host.sandbox.runners.bubblewrap_args import SANDBOX_SYSTEM_FOLDER
 from handtools.text.search.glob import GlobSet
 
 _REFRESH_SECONDS = 0.004
-"""How long a call may look for folders that have changed since the last one."""
+"""Seconds that one call may spend on looking for changed folders."""
 DEPENDENCY_FOLDERS = frozenset(
     {"node_modules", "site-packages", "dist-packages", ".tox", ".nox", "__pycache__"}
 )
-"""Folders of other people's files: what has a private name there (certificates, samples) is no secret."""
+"""Folders with other people's files: private-looking names there (certificates, samples) are no secrets."""
 _PASSED_BY = DEPENDENCY_FOLDERS | {".git", ".hg", ".jj", ".bzr"}
-"""What is not looked into; a repository holds very many files, by names of its own."""
+"""Folders that are not searched: dependencies and the data of version control."""
 EXCEPTION_MARK = "!"
-"""Before a glob: what it matches is meant to be seen."""
+"""Prefix of a glob that makes an exception: paths that match it are not hidden."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyPaths:
-    """Absolute paths."""
+    """The private and the read-only paths found in a workspace, as absolute paths."""
 
     private: tuple[str, ...]
     read_only: tuple[str, ...]
 
 
 class PolicyGlobs:
-    """A list of globs; exceptions are for the globs before them, back to the exceptions before those."""
+    """An ordered list of globs with exceptions; an exception applies to the globs before it."""
 
     def __init__(self, globs: Iterable[str]) -> None:
         groups: list[tuple[list[str], list[str]]] = [([], [])]
@@ -53,7 +53,7 @@ class PolicyGlobs:
         self._groups = [(_GlobSet(meant), _GlobSet(but)) for meant, but in groups]
 
     def matches(self, path: str, *, folder: bool) -> bool:
-        """Whether a path of the workspace is meant, by itself: those above it were looked at before."""
+        """Whether the globs match a path itself; the folders above it are checked separately."""
         return any(
             meant.matches(path, folder=folder) and not but.matches(path, folder=folder)
             for meant, but in self._groups
@@ -61,7 +61,7 @@ class PolicyGlobs:
 
 
 class _GlobSet:
-    """Globs of names apart from globs of paths: however deep a path is, its name is short."""
+    """Globs matched against the name kept apart from globs matched against the path, for speed."""
 
     def __init__(self, globs: Iterable[str]) -> None:
         every = list(globs)
@@ -75,7 +75,7 @@ class _GlobSet:
 
 
 class GlobFinder:
-    """What is to be found below one workspace."""
+    """Finds the paths in a workspace that match the policy's globs, and keeps the result up to date."""
 
     def __init__(self, root: str, private: Iterable[str], read_only: Iterable[str]) -> None:
         self._root = root
@@ -83,11 +83,14 @@ class GlobFinder:
         self._read_only = PolicyGlobs(read_only)
         self._folders: dict[str, tuple[int, frozenset[str], frozenset[str]]] = {}
         self._kept: set[str] = set()
-        """Folders that must not be written, or lie in one: only what is private in them is still to be found."""
+        """Folders that are read-only, or inside one: they are searched for private paths only."""
         self._waiting: list[str] = []
 
     def found(self) -> PolicyPaths:
-        """What there is. A large tree is checked in turns: a new path may be found only some calls later."""
+        """The matching paths now.
+
+        Large trees are rechecked in turns, so a new path may be found some calls later.
+        """
         if not self._folders:
             self._walk("")
         self._refresh("")
@@ -112,13 +115,13 @@ class GlobFinder:
             self._walk(folder)
 
     def _walk(self, start: str) -> None:
-        """Look at a folder, and at those below that are not known yet."""
+        """Search a folder and those below it that are not known yet."""
         waiting = [start]
         while waiting:
             waiting += [each for each in self._look(waiting.pop()) if each not in self._folders]
 
     def _look(self, folder: str) -> Iterator[str]:
-        """Note what a folder holds; gives the folders in it that are to be looked at."""
+        """Record the matches in one folder; yields its subfolders that are to be searched."""
         private: set[str] = set()
         kept: set[str] = set()
         try:
@@ -143,13 +146,13 @@ class GlobFinder:
 
 
 class PolicyPathFinder:
-    """One finder for each workspace and policy, kept from command to command."""
+    """Keeps one `GlobFinder` for each workspace and policy from command to command."""
 
     def __init__(self) -> None:
         self._finders: dict[tuple[object, ...], GlobFinder] = {}
 
     def found(self, root: str, private: Iterable[str], read_only: Iterable[str]) -> PolicyPaths:
-        """What the policy's globs mean in this workspace; absolute paths mean themselves."""
+        """The paths that the policy's globs match in a workspace; absolute paths are taken as they are."""
         inside = f"{root}/"
         given = (tuple(private), tuple(read_only))
         globs = tuple(tuple(each for each in some if not each.startswith(inside)) for some in given)
@@ -166,7 +169,7 @@ _UNIX_SOCKETS = "/proc/net/unix"
 
 @cache
 def system_secrets() -> Masks:
-    """What of /etc is not for everybody, as far as this user could read it."""
+    """Files and folders of /etc that not everybody may read but this user can, to be masked."""
     files: list[str] = []
     folders: list[str] = []
     for folder, names, plain in os.walk("/etc"):
@@ -182,7 +185,7 @@ def system_secrets() -> Masks:
 
 
 def _world_readable(path: str, bits: int) -> bool:
-    """Whether everybody may read it; a link says nothing by itself."""
+    """Whether everybody has read permission for a path; a link counts as readable."""
     try:
         mode = os.lstat(path).st_mode
     except OSError:
@@ -191,7 +194,7 @@ def _world_readable(path: str, bits: int) -> bool:
 
 
 def visible_sockets(root: str) -> list[str]:
-    """Sockets of running programs in folders that a command sees: a read-only mount does not close them."""
+    """Sockets of running programs in folders that a command sees: a read-only mount does not block them."""
     try:
         rows = Path(_UNIX_SOCKETS).read_text("utf-8", "surrogateescape").splitlines()[1:]
     except OSError:
@@ -202,7 +205,7 @@ def visible_sockets(root: str) -> list[str]:
 
 
 def private_masks(root: str, private: Iterable[str]) -> Masks:
-    """Private paths of a workspace as what is really there; what leads out of it can't be reached anyway."""
+    """The masks for the private paths of a workspace, links resolved; targets outside need none."""
     files: list[str] = []
     folders: list[str] = []
     for path in private:
@@ -222,7 +225,7 @@ def private_masks(root: str, private: Iterable[str]) -> Masks:
 
 
 def limit_masks(masks: Masks, root: str, *, most: int) -> tuple[Masks, tuple[str, ...]]:
-    """At most so many masks: where there are more, folders with many private files are hidden whole, and told."""
+    """Reduce the masks to at most `most` by hiding whole folders with many private files, with notes about it."""
     files, folders = list(masks.files), list(masks.folders)
     notes = []
     while len(files) + len(folders) > most:
@@ -244,7 +247,7 @@ def limit_masks(masks: Masks, root: str, *, most: int) -> tuple[Masks, tuple[str
 
 
 def read_only_paths(root: str, read_only: Iterable[str]) -> list[str]:
-    """Paths of the workspace that must not be written, as far as they exist; a worktree's record too."""
+    """The existing paths of a workspace that must not be written, including a linked worktree's git data."""
     found = []
     for path in read_only:
         real = os.path.realpath(path)
@@ -255,7 +258,7 @@ def read_only_paths(root: str, read_only: Iterable[str]) -> list[str]:
 
 
 def _worktree_record(root: str) -> str | None:
-    """The repository of a linked worktree, which lies elsewhere: only if it says so, too."""
+    """The git folder of a linked worktree, if the repository names the worktree too; else None."""
     record = worktree_record(Path(root, ".git"))
     real = os.path.realpath(record.parents[1]) if record else ""
     return real if real and os.path.isfile(f"{real}/HEAD") else None

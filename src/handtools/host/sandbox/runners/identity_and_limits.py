@@ -1,4 +1,4 @@
-"""As which user a confined command runs, and the limits it gets where the caller set none."""
+"""The user as which a confined command runs, and its default resource limits."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ _MOST_FILE_BYTES = 8 << 30
 
 
 def with_default_limits(allowance: Allowance) -> Allowance:
-    """What was left to the runner, filled in.
+    """The allowance with default limits for what the caller left open.
 
     Not memory: where no control group counts it, a limit per process would break programs that only reserve a lot.
     """
@@ -25,9 +25,9 @@ def with_default_limits(allowance: Allowance) -> Allowance:
 
 
 def workspace_owner(root: str) -> tuple[int, int] | None:
-    """Whom to become when we are root: the owner of the workspace, so that what is made there is the owner's.
+    """The user and group to run commands as if we are root: those of the workspace's owner; else None.
 
-    A workspace of root's own leaves us root, but only as far as the user namespace goes.
+    For a workspace that root owns we stay root, but only within the user namespace.
     """
     if os.geteuid() != 0:
         return None
@@ -37,7 +37,7 @@ def workspace_owner(root: str) -> tuple[int, int] | None:
 
 
 def user_can_reach(path: str, user: tuple[int, int] | None) -> bool:
-    """Whether a user gets to a path at all."""
+    """Whether a user has permission to reach a path through the folders above it."""
     if user is None:
         return os.access(path, os.R_OK)
     for folder in (Path(path), *Path(path).parents):

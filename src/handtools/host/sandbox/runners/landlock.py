@@ -1,4 +1,4 @@
-"""The Landlock runner, for machines without namespaces: rules on files, and no sockets. ADR 55."""
+"""The Landlock runner, for machines without namespaces: file access rules and a seccomp filter without sockets."""
 
 import contextlib
 import os
@@ -35,7 +35,7 @@ _NO_HOST_LIST = "Hosts can't be listed here: the command had no network."
 
 
 class LandlockRunner:
-    """File rules and a filter on system calls: reduced, and it says so."""
+    """Confines commands with Landlock file rules and a seccomp filter; weaker than bubblewrap."""
 
     name = "landlock"
     boundary = (
@@ -46,7 +46,7 @@ class LandlockRunner:
     confined = False
 
     def __init__(self, root: str | os.PathLike[str] = "", *, readable: Iterable[str] = ()) -> None:
-        """`root` is the workspace, in which no program is looked for."""
+        """`root` is the workspace: helper programs are never taken from there."""
         self._root = root
         self._readable = tuple(readable)
         self._rules: dict[tuple[object, ...], tuple[tuple[object, ...], int]] = {}
@@ -54,7 +54,7 @@ class LandlockRunner:
         weakref.finalize(self, _close_rulesets, self._rules)
 
     def unavailable_reason(self) -> str:
-        """Empty when it works on this machine, else why not."""
+        """Why Landlock does not work on this machine; empty when it does."""
         if not seccomp.architecture_known():
             return f"There is no filter on system calls for {seccomp.machine_architecture()}."
         if landlock_abi() < 1:
@@ -64,7 +64,10 @@ class LandlockRunner:
         return ""
 
     def confine(self, launch: Launch) -> Launch:
-        """The same command under rules. The descriptor that this adds is the caller's to close."""
+        """The launch with a Landlock ruleset and a seccomp filter.
+
+        The caller closes the descriptor that this adds.
+        """
         home, temporary = os.path.join(self._private, "home"), os.path.join(self._private, "tmp")
         user = launch.user or workspace_owner(launch.root)
         argv = launch.argv
@@ -103,9 +106,9 @@ class LandlockRunner:
         )
 
     def _ruleset(self, launch: Launch) -> int:
-        """The rules for a launch, as a descriptor of its own; those made before serve as long as nothing moved.
+        """A descriptor of the Landlock ruleset for a launch; cached as long as the granted files are the same.
 
-        A rule is about the thing that was at a path when it was made, not about the path.
+        A rule is about the file that was at a path when it was made, not about the path.
         """
         network = launch.network == "on"
         special = (launch.frozen, launch.readable, launch.writable)
@@ -121,7 +124,7 @@ class LandlockRunner:
             return os.dup(rules)
 
     def _state(self, launch: Launch) -> tuple[object, ...]:
-        """Which things the granted trees are, and when the folders changed that are granted in parts."""
+        """A cache key: the inodes of the granted trees, and times of the folders that are granted in parts."""
         secret = hidden.system_secrets()
         parts = {"/etc", *(os.path.dirname(path) for path in (*secret.files, *secret.folders))}
         return (
@@ -130,7 +133,7 @@ class LandlockRunner:
         )
 
     def _trees(self, launch: Launch) -> tuple[str, ...]:
-        """What may be read and executed as a whole."""
+        """The folders that may be read and executed as a whole."""
         system = [path for path in (*profile.SANDBOX_SYSTEM_FOLDERS, *_OTHER_TREES) if path != "/etc"]
         return (
             *system,
@@ -140,7 +143,7 @@ class LandlockRunner:
         )
 
     def _grants(self, launch: Launch) -> Iterator[tuple[str, int]]:
-        """Paths, and what may be done below them."""
+        """Pairs of a path and the access rights granted below it."""
         for path in self._trees(launch):
             yield path, READ_ACCESS
         secret = hidden.system_secrets()
@@ -156,7 +159,7 @@ class LandlockRunner:
 
     @cached_property
     def _private(self) -> str:
-        """A home and a place for temporary files, for as long as this runner lives."""
+        """A private home and temporary folder, which exist as long as this runner."""
         folder = tempfile.mkdtemp(prefix="handtools-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         for name in ("home", "tmp"):
@@ -183,7 +186,7 @@ def _modified_at(path: str) -> int:
 
 
 def _trees_without(tree: str, secret: Iterable[str]) -> Iterator[str]:
-    """A tree as the largest parts of it that hold nothing secret: rules can only grant."""
+    """The largest subtrees of a folder that contain nothing secret, since rules can only grant access."""
     inside = [path for path in secret if Path(path).is_relative_to(tree)]
     if not inside:
         yield tree

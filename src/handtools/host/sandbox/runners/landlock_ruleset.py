@@ -1,4 +1,4 @@
-"""A Landlock ruleset: what a process may still do with files, as a descriptor that restricts whoever enters it."""
+"""Landlock rulesets: create one from paths and access rights, as a descriptor for a process to restrict itself."""
 
 import ctypes
 import os
@@ -18,15 +18,15 @@ LIST_ACCESS = _LIST
 READ_ACCESS = _EXECUTE | _READ | _LIST
 WRITE_ACCESS = 0xFFFF & ~_DEVICES
 DEVICE_ACCESS = _READ | _WRITE | _LIST | _CONTROL
-"""What may be granted below a path."""
+"""The Landlock access rights granted for devices."""
 _RIGHTS_BY_ABI = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
-"""Everything that each version of the interface can refuse about files; later ones added nothing here."""
+"""All file access rights that each Landlock ABI version handles."""
 _TCP, _SCOPES = 0x3, 0x3
 
 
 @cache
 def syscall_filter(sockets: seccomp.SocketAccess) -> bytes:
-    """The filter on system calls that goes with the rules."""
+    """The seccomp filter used together with Landlock."""
     return seccomp.assemble_filter(
         seccomp.syscall_rules(sockets=sockets, namespaces="host"),
         architecture=seccomp.machine_architecture(),
@@ -34,7 +34,7 @@ def syscall_filter(sockets: seccomp.SocketAccess) -> bytes:
 
 
 def landlock_abi() -> int:
-    """The version of the kernel's interface; below one when there is none."""
+    """The Landlock ABI version of the kernel; below 1 when it has none."""
     try:
         return int(
             ctypes.CDLL(None, use_errno=True).syscall(_LANDLOCK_CREATE_RULESET, None, 0, _ASK_VERSION)
@@ -44,7 +44,7 @@ def landlock_abi() -> int:
 
 
 def create_ruleset(grants: Iterable[tuple[str, int]], *, network: bool) -> int:
-    """The rules as a descriptor: what is not granted below a path is refused."""
+    """Create a Landlock ruleset and return its descriptor; access that is not granted below a path is refused."""
     known = landlock_abi()
     library = ctypes.CDLL(None, use_errno=True)
     every = _RIGHTS_BY_ABI[min(known, max(_RIGHTS_BY_ABI))]

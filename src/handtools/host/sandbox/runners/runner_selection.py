@@ -1,4 +1,4 @@
-"""Picks the strongest runner that works here, and says why not a stronger one. The weakest confines nothing."""
+"""Choose the strongest runner that works on this machine, and say why stronger ones were skipped."""
 
 import contextlib
 import os
@@ -13,24 +13,24 @@ from handtools.host.sandbox.runners.landlock import LandlockRunner
 
 
 class PlainRunner:
-    """The command runs as the user, with everything the user may do."""
+    """The runner that confines nothing: commands have all rights of the user."""
 
     name = "plain"
     boundary = "No boundary: a command can do whatever this user can. It is ended completely, and limited."
     confined = False
 
     def unavailable_reason(self) -> str:
-        """It works everywhere that processes do."""
+        """Always empty: running commands unconfined works on every machine."""
         return ""
 
     def confine(self, launch: Launch) -> Launch:
-        """As it is."""
+        """Return the launch unchanged."""
         return launch
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedRunner:
-    """A runner that was not taken, and why."""
+    """A runner that was not chosen, and the reason."""
 
     name: str
     reason: str
@@ -38,14 +38,14 @@ class SkippedRunner:
 
 @dataclass(frozen=True, slots=True)
 class RunnerChoice:
-    """The runner that was taken, and the stronger ones that were not."""
+    """The chosen runner, and the stronger ones that were skipped."""
 
     runner: Runner
     passed: tuple[SkippedRunner, ...] = ()
 
     @property
     def reason(self) -> str:
-        """In one line, for a person."""
+        """One line for the user about the chosen runner and why stronger ones were skipped."""
         if not self.passed:
             return f"{self.runner.name}: the strongest there is."
         skipped = " ".join(f"Not {each.name}: {each.reason}" for each in self.passed)
@@ -53,12 +53,12 @@ class RunnerChoice:
 
 
 def runners_by_strength(root: str | os.PathLike[str] = "") -> tuple[Runner, ...]:
-    """Every runner that shows this machine's own programs, strongest first; none of those in the workspace."""
+    """All runners that use this machine's own programs, strongest first; no helper is taken from the workspace."""
     return (BubblewrapRunner(root), LandlockRunner(root), PlainRunner())
 
 
 def runner_named(name: str, root: str | os.PathLike[str] = "") -> Runner:
-    """A runner by name. A container is taken only so: it has other programs; `container:IMAGE` says which."""
+    """A runner by its name. Containers are used only when named, as `container` or `container:IMAGE`."""
     kind, _, image = name.partition(":")
     if kind == ContainerRunner.name:
         return ContainerRunner(image=image)
@@ -72,7 +72,7 @@ def runner_named(name: str, root: str | os.PathLike[str] = "") -> Runner:
 def choose_runner(
     runners: Sequence[Runner] | None = None, *, wanted: str = "", root: str | os.PathLike[str] = ""
 ) -> RunnerChoice:
-    """The first that works; a wanted one is taken or refused, never replaced by a weaker one."""
+    """The first runner that works. A `wanted` one is used or refused, never replaced by a weaker one."""
     if runners is None:
         rungs: Sequence[Runner] = (runner_named(wanted, root),) if wanted else runners_by_strength(root)
     else:
@@ -90,7 +90,7 @@ def choose_runner(
 
 @contextlib.contextmanager
 def confined_launch(runner: Runner, launch: Launch) -> Iterator[Launch]:
-    """The confined launch; descriptors that the runner made for it are closed afterwards."""
+    """Context manager: the confined launch; descriptors that the runner added are closed afterwards."""
     ready = runner.confine(launch)
     try:
         yield ready

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 NEWEST_SYSCALL = 469
-"""The last call that was looked at. What is newer does not exist for a confined command."""
+"""The highest system call number that was reviewed; a confined command gets ENOSYS for higher ones."""
 
 AUDIT_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-"""What the kernel calls a machine in a filter."""
+"""The AUDIT_ARCH constants by machine name, as seccomp filters see them."""
 
 _COMMON_SYSCALLS = {
     "io_uring_setup": 425,
@@ -34,7 +34,7 @@ _COMMON_SYSCALLS = {
     "memfd_secret": 447,
     "open_tree_attr": 467,
 }
-"""Calls from 424 on have one number everywhere."""
+"""Numbers of system calls from 424 on, which are the same on all architectures."""
 
 _X86_64_SYSCALLS = {
     "ioctl": 16, "shmget": 29, "shmat": 30, "shmctl": 31, "socket": 41, "socketpair": 53, "clone": 56,
@@ -97,7 +97,7 @@ _HARMLESS_PERSONALITIES = (
 
 @dataclass(frozen=True, slots=True)
 class ArgumentCheck:
-    """One condition on an argument. The kernel reads all of these as 32 bits, so the upper half says nothing."""
+    """A condition on one argument of a system call, compared as 32 bits."""
 
     argument: int
     test: Literal["among", "outside", "bits"]
@@ -107,7 +107,7 @@ class ArgumentCheck:
 
 @dataclass(frozen=True, slots=True)
 class SyscallRule:
-    """A call that fails with an error when all checks hold."""
+    """A system call that is denied with an errno when all checks hold."""
 
     call: str
     error: int
@@ -192,9 +192,9 @@ NamespaceAccess = Literal["own", "host"]
 def syscall_rules(
     *, sockets: SocketAccess, namespaces: NamespaceAccess, countable: bool = False
 ) -> tuple[SyscallRule, ...]:
-    """What is denied: more where sockets, shared memory or processes are the machine's own.
+    """The denied system calls: more when sockets, shared memory or processes are shared with the machine.
 
-    Memory is `countable` when none of it can be in segments, which are nobody's.
+    With `countable`, System V shared memory is denied, since no process is charged for it.
     """
     return (
         *_ALWAYS_DENIED,
@@ -205,17 +205,17 @@ def syscall_rules(
 
 
 def machine_architecture() -> str:
-    """The kind of machine this is, as rules know it."""
+    """The architecture of this machine, as the tables here name it."""
     return os.uname().machine
 
 
 def architecture_known() -> bool:
-    """Whether a filter can be written for this machine."""
+    """Whether a filter can be assembled for this machine's architecture."""
     return machine_architecture() in AUDIT_ARCHITECTURES
 
 
 def assemble_filter(denials: Iterable[SyscallRule], *, architecture: str) -> bytes:
-    """The program for one kind of machine; calls of any other kind end the process."""
+    """Assemble the BPF program of a filter; system calls of another architecture kill the process."""
     numbers = SYSCALL_NUMBERS[architecture]
     program = [
         (_LOAD, 0, 0, _ARCHITECTURE),
@@ -237,7 +237,7 @@ _Instruction = tuple[int, int, int, int]
 
 
 def _rule_instructions(rule: SyscallRule, number: int) -> list[_Instruction]:
-    """The steps of one rule; they leave the number loaded for the next."""
+    """The BPF instructions of one rule; the call number stays loaded for the next rule."""
     body: list[_Instruction] = []
     denial = (_RETURN, 0, 0, _ERROR | rule.error)
     if not rule.checks:
@@ -249,7 +249,7 @@ def _rule_instructions(rule: SyscallRule, number: int) -> list[_Instruction]:
 
 
 def _check_instructions(check: ArgumentCheck, behind: int) -> list[_Instruction]:
-    """Steps that go on when the check holds, and else jump over what is behind them."""
+    """BPF instructions that go on when the check holds, and else jump over the `behind` following ones."""
     load = [(_LOAD, 0, 0, _ARGUMENTS + 8 * check.argument), (_AND, 0, 0, check.mask)]
     last = len(check.values) - 1
     if check.test == "bits":
