@@ -12,7 +12,7 @@ MediaKind = Literal["image", "pdf", "notebook", "archive", "table"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviewRequest:
-    """What is wanted of a file that could be shown in several ways."""
+    """Options for the preview of a media file: the page range, and pages as text or as pictures."""
 
     first: int | None = None
     """First page to show, from 1; a negative number counts from the end."""

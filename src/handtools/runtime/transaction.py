@@ -1,4 +1,4 @@
-"""Changes as transactions: record the intent, write, mark it done; and recover what a crash left open."""
+"""File changes as journaled transactions: record the intent, write, mark it done; recover after a crash."""
 
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ from handtools.runtime.workspace import Workspace
 
 MAX_LOCKED_PATHS = 256
 MAX_NAMED_PATHS = 5
-"""Paths that are named."""
+"""Most paths named in a message."""
 
 
 def commit_changes(
@@ -40,10 +40,9 @@ def commit_changes(
     omitted: tuple[str, ...] = (),
     happened: bool = False,
 ) -> RecordedChanges:
-    """Do it, recorded; blocking. The caller holds the locks of every path. What has `happened` is only recorded.
+    """Record and apply changes, blocking; the caller holds the locks. Changes that `happened` are only recorded.
 
-    `ordinal` counts the landings of this run of the call: one that is recorded already, by another process
-    or before a restart, must not happen again.
+    `ordinal` counts the entries of this run of the call, so that a rerun does not repeat a recorded one.
     """
     entries = workspace.journal.entries
     steps = [_with_known_ref(entries, step) for step in workspace.files.plan(changes)]
@@ -81,7 +80,7 @@ def commit_changes(
 
 @contextmanager
 def _failure_says(what_is_so: str) -> Iterator[None]:
-    """A record that can't be written says nothing about files: who knows how they are says it here."""
+    """Context manager that adds the state of the files to an error about the journal."""
     try:
         yield
     except HostError as failure:
@@ -185,7 +184,7 @@ def _is_done(workspace: Workspace, step: PlannedWrite) -> bool:
 
 
 def node_at(workspace: Workspace, path: str, *, like: Node | None) -> Node | None:
-    """What is at a recorded path. Recorded paths go through no links: what is behind one is something else."""
+    """Return the node at a recorded path, without following links; None if nothing is there."""
     try:
         return workspace.files.node(path, like=like)
     except Redirected:

@@ -1,4 +1,6 @@
-"""Guarded files and skills: paths resolved, effects judged, changes locked, recorded and announced."""
+"""Guarded files and skills: resolve paths, judge effects by policy, then lock, apply, record and announce
+changes.
+"""
 
 import contextlib
 from collections.abc import Callable
@@ -25,7 +27,7 @@ from handtools.runtime.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class GuardedSkills:
-    """One per call: what the rules hide is not there."""
+    """The skills port for one call, without skills that policy rules hide."""
 
     workspace: Workspace
     gate: ApprovalGate
@@ -80,7 +82,7 @@ QUICK_BYTES = 256 << 10
 
 
 class AppliedChanges(NamedTuple):
-    """Changes that have landed, and how they came to be."""
+    """Applied changes of one call, with their journal kind and coverage."""
 
     changes: ChangeSet
     kind: ChangeEntryKind
@@ -89,7 +91,7 @@ class AppliedChanges(NamedTuple):
 
 @dataclass(slots=True)
 class GuardedFiles:
-    """One per call: every path is located, every effect judged, every change locked and recorded."""
+    """The files port for one call: locates paths, judges effects, and locks and records changes."""
 
     call: Call
     workspace: Workspace
@@ -103,7 +105,7 @@ class GuardedFiles:
     linked: dict[str, int] = field(default_factory=dict)
     """How many other names a file had that was replaced: they keep the old one."""
     sights: dict[str, Node] = field(default_factory=dict)
-    """What the agent has seen in this call, by located path; recorded when the call settles."""
+    """Files that the agent read in this call, by located path; recorded at its end."""
 
     async def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
         """The bytes of a regular file, or a part of them."""
@@ -297,7 +299,7 @@ class GuardedFiles:
         return seen.data
 
     def remember(self) -> None:
-        """Record what was seen."""
+        """Record in the journal which file contents the agent has read."""
         self.workspace.journal.entries.saw_all(self.call, self.sights)
 
     def _seen(self, path: str) -> bytes | None:
@@ -361,7 +363,7 @@ class GuardedFiles:
 
 
 def retry_redirected(look: Callable[[], T]) -> T:
-    """What a look finds that locates, judges and opens: when a link has come in between, it is all done again."""
+    """Run a function that locates, judges and opens a path; repeat it when a link appeared in between."""
     for _ in range(REDIRECT_TRIES - 1):
         with contextlib.suppress(Redirected):
             return look()
@@ -369,6 +371,6 @@ def retry_redirected(look: Callable[[], T]) -> T:
 
 
 def output_not_found(path: str) -> NotFound:
-    """Outputs go by age and size."""
+    """Return the error for an output that is no longer stored."""
     hint = "Run the command again, or read another output."
     return NotFound(f"The output `{path}` is no longer kept.", hint=hint)
