@@ -12,7 +12,7 @@ from handtools.runtime.journal import Journal
 
 @dataclass(frozen=True, slots=True)
 class LocalJournal:
-    """Journal, files and stored outputs of a local folder."""
+    """The opened journal of a local folder, with its state folder, backups and files."""
 
     state: Path
     vault: FolderBackups

@@ -97,7 +97,7 @@ class ToolDefinition:
 
 
 class Toolbox:
-    """Tools you can call: confined to a workspace, judged by a policy, recorded and undoable."""
+    """Runs tool calls in a workspace under a policy, with approval, journal and undo; the main entry point."""
 
     def __init__(
         self,

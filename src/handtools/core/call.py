@@ -101,9 +101,7 @@ class CancelToken:
             _call_back(callback)
 
     def on_cancel(self, callback: Callable[[], object]) -> Callable[[], None]:
-        """Register a callback for cancellation, at once if already cancelled; returns a function to unregister
-        it.
-        """
+        """Run a callback on cancellation, at once if that has happened; return a function to unregister it."""
         with self._lock:
             if not self._cancelled:
                 self._callbacks.append(callback)

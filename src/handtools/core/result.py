@@ -94,7 +94,7 @@ class Spill:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Time and size measurements of a call."""
+    """Cost of a call: seconds, tokens and bytes of its text."""
 
     seconds: float = 0.0
     tokens: int = 0

@@ -70,7 +70,7 @@ class Skill:
         return f"{self.location}/{url_escaped(path)}"
 
     def is_about(self, path: str) -> bool:
-        """Whether the skill applies to a file: in its scope and matching its globs, if it has any."""
+        """Whether to mention the skill when a file is read: its globs match, or it has none and a scope."""
         if not self.paths:
             return self.listed and bool(self.scope)
         below = path.removeprefix(f"{self.scope}/") if self.scope else path

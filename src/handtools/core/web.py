@@ -104,7 +104,7 @@ class WebPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebQuery:
-    """Web search query and its options."""
+    """Web search query: text and maximum number of results."""
 
     text: str
     most: int = 10
@@ -131,7 +131,7 @@ class WebSearchHits:
 
 @dataclass(frozen=True, slots=True)
 class SearchEngine:
-    """The search engine that the user configured: name and host."""
+    """The search engine that the user configured: name and URL."""
 
     name: str
     url: Url

@@ -262,7 +262,7 @@ def bound_output(result: Result[Any], call: Call, outputs: Store) -> Result[Any]
 
 
 def _with_portable_text(result: Result[Any]) -> Result[Any]:
-    """Return the result with characters replaced that JSON or terminals can't carry."""
+    """Return the result with lone surrogates in its text replaced, so that it can be encoded as UTF-8."""
     if result.text.isascii():
         return result
     shown = tuple(Text(without_surrogates(b.text)) if isinstance(b, Text) else b for b in result.content)

@@ -92,7 +92,7 @@ def resolve_aliases(tool: str, model: type[BaseModel], args: Mapping[str, Any]) 
 
 @lru_cache(maxsize=256)
 def parameters_of(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the parameter names and aliases of a model, in order, each with its annotation."""
+    """Return the parameter names that a pydantic model accepts, in order, each with its type annotation."""
     return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
 
 

@@ -78,7 +78,7 @@ SPAN_NAME = "execute_tool"
 
 
 class CallSpan:
-    """Span of a call without tracing: ignores all attributes; subclassed for OpenTelemetry."""
+    """Wrapper of a call's OpenTelemetry span; does nothing when there is no span."""
 
     def __init__(self, span: Any = None) -> None:
         self._span = span

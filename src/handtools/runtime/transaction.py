@@ -93,7 +93,7 @@ def _few(paths: Sequence[str]) -> str:
 
 
 def _with_known_ref(entries: ChangeEntries, step: PlannedWrite) -> PlannedWrite:
-    """A large file that an earlier change left keeps its place in the vault: one thing, one ref."""
+    """Reuse the backup reference that an earlier change gave to the same large file."""
     before = step.change.before
     if before is None or before.held is None or not before.data:
         return step
@@ -106,9 +106,9 @@ def _with_known_ref(entries: ChangeEntries, step: PlannedWrite) -> PlannedWrite:
 
 
 def lock_keys(paths: Iterable[str]) -> list[str]:
-    """The keys to hold for a change of these paths: of very many, only some, and always the same.
+    """Return the lock keys for changed paths; for very many paths a fixed selection of them.
 
-    The rest is compared before it is replaced, as everything is; the locks only save a second try.
+    Unlocked paths are safe too, as each file is compared before it is replaced.
     """
     return sorted(paths)[:MAX_LOCKED_PATHS]
 
@@ -116,9 +116,9 @@ def lock_keys(paths: Iterable[str]) -> list[str]:
 async def recover(
     workspace: Workspace, *, held: Collection[str] = (), only_held: bool = False
 ) -> list[str]:
-    """Finish or take back what a crash left half-done; gives back a sentence for each.
+    """Finish or roll back transactions that a crash left open; return a sentence for each.
 
-    An intent whose paths can be locked belongs to nobody that is alive: a running call holds them.
+    An open entry whose paths can be locked was left by a crash, as a running call holds its locks.
     """
     told = []
     if not only_held and workspace.files.vault is not None:

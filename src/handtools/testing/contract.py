@@ -35,7 +35,7 @@ class ToolContract:
 
     tool: ClassVar[AnyTool]
     args: ClassVar[Mapping[str, Any]]
-    """Arguments of a call that succeeds."""
+    """Arguments of a tool call that must succeed."""
     files: ClassVar[Mapping[str, bytes]] = {}
     """Files of the workspace that the call needs."""
 

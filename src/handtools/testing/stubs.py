@@ -58,7 +58,7 @@ Reaction = Callable[[bytes], bytes]
 
 @dataclass(frozen=True, slots=True)
 class CannedOutput:
-    """Canned output, exit and file changes of a script, for the commands stub."""
+    """Canned output, exit code or signal, final folder and input reaction of a script, for the commands stub."""
 
     output: bytes = b""
     code: int | None = 0
@@ -246,7 +246,7 @@ class MemoryLanguage:
         return path.endswith(self.suffix)
 
     def missing(self, path: str) -> str:
-        """Return the install command if the stub does not know the file's suffix, else empty."""
+        """Return a sentence with the install command if the file's suffix is unknown to the stub, else empty."""
         return "" if self.speaks(path) else f"No server for `{path}`; install one: `{INSTALL_COMMAND}`."
 
     def warm(self, path: str, *, private: Sequence[str]) -> None:

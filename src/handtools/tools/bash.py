@@ -48,7 +48,7 @@ class BashParams(BaseModel):
 
 
 class BashDetails(BaseModel):
-    """Structured result of the `bash` tool: exit, output sizes, changed files, job id."""
+    """Structured result of the `bash` tool: exit, time, output size and path, folder, job id."""
 
     code: int | None = None
     signal: int | None = None

@@ -34,7 +34,7 @@ class EditAgentParams(BaseModel):
 
 
 class EditAgentDetails(BaseModel):
-    """Structured result of the `edit_agent` tool: the diff and the number of edits."""
+    """Structured result of the `edit_agent` tool: the diff, the number of edits and of rounds."""
 
     path: str
     created: bool

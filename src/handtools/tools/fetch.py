@@ -42,7 +42,7 @@ class FetchParams(BaseModel):
 
 
 class FetchDetails(BaseModel):
-    """Structured result of the `fetch` tool: URL, media type, size and position."""
+    """Structured result of the `fetch` tool: URL, title, media type, size, sections and cursor."""
 
     url: str
     """Final URL, after redirects."""

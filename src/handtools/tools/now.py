@@ -17,7 +17,7 @@ class NowParams(BaseModel):
 
 
 class NowDetails(BaseModel):
-    """Structured result of the `now` tool: the time and its zone."""
+    """Structured result of the `now` tool: the time in ISO format and as Unix timestamp."""
 
     iso: str
     timestamp: float

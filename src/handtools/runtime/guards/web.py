@@ -116,7 +116,7 @@ class GuardedWeb:
 
     @property
     def _unattended(self) -> bool:
-        """Whether no person approved or listed the visit, so that robots.txt applies."""
+        """Whether the policy allows visits without any person to ask, so that robots.txt applies."""
         return self.gate.approver is None and self.gate.policy.unattended == "allow"
 
     async def _heed_robots(self, place: Url) -> None:

@@ -80,7 +80,7 @@ class HitQuery:
     patterns: SearchPatterns
     scope: SearchScope
     shape: bool = False
-    """Whether the patterns are structural."""
+    """Whether the patterns are structural (ast-grep) instead of text."""
     kind: SyntaxRole | None = None
 
     async def hits(self, search: Search, syntax: Syntax, *, most: int) -> Hits:
