@@ -1,7 +1,4 @@
-"""The toolbox: tools, a machine and a policy put together; async, or blocking as `BlockingToolbox`.
-
-ADR 2.
-"""
+"""The `Toolbox`: tools, workspace and policy put together; async, or blocking as `BlockingToolbox`."""
 
 import copy
 import logging
@@ -77,18 +74,18 @@ CODING: tuple[AnyTool, ...] = (
 )  # fmt: skip
 EVERYTHING: tuple[AnyTool, ...] = (*CODING, lsp, edit_agent, skill, fetch, web_search, attach, task)
 RUNNER_VARIABLE = "HANDTOOLS_RUNNER"
-"""In our environment: the runner of those who name none."""
+"""Environment variable that names the default command runner."""
 INSTALLATION_REASON = "handtools itself runs from there: what is changed runs outside every boundary."
 INSTALLATION_WARNING = (
     "handtools runs from the workspace (%s): confined commands can't change it there, and tools ask first."
 )
 PLUGIN_GROUP = "handtools.tools"
-"""The entry-point group under which other packages offer tools."""
+"""Entry point group in which other packages register tools."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """A tool as a model is told about it."""
+    """Definition of a tool for a model: name, description and schemas."""
 
     name: str
     description: str
@@ -96,11 +93,11 @@ class ToolDefinition:
     output_schema: Mapping[str, Any]
     reads_only: bool
     type: str = ""
-    """The vendor's own type of this tool, for a request to its API; empty for every tool that is ours alone."""
+    """The vendor's type name of a built-in tool; empty for all others."""
 
 
 class Toolbox:
-    """Tools you can call: confined to a workspace, judged by a policy, recorded and undoable."""
+    """Runs tool calls in a workspace under a policy, with approval, journal and undo; the main entry point."""
 
     def __init__(
         self,
@@ -143,7 +140,7 @@ class Toolbox:
     ) -> Result[Any]:
         """Run a tool by name, or a whole `Call`; expected failures come back as results.
 
-        The `listener` is told of this call alone: its progress, its questions, its changes, its end.
+        The `listener` receives the events of this call only.
         """
         fresh = isinstance(tool, str)
         call = Call(tool=tool, args=args or {}) if isinstance(tool, str) else tool
@@ -155,26 +152,26 @@ class Toolbox:
             self._cancels.pop(call.id, None)
 
     async def resume(self, call_id: str, reply: Reply) -> Result[Any]:
-        """Answer a call that is pending; also from another process, or after a restart."""
+        """Answer a pending call with a person's reply, also from another process or after a restart."""
         return await self._executor.resume(call_id, reply)
 
     def cancel(self, call_id: str) -> bool:
-        """Take back a running call by its id, from any thread; False when it is not running here."""
+        """Cancel a running call by its id, from any thread; False when it is not running here."""
         token = self._cancels.get(call_id)
         if token is not None:
             token.cancel()
         return token is not None
 
     async def waiting(self) -> list[Approval]:
-        """The questions whose answers are out."""
+        """The approvals that still wait for a person's answer."""
         return await to_thread.run_sync(self.workspace.journal.calls.waiting)
 
     async def why(self, tool: str, args: Mapping[str, Any]) -> Decision:
-        """The deciding rule for a hypothetical call. Nothing happens, and it never raises."""
+        """Return the policy's decision on a hypothetical call; nothing happens, and nothing is raised."""
         return await dry_run(self._executor, Call(tool=tool, args=args))
 
     def definitions(self, dialect: Dialect = "plain") -> list[ToolDefinition]:
-        """What is offered, as a model is told about it."""
+        """Return the definitions of the offered tools for a model, in a schema dialect."""
         offered = self._executor.offered()
         names = {tool.name for tool in offered}
         return [
@@ -190,11 +187,11 @@ class Toolbox:
         ]
 
     def listen(self, listener: Listener) -> None:
-        """Be told of every event from now on; a slow or failing listener costs the calls nothing."""
+        """Add a listener for all later events; slow or failing listeners don't delay calls."""
         self._executor.announcer.listen(listener)
 
     def under(self, policy: Policy, *, approver: Approver | None = None) -> "Toolbox":
-        """The same tools and workspace for another agent, under its own policy."""
+        """Return a toolbox with the same tools and workspace under another policy, for another agent."""
         return Toolbox(
             list(self.tools.values()),
             workspace=self.workspace,
@@ -204,14 +201,14 @@ class Toolbox:
         )
 
     def owned_by(self, owner: str) -> "Toolbox":
-        """The same tools for one of several who share the workspace: what the others' calls left is not there."""
+        """Return a toolbox restricted to one owner's records, for users who share the workspace."""
         view = copy.copy(self)
         view.workspace = self.workspace.owned_by(owner)
         view._executor = replace(self._executor, workspace=view.workspace)  # noqa: SLF001 - a toolbox like this one
         return view
 
     async def aclose(self) -> None:
-        """Let go of files; the toolbox opens them again if it is used again."""
+        """Close files and processes; the toolbox reopens them if used again."""
         await to_thread.run_sync(self._close)
 
     async def __aenter__(self) -> Self:
@@ -239,9 +236,9 @@ def local_workspace(
     skills: HostSkills | None = None,
     web: HostWeb | None = None,
 ) -> Workspace:
-    """A folder of this machine, with its record in the user's state folder.
+    """Make a workspace of a local folder, with its journal in the user's state folder.
 
-    `runner` names what commands run under, such as `container:IMAGE`; else it is the strongest that works.
+    `runner` names how commands run, such as `container:IMAGE`; by default the strongest sandbox that works.
     """
     record = open_local_journal(root, state)
     folder, outputs = record.state, FolderStore(record.state / "outputs")
@@ -284,7 +281,7 @@ def local_workspace(
 
 
 def _installation_rules(root: str | Path) -> tuple[Rule, ...]:
-    """What keeps the folders of a workspace that we ourselves run from; usually none."""
+    """Return rules that protect handtools' own installation if it is inside the workspace."""
     folders = installation_folders(root)
     if not folders:
         return ()
@@ -300,29 +297,29 @@ def _with_rules(policy: Policy, rules: tuple[Rule, ...]) -> Policy:
 
 
 def reading(root: str | Path = ".", **options: Any) -> Toolbox:
-    """Tools that look, at the workspace and the web, and change nothing."""
+    """Make a toolbox with the tools that read the workspace and the web, and change nothing."""
     policy = replace(options.pop("policy", None) or Policy(), tools="read_only")
     return Toolbox(READING, workspace=local_workspace(root), policy=policy, **options)
 
 
 def coding(root: str | Path = ".", *, runner: str = "", **options: Any) -> Toolbox:
-    """Tools to work on code."""
+    """Make a toolbox with the tools for working on code."""
     return Toolbox(CODING, workspace=local_workspace(root, runner=runner), **options)
 
 
 def everything(root: str | Path = ".", *, runner: str = "", **options: Any) -> Toolbox:
-    """All our tools, and those that installed packages offer."""
+    """Make a toolbox with all built-in tools and those of installed plugins."""
     return Toolbox([*EVERYTHING, *plugins()], workspace=local_workspace(root, runner=runner), **options)
 
 
 def load_policy(root: str | Path, file: str | Path | None = None) -> Policy:
-    """The policy in a file, or in the user's own (`~/.config/handtools/policy.toml`), or the built-in one."""
+    """Load the policy from a file, else from `~/.config/handtools/policy.toml`, else the built-in one."""
     path = policy_file(root, file)
     return Policy() if path is None else policy_from_toml(read_policy_file(path), str(path))
 
 
 def plugins() -> list[AnyTool]:
-    """The tools that installed packages offer as entry points; a broken one is an error, not silence."""
+    """Load the tools that installed packages register as entry points; raises for a broken one."""
     found = []
     for point in sorted(entry_points(group=PLUGIN_GROUP), key=lambda point: point.name):
         try:
@@ -352,7 +349,7 @@ def _blocking(
 
 
 class BlockingToolbox:
-    """Wraps a toolbox; one call at a time per thread."""
+    """Blocking version of a toolbox for synchronous code; each thread runs one call at a time."""
 
     def __init__(self, toolbox: Toolbox) -> None:
         self.toolbox = toolbox

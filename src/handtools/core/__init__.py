@@ -1,1 +1,3 @@
-"""The values and ports that every other package speaks of. Start with `call`, `result`, `context` and `tool`."""
+"""Value types, errors and port protocols for every other package; start with `call`, `result`, `context`,
+`tool`.
+"""

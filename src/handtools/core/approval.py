@@ -1,7 +1,4 @@
-"""Approval as a value: a question to a person that is answered now, later, or from another process.
-
-ADR 1.
-"""
+"""Approval requests and replies as values: a tool call can wait for a person's answer, also across processes."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -14,56 +11,56 @@ Remember = Literal["once", "session", "project"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """What a person is asked: enough to decide, and to resume the call from another process."""
+    """An approval request: title, preview and matching rule shown to a person before a tool call goes on."""
 
     call_id: str
     title: str
     preview: str
     rule: str
-    """The rule that asked, as `why` prints it."""
+    """The policy rule that requires approval, in the wording of the `why` command."""
     fingerprint: str
-    """Names exactly this effect: a grant for it covers nothing else."""
+    """Hash of the effect to be approved; a grant for it covers no other effect."""
     remembered: str
-    """What answering "session" or "project" would store."""
+    """The grant lines that are stored when the person answers "session" or "project"."""
     agent: str = ""
     session: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Of the call: which chat to ask in, for a program that serves several."""
+    """The caller's metadata of the call, such as the chat in which to ask."""
     again: bool = False
-    """Whether a person said yes before, and it has changed since: that yes was for something else."""
+    """Whether a person approved an earlier version of this effect, which has changed since."""
     preview_lines: int = 0
     preview_bytes: int = 0
-    """Of the whole that was to be shown, of which `preview` may be a part; 0 when it is not known."""
+    """Size of the full preview in bytes, of which `preview` may be a part; 0 when unknown."""
 
     def excerpt(self, *, max_lines: int, max_bytes: int) -> str:
-        """As much of the preview as fits, of both ends; how much of the whole is missing stands between them."""
+        """Return the head and tail of the preview within the limits; a line between them tells what is missing."""
         whole = (self.preview_lines, self.preview_bytes) if self.preview_lines else None
         return clip(self.preview, max_lines=max_lines, max_bytes=max_bytes, keep="both", whole=whole).text
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A person's answer."""
+    """A person's answer to an approval request: yes or no, for how long, and a message for the model."""
 
     allow: bool
     remember: Remember = "once"
     message: str = ""
-    """Said to the model when the answer is no: what to do instead."""
+    """Shown to the model when the answer is no: what to do instead."""
     fingerprint: str = ""
-    """Of the question that it answers: another that the call has come to meanwhile stays open.
+    """Fingerprint of the approval request being answered; a different request of the same call stays open.
 
-    Empty answers any, but one that is asked again.
+    Empty answers any request, except one with `again` set.
     """
 
 
 class Approver(Protocol):
-    """Answers now, or returns None for "not now": the call then ends as pending."""
+    """Callback that asks a person for approval; it returns a reply, or None to leave the call pending."""
 
     async def __call__(self, approval: Approval, /) -> Reply | None:
-        """Put the question to a person."""
+        """Ask a person; return their reply, or None when no answer comes now."""
         ...
 
 
 def approval_to_json(approval: Approval) -> dict[str, Any]:
-    """An approval as JSON values."""
+    """Convert an approval request to JSON values."""
     return asdict(approval)

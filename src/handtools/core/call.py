@@ -1,7 +1,4 @@
-"""A call: which tool, with what arguments, by whom and until when; and the `CancelToken` that cancels it.
-
-ADR 170.
-"""
+"""The `Call` of a tool (name, arguments, session, owner, deadline) and the `CancelToken` that cancels it."""
 
 import json
 import logging
@@ -18,13 +15,13 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def new_id() -> str:
-    """A call id for callers that have none of their own."""
+    """Return a random hex id for a tool call."""
     return secrets.token_hex(16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request to one tool. The id is an idempotency key: sent again, it returns what was recorded."""
+    """One tool call. Its id is an idempotency key: the same id again returns the recorded result."""
 
     tool: str
     args: Mapping[str, Any]
@@ -33,14 +30,14 @@ class Call:
     turn: str = ""
     agent: str = ""
     owner: str = ""
-    """Whose call it is, and so whose all that is kept of it: a token's name; the local user has none."""
+    """The name of the access token that made the call, and so owns its records; empty for the local user."""
     parent: str = ""
     deadline: float | None = None
-    """Seconds from the start of the call; None leaves it to the toolbox's limits."""
+    """Seconds the call may take from its start; None applies the toolbox's default."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """The caller's own facts as JSON values, such as a chat, a user, a provider: handed on, never looked at."""
+    """The caller's own JSON values, such as chat, user or provider; passed on without being read."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Variables for the commands of this call alone; they go before those that the session exports."""
+    """Environment variables for the commands of this call only; they override those that the session exports."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.args, Mapping):
@@ -57,12 +54,12 @@ class Call:
 
     @property
     def session_key(self) -> str:
-        """The session as it is kept: what one owner calls by a name is not what another calls by it."""
+        """The session name as stored in the journal: prefixed with the owner, so that owners share no session."""
         return f"{self.owner}\n{self.session}" if self.owner else self.session
 
 
 def _json(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """As it comes out of a record; what would not is refused before anything happens."""
+    """Copy metadata through JSON; raises `UsageError` for values that JSON can't hold."""
     try:
         copied: dict[str, Any] = json.loads(json.dumps(dict(metadata), allow_nan=False))
     except (TypeError, ValueError) as problem:
@@ -74,12 +71,12 @@ log = logging.getLogger("handtools")
 
 
 def cancelled_by_caller() -> Cancelled:
-    """What a call ends with that its caller took back."""
+    """Return the `Cancelled` error of a call that its caller cancelled."""
     return Cancelled("The call was cancelled.", hint="Do not repeat it unasked.")
 
 
 class CancelToken:
-    """Cancelled once, for good; callable from any thread."""
+    """Thread-safe cancellation flag for a tool call, with callbacks; it can be set once and not reset."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -92,7 +89,9 @@ class CancelToken:
         return self._cancelled
 
     def cancel(self) -> None:
-        """Take the call back. A callback that fails is logged: it stops neither the others nor the caller."""
+        """Cancel the call and run the registered callbacks; one that raises is logged, and the others still
+        run.
+        """
         with self._lock:
             if self._cancelled:
                 return
@@ -102,7 +101,7 @@ class CancelToken:
             _call_back(callback)
 
     def on_cancel(self, callback: Callable[[], object]) -> Callable[[], None]:
-        """Call back on cancellation, at once if it has happened; returns what unregisters it."""
+        """Run a callback on cancellation, at once if that has happened; return a function to unregister it."""
         with self._lock:
             if not self._cancelled:
                 self._callbacks.append(callback)
@@ -111,7 +110,7 @@ class CancelToken:
         return lambda: None
 
     def check(self) -> None:
-        """Raise `Cancelled` if the call was taken back."""
+        """Raise `Cancelled` if the call was cancelled."""
         if self._cancelled:
             raise cancelled_by_caller()
 
@@ -127,10 +126,10 @@ def _call_back(callback: Callable[[], object]) -> None:
 
 
 def call_to_json(call: Call) -> dict[str, Any]:
-    """A call as JSON values."""
+    """Convert a tool call to JSON values."""
     return asdict(call) | {"args": dict(call.args)}
 
 
 def call_from_json(value: dict[str, Any]) -> Call:
-    """The inverse of `call_to_json`."""
+    """Build a `Call` from JSON values made by `call_to_json`."""
     return Call(**value)

@@ -1,6 +1,6 @@
-"""Callbacks: what only the program around us can do. A tool that needs one is offered when it is there.
+"""Callbacks that the embedding program supplies: deliver a file, delegate to an agent, run a model.
 
-ADR 80.
+A tool that needs a callback is offered only when the program supplied it.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -15,64 +15,64 @@ Need = Literal["deliver", "delegate", "model", "engine"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A file on its way to a person."""
+    """A workspace file to be delivered to a person: name, bytes, media type, title and the call that sends it."""
 
     name: str
     path: str
-    """Where it is in the workspace."""
+    """Path of the file in the workspace."""
     data: bytes
     kind: MediumKind
-    """By its content. An animated picture is an image: its media type tells."""
+    """Kind of media, detected from the content; an animated picture counts as an image."""
     media_type: str
     title: str = ""
-    """The name of the file where the model gave it no other."""
+    """Title from the model, or else the file name."""
     description: str = ""
     call_id: str = ""
     session: str = ""
-    """Of the call that delivers it; with `metadata` they tell one chat from another."""
+    """Session of the call that delivers the file; with `metadata` it identifies the chat."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errand:
-    """Work for another agent."""
+    """A task for another agent: title, prompt, and the call that delegates it."""
 
     title: str
     prompt: str
     session: str
-    """Of the call that asks, so that what the other agent does can be told apart and undone."""
+    """Session of the delegating call, so that the other agent's changes can be identified and undone."""
     parent: str
-    """The id of that call. Give it to the calls that the other agent makes, as their parent."""
+    """Id of the delegating call; calls made by the other agent must name it as their parent."""
     depth: int = 1
-    """How many errands this one is inside of, itself included."""
+    """Nesting depth of delegation, this task included."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Of that call, for the calls that the other agent makes."""
+    """Metadata of the delegating call, to be copied into the other agent's calls."""
 
 
 Deliver = Callable[[Attachment], Awaitable[str]]
-"""Bring a file to the person; answers where it went, in a few words."""
+"""Callback that sends a file to the person and returns a few words on where it went."""
 Delegate = Callable[[Errand], Awaitable[str]]
-"""Have another agent do it; answers what it found."""
+"""Callback that lets another agent do a task and returns its answer."""
 Model = Callable[[str], AsyncIterator[str]]
-"""Answer a prompt, piece by piece as it is written."""
+"""Callback that sends a prompt to a language model and streams back the answer's text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callbacks:
-    """What the program around us supplies; None is "not here"."""
+    """The callbacks that the embedding program supplied; None for each one that it lacks."""
 
     deliver: Deliver | None = None
     delegate: Delegate | None = None
     model: Model | None = None
 
     def has(self, need: Need | None) -> bool:
-        """Whether what a tool needs of the program around us was supplied; an engine is the machine's."""
+        """Whether the callback that a tool needs was supplied; true for "engine", which is the machine's."""
         return need is None or need == "engine" or getattr(self, need) is not None
 
 
 @asynccontextmanager
 async def closing_stream(answer: AsyncIterator[str]) -> AsyncIterator[None]:
-    """A model whose answer is not read to its end lets go of its connection."""
+    """Context manager that closes a model's answer stream on exit, even if it was not read to its end."""
     try:
         yield
     finally:

@@ -1,6 +1,6 @@
-"""Changes: what is at a path before and after, for files and whole folders; a `ChangeSet` is all or nothing.
+"""File changes as values: the `Node` before and after at a path, and a `ChangeSet` applied all or nothing.
 
-ADR 60.
+A folder with very many items is changed as one node that lists its items.
 """
 
 import hashlib
@@ -18,62 +18,62 @@ Coverage = Literal["declared", "overlay", "scan", "none"]
 
 
 def digest(data: bytes) -> str:
-    """The name of some bytes in the store."""
+    """Return the SHA-256 of bytes in hex, by which they are stored."""
     return hashlib.sha256(data).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class BackupRef:
-    """A thing that is moved and never read: at its path, or else in the vault under `ref`."""
+    """Reference to a file or folder that is moved to and from the backups instead of being read and rewritten."""
 
     ref: str
     mark: str
-    """Tells whether it is still the same: the digest of its bytes, or of what a look from outside shows."""
+    """Tells whether the content is unchanged: SHA-256 of its bytes, or of its metadata such as size and times."""
     bytes: int
     fresh: bool = False
-    """Set on what has yet to be made from its bytes: it is in the vault only when it was displaced."""
+    """Whether the file is yet to be written from its bytes; a backup then exists only if it was replaced later."""
     content: str = ""
-    """The digest of its bytes where the mark is not that and somebody has worked it out."""
+    """SHA-256 of the bytes when `mark` is not that and it has been computed; else empty."""
 
     def alike(self, other: "BackupRef") -> bool:
-        """Whether both are the same by their marks, or else by their bytes as far as those are known."""
+        """Whether two references mean the same content: equal marks, or equal known digests."""
         return self.mark == other.mark or (bool(self.content) and self.content == other.content)
 
 
 @dataclass(frozen=True)
 class Node:
-    """What is at a path: a file's bytes, a link's target, or a folder."""
+    """What is at a path: a regular file with its bytes, a symbolic link with its target, or a folder."""
 
     kind: NodeKind
     data: bytes = b""
-    """Of a held folder, what is in it (see `core.changes`); of a held file, its bytes where they are at hand."""
+    """File bytes or link target; for a backed-up folder the packed list of its items."""
     mode: int | None = None
-    """Permission bits; None keeps what is there, or takes the default for something new."""
+    """Permission bits; None keeps those of the existing file, or the default for a new one."""
     held: BackupRef | None = None
-    """Set when the thing itself is moved in and out, a folder with all that is in it."""
+    """Set when the file or folder is moved to or from the backups as a whole."""
 
     @cached_property
     def digest(self) -> str:
-        """The name of the node's bytes in the store; of something held, its mark."""
+        """SHA-256 of the node's bytes; for a backed-up node its mark."""
         return self.held.mark if self.held else digest(self.data)
 
     @property
     def bytes(self) -> int:
-        """How large it is."""
+        """Size of the node's content in bytes."""
         return self.held.bytes if self.held else len(self.data)
 
     @property
     def moved(self) -> bool:
-        """Whether it comes as it is, out of the vault, and is not made from its bytes."""
+        """Whether the node is moved back from the backups instead of being written from its bytes."""
         return self.held is not None and not self.held.fresh
 
     @property
     def known(self) -> bool:
-        """Whether `data` is all of it."""
+        """Whether `data` holds all of the node's bytes."""
         return self.held is None or bool(self.data) or not self.held.bytes
 
     def same(self, other: "Node | None") -> bool:
-        """Whether a path that holds `other` holds this; a mode of None matches any."""
+        """Whether two nodes have the same kind, content and mode; a mode of None matches any."""
         if other is None or self.kind != other.kind:
             return False
         if self.held and other.held:
@@ -87,7 +87,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One path: what must be there before, and what is to be there after. None is absence."""
+    """Change of one path: the node expected before and the node wanted after; None means that nothing is there."""
 
     path: str
     before: Node | None
@@ -97,27 +97,27 @@ class Change:
     def of(
         cls, path: str, *, before: bytes | None, after: bytes | None, mode: int | None = None
     ) -> "Change":
-        """A change of a regular file's bytes."""
+        """Build a change of a regular file from its bytes before and after; None means no file."""
         was = None if before is None else Node("file", before)
         return cls(path, was, None if after is None else Node("file", after, mode))
 
     @property
     def inverse(self) -> "Change":
-        """The change that takes this one back."""
+        """The reverse change: from `after` back to `before`."""
         return Change(self.path, self.after, self.before)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """Changes that land together or not at all, each path once."""
+    """Changes of different paths that are applied together or not at all."""
 
     changes: tuple[Change, ...]
     note: str = ""
-    """One line from the model on what this is for; shown in approvals and in the log."""
+    """One line from the model about the purpose; shown in approvals and in the log."""
 
     @property
     def kind(self) -> Literal["change"]:
-        """As rules name it."""
+        """The effect kind that policy rules use for changes."""
         return "change"
 
     def __post_init__(self) -> None:
@@ -126,7 +126,7 @@ class ChangeSet:
 
     @classmethod
     def of(cls, *changes: Change, note: str = "") -> "ChangeSet":
-        """Put changes together."""
+        """Build a change set from single changes; raises `UsageError` if a path occurs twice."""
         return cls(changes, note)
 
     def __iter__(self) -> Iterator[Change]:
@@ -134,13 +134,13 @@ class ChangeSet:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Every path that is touched."""
+        """The paths of all changes, in order."""
         return tuple(change.path for change in self.changes)
 
 
 @dataclass(frozen=True, slots=True)
 class TouchedPath:
-    """One path of a recorded change, for results and logs: names of bytes, not the bytes."""
+    """One path of a recorded change and whether it was created, changed or deleted; without the bytes."""
 
     path: str
     action: Literal["created", "changed", "deleted"]
@@ -148,23 +148,23 @@ class TouchedPath:
 
 @dataclass(frozen=True, slots=True)
 class RecordedChanges:
-    """What a call really changed: the undo handle, the paths, and how much of it was seen."""
+    """Summary of what a call changed: the journal entry to undo, the paths, and how changes were detected."""
 
     entry: int
     touched: tuple[TouchedPath, ...]
     coverage: Coverage = "declared"
     omitted: tuple[str, ...] = ()
-    """Paths that changed but could not be kept for undo."""
+    """Paths that changed but whose old content could not be saved for undo."""
 
     def told(self, most: int) -> str:
-        """What was done to which paths, in a line; only so many are named."""
+        """Return a sentence that lists the changed paths with their actions, at most `most` of them."""
         rows = [f"{touched.action} {touched.path}" for touched in self.touched[:most]]
         more = len(self.touched) - len(rows)
         return "Files: " + ", ".join(rows) + (f" and {more:,} more" if more > 0 else "") + "."
 
 
 def merged_changes(parts: Iterable[RecordedChanges]) -> RecordedChanges | None:
-    """One summary for a call that changed things more than once."""
+    """Merge the change summaries of one call into one; None if there are none."""
     every = list(parts)
     if not every:
         return None
@@ -174,47 +174,47 @@ def merged_changes(parts: Iterable[RecordedChanges]) -> RecordedChanges | None:
 
 
 WHOLE_FOLDER_ITEMS = 256
-"""A folder with more than this in it is moved as one."""
+"""A folder with more than this many items is moved as one node."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderItem:
-    """One thing in a tree, by its path below the tree's folder."""
+    """One file, link or folder inside a folder that is moved as one, by its relative path."""
 
     path: str
     kind: NodeKind
     mode: int
     mark: str
-    """Of a file, as in `BackupRef`; of a link, where it points; of a folder, nothing."""
+    """For a file its mark as in `BackupRef`, for a link its target, for a folder empty."""
     bytes: int
 
 
 def pack_folder(leaves: Iterable[FolderItem]) -> bytes:
-    """Leaves as the bytes of a folder's node; the same tree always gives the same bytes."""
+    """Encode a folder's items as JSON bytes for its node, sorted so that equal folders give equal bytes."""
     rows = sorted([leaf.path, leaf.kind, leaf.mode, leaf.mark, leaf.bytes] for leaf in leaves)
     return json.dumps(rows, separators=(",", ":")).encode()
 
 
 def unpack_folder(data: bytes) -> list[FolderItem]:
-    """The inverse of `pack_folder`."""
+    """Decode the items of a folder from the bytes made by `pack_folder`."""
     rows: list[list[Any]] = json.loads(data or b"[]")
     return [FolderItem(*row) for row in rows]
 
 
 def folder_node(leaves: Sequence[FolderItem], *, mode: int, ref: str) -> Node:
-    """The node of a whole folder."""
+    """Build the node of a folder that is moved as one, from its items and its backup reference."""
     data = pack_folder(leaves)
     held = BackupRef(ref, digest(data), sum(leaf.bytes for leaf in leaves))
     return Node("folder", data, mode, held)
 
 
 def is_whole_folder(node: Node | None) -> bool:
-    """Whether a node stands for a folder with all that is in it."""
+    """Whether a node stands for a folder moved as one with all its items."""
     return node is not None and node.kind == "folder" and node.held is not None
 
 
 def paths_inside(change: Change) -> list[str]:
-    """The paths that a change moves along with its own."""
+    """List the paths of all items in the folders that a change moves as one."""
     leaves = {
         leaf.path
         for node in (change.before, change.after)
@@ -225,7 +225,7 @@ def paths_inside(change: Change) -> list[str]:
 
 
 def links_created(changes: Iterable[Change]) -> dict[str, str]:
-    """Where links come to be, and where each points."""
+    """Map the path of each symbolic link that changes create to its target."""
     found = {}
     for change in changes:
         node = change.after
@@ -238,7 +238,7 @@ def links_created(changes: Iterable[Change]) -> dict[str, str]:
 
 
 def without_whole_folders(change: Change) -> list[Change]:
-    """A change of whole folders as the changes of everything in them; any other as it is."""
+    """Split a change of a folder moved as one into changes of its items; other changes are returned unchanged."""
     if not is_whole_folder(change.before) and not is_whole_folder(change.after):
         return [change]
     before, after = _nodes(change.before), _nodes(change.after)
@@ -250,10 +250,9 @@ def without_whole_folders(change: Change) -> list[Change]:
 def with_whole_folders(
     changes: Sequence[Change], *, apart: Collection[str] = (), whole: int = WHOLE_FOLDER_ITEMS
 ) -> list[Change]:
-    """Changes with large folders that come or go put together; `without_whole_folders` takes them apart again.
+    """Combine the changes of large folders that are created or deleted into one change per folder.
 
-    A folder that comes or goes does so with everything below it, so all of that is in the list, except what is
-    `apart`: a folder that holds such a path stays in pieces.
+    Folders that contain a path of `apart` stay split. The inverse is `without_whole_folders`.
     """
     split = {above for path in apart for above in parent_folders(path)}
     ordered = sorted(changes, key=lambda change: change.path)
@@ -273,7 +272,7 @@ def with_whole_folders(
 
 
 def apply_order(change: Change) -> tuple[int, int]:
-    """Removals first and deepest first, then what comes, shallowest first."""
+    """Sort key of changes: deletions first, deepest path first; then the others, shallowest path first."""
     depth = change.path.count("/")
     return (0, -depth) if change.after is None else (1, depth)
 
@@ -302,7 +301,7 @@ def _together(own: Change, below: Sequence[Change], whole: int) -> Change | None
 
 
 def folder_item(path: str, node: Node) -> FolderItem:
-    """A node as a part of a tree."""
+    """Convert a node to an item of a folder that is moved as one."""
     mark = node.data.decode(errors="surrogateescape") if node.kind == "link" else ""
     if node.kind == "file":
         mark = node.digest
@@ -327,7 +326,7 @@ def _node(leaf: FolderItem, ref: str) -> Node:
 
 
 def _own(change: Change) -> Change:
-    """The change of the folder itself, without what is in it."""
+    """Return the change of the folder itself, without its items."""
     before, after = (
         Node("folder", mode=node.mode) if node and is_whole_folder(node) else node
         for node in (change.before, change.after)
@@ -340,7 +339,7 @@ def _equal(one: Node | None, other: Node | None) -> bool:
 
 
 def parent_folders(path: str) -> Iterator[str]:
-    """The folders that a path is in, innermost first."""
+    """Yield the parent folders of a path, innermost first."""
     while "/" in path:
         path = path.rpartition("/")[0]
         yield path

@@ -1,4 +1,4 @@
-"""Commands: a script with its limits, its output and exit, background jobs, and the ports that run them."""
+"""Shell commands as values: script, limits, output, exit, background jobs; and the ports that run them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,78 +13,78 @@ CommandNetwork = Literal["off", "listed", "on"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """What one command may use up; None leaves it to the runner."""
+    """Resource limits of one command: time, memory, processes, files, output; None means the runner's own."""
 
     seconds: float = 120.0
     memory_bytes: int | None = None
     processes: int | None = None
     open_files: int | None = None
-    """Of each process."""
+    """Limit of open files per process."""
     output_bytes: int = 256 << 20
-    """Kept on disk; the middle of anything longer is dropped, and that is said."""
+    """Bytes of output kept on disk; beyond it the middle is dropped and a note says so."""
     written_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InheritedShellState:
-    """What the earlier commands of a session have left for the next one."""
+    """Shell state that earlier commands of a session left for the next: folder, exports, functions, aliases."""
 
     cwd: str = "."
     exports: Mapping[str, str | None] = field(default_factory=dict)
-    """Variables that they set, as bash words the values; None was unset."""
+    """Exported variables with their values quoted for bash; None means that the variable was unset."""
     functions: str = ""
-    """As bash lists them."""
+    """Function definitions in the form that bash prints them."""
     aliases: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A bash script to run in the workspace."""
+    """A bash script to run in the workspace, with its folder, environment, network access and limits."""
 
     script: str
     cwd: str = ""
-    """Relative to the workspace; empty is where the last command of the session ended."""
+    """Working folder relative to the workspace; empty is the folder in which the session's last command ended."""
     env: Mapping[str, str] = field(default_factory=dict)
     network: CommandNetwork = "off"
     hosts: tuple[str, ...] = ()
-    """The hosts that `listed` lets through."""
+    """Hosts that the command may reach when `network` is "listed"."""
     allowance: Allowance = Allowance()
     review: bool = False
-    """Hold what it changed until a person has seen it."""
+    """Whether file changes are held back until a person has approved them."""
     terminal: tuple[int, int] | None = None
-    """Lines and columns of a terminal, for programs that want one."""
+    """Rows and columns of a pseudo-terminal; None runs the command without one."""
     live: bool = False
-    """In the background: on the files as they are, seeing later edits; what it changes is not captured."""
+    """Run in the background on the real files, so that later edits are seen; its file changes are not captured."""
     inherited: InheritedShellState | None = None
-    """What it begins with, once that was judged: a session that goes on meanwhile changes nothing about it."""
+    """The shell state that was approved with the command; later commands of the session don't alter it."""
 
     @property
     def kind(self) -> Literal["run"]:
-        """As rules name it."""
+        """The effect kind that policy rules use for commands."""
         return "run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandOutput:
-    """What a command printed: bounded here, whole in the store."""
+    """Output of a command: head and tail in memory, all of it in the output store."""
 
     head: bytes
     tail: bytes
-    """Empty when the head is everything."""
+    """The last bytes of the output; empty when `head` is all of it."""
     bytes: int
     lines: int
     kept: str = ""
-    """The path under which the whole can be read."""
+    """Path under which the complete output can be read."""
     dropped_bytes: int = 0
-    """Missing even there, from the middle."""
+    """Bytes dropped from the middle, which the stored output lacks too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandExit:
-    """How a command ended. A failing command is a result, not an error."""
+    """How a command ended: exit code or signal, time, output and changes. A non-zero exit is no error."""
 
     code: int | None
-    """None when a signal ended it."""
+    """Exit code; None when a signal ended the command."""
     signal: int | None = None
     ended: Literal["exited", "killed", "timeout", "cancelled", "limit"] = "exited"
     seconds: float = 0.0
@@ -92,21 +92,21 @@ class CommandExit:
     output: CommandOutput
     changes: RecordedChanges | None = None
     cwd: str = "."
-    """Where the script ended up: the next command of the session starts there."""
+    """Folder in which the script ended; the session's next command starts there."""
     notes: tuple[str, ...] = ()
-    """What the person or the model should know: not confined, coverage, refused changes."""
+    """Sentences for the person or the model: no sandbox, unseen changes, refused changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputProgress:
-    """A running command's output so far."""
+    """Output of a running command so far: its last lines and totals."""
 
     tail: str
     bytes: int
     lines: int
     clipped: bool
     kept: str = ""
-    """The name under which all of it is being kept; empty while it is short."""
+    """Name of the stored output; empty while the output is short."""
 
 
 ProgressListener = Callable[[OutputProgress | Visit], None]
@@ -114,25 +114,25 @@ ProgressListener = Callable[[OutputProgress | Visit], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedCommand:
-    """A command that has ended, as a machine hands it over: what it changed is not landed yet."""
+    """A command that ended, with captured file changes that are not yet applied to the workspace."""
 
     exit: CommandExit
-    """Its output's `kept` is a name in the store of outputs."""
+    """Exit and output; here `output.kept` is a name in the output store."""
     delta: tuple[Change, ...] | None = None
-    """What it did to the workspace; None when that was not captured, and it happened in place."""
+    """File changes that the command made; None when they were not captured and went straight to the files."""
     coverage: Coverage = "none"
     omitted: tuple[str, ...] = ()
     discard: Callable[[], None] = lambda: None
-    """Lets go of what was captured, landed or not."""
+    """Deletes the captured changes from the disk, whether they were applied or not."""
 
 
 JobEndHandler = Callable[[FinishedCommand], CommandExit | None]
-"""Told of a job's end, in the job's thread, to land what it changed; None when that waits for a person's word."""
+"""Callback run in the job's thread when it ends, to apply its changes; returns None if they need approval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A command in the background."""
+    """A background command: its script, output so far and, once it ended, its exit."""
 
     id: str
     script: str
@@ -140,74 +140,74 @@ class Job:
     seconds: float
     output: CommandOutput
     exit: CommandExit | None
-    """None while it runs."""
+    """How the job ended; None while it runs."""
     call_id: str = ""
-    """The call that started it: what it changed is that call's."""
+    """Id of the call that started the job; the job's changes are recorded for that call."""
     waiting: FinishedCommand | None = None
-    """It has ended, and what it changed has not landed."""
+    """The finished command whose changes are not applied yet; else None."""
     review: bool = False
-    """Whether a person is to see what it changed first."""
+    """Whether a person must approve the job's changes before they are applied."""
     terminal: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OutputPage:
-    """A part of a job's output, and where to go on."""
+    """A range of bytes of a job's output, and the cursor for the next range."""
 
     data: bytes
     start: int
-    """Where the part begins in the whole: later than asked for when the middle was dropped."""
+    """Offset of the range in the whole output; later than requested when the middle was dropped."""
     cursor: int
 
 
 class Commands(Protocol):
-    """Commands as a tool sees them: judged, confined, limited, and what they changed recorded."""
+    """Port for tools to run shell commands: judged by policy, sandboxed, limited, their changes recorded."""
 
     async def run(self, command: Command) -> CommandExit:
-        """Run to the end; a failing command is a result. Progress is announced as it goes."""
+        """Run a command to its end and return its exit, also when it fails; output is announced while it runs."""
         ...
 
     async def start(self, command: Command, description: str) -> Job:
-        """Run in the background."""
+        """Start a command in the background and return its job."""
         ...
 
     async def jobs(self) -> list[Job]:
-        """The session's jobs, newest first."""
+        """List the session's background jobs, newest first."""
         ...
 
     async def job(self, job_id: str, *, timeout: float = 0.0) -> Job:  # noqa: ASYNC109
-        """One job, after waiting at most so long for its end."""
+        """Return one job, after waiting at most `timeout` seconds for its end."""
         ...
 
     async def page(self, job_id: str, start: int, size: int) -> OutputPage:
-        """A part of what a job printed."""
+        """Return up to `size` bytes of a job's output from offset `start`."""
         ...
 
     async def send(self, job_id: str, data: bytes) -> None:
-        """Write to a job's input or terminal."""
+        """Write bytes to a job's standard input or terminal."""
         ...
 
     async def kill(self, job_id: str) -> Job:
-        """End a job and everything it started."""
+        """Kill a job with all its processes and return it."""
         ...
 
 
 class HostCommands(Protocol):
-    """Commands as a machine offers them: confined and limited, without policy or memory."""
+    """Port of the machine to run shell commands: sandboxed and limited, but without policy or journal."""
 
     @property
     def boundary(self) -> str:
-        """One honest sentence about what keeps a command in."""
+        """One sentence on what confines a command here, for people."""
         ...
 
     @property
     def confined(self) -> bool:
-        """Whether the kernel keeps commands inside the workspace."""
+        """Whether the kernel confines commands to the workspace."""
         ...
 
     @property
     def missing(self) -> str:
-        """Why there are no commands here; empty when there are."""
+        """Why no command can run on this machine; empty when commands can."""
         ...
 
     async def run(
@@ -219,7 +219,7 @@ class HostCommands(Protocol):
         private: Sequence[str],
         read_only: Sequence[str],
     ) -> FinishedCommand:
-        """Run to the end; `private` and `read_only` are globs that the policy gives."""
+        """Run a command to its end; `private` and `read_only` are path globs to hide and to write-protect."""
         ...
 
     async def start(
@@ -233,37 +233,39 @@ class HostCommands(Protocol):
         show: ProgressListener,
         settle: JobEndHandler,
     ) -> Job:
-        """Run in the background until it ends, is killed, or we are gone."""
+        """Start a command in the background; it runs until it ends, is killed, or this process ends."""
         ...
 
     async def jobs(self, session: str) -> list[Job]:
-        """The jobs of a session, newest first."""
+        """List the background jobs of a session, newest first."""
         ...
 
     async def job(self, job_id: str, session: str, *, timeout: float) -> Job:  # noqa: ASYNC109
-        """One job, after waiting for its end."""
+        """Return one job, after waiting at most `timeout` seconds for its end."""
         ...
 
     async def page(self, job_id: str, session: str, start: int, size: int) -> OutputPage:
-        """A part of what a job printed."""
+        """Return up to `size` bytes of a job's output from offset `start`."""
         ...
 
     async def send(self, job_id: str, session: str, data: bytes) -> None:
-        """Write to a job's input or terminal."""
+        """Write bytes to a job's standard input or terminal."""
         ...
 
     async def kill(self, job_id: str, session: str) -> Job:
-        """End a job and everything it started."""
+        """Kill a job with all its processes and return it."""
         ...
 
     def inherited(self, session: str) -> InheritedShellState:
-        """What the next command of a session begins with, and where."""
+        """Return the shell state that a session's next command starts with: folder, exports, functions,
+        aliases.
+        """
         ...
 
     def settled(self, job_id: str, session: str, end: CommandExit) -> None:
-        """Note that what a job changed has landed, or never will."""
+        """Store the final exit of a job once its file changes were applied or refused."""
         ...
 
     def close(self) -> None:
-        """End every job."""
+        """Kill every background job."""
         ...

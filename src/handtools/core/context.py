@@ -1,4 +1,4 @@
-"""The context of a call: every port that a tool may use, and nothing else. ADR 80."""
+"""The `Context` that a tool function receives: the ports for files, search, commands, web and so on."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,9 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """One per call. A tool holds nothing else, so it can't skip policy, approval, locks or the journal."""
+    """Everything that a tool can use during one call; all its ports enforce policy, approval, locks and
+    journal.
+    """
 
     call: Call
     files: Files

@@ -1,7 +1,4 @@
-"""Effects: everything a tool does to the world, as values that policy can judge before they happen.
-
-ADR 95, 121.
-"""
+"""Effects: reads, changes, commands, web visits, deliveries and delegations as values that the policy judges."""
 
 import hashlib
 import json
@@ -21,52 +18,54 @@ EFFECT_KINDS: frozenset[EffectKind] = frozenset(get_args(EffectKind))
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Looking at paths: their bytes, their names or their facts."""
+    """Effect of reading paths: file contents, folder listings or metadata."""
 
     paths: tuple[str, ...]
 
     @property
     def kind(self) -> Literal["read"]:
-        """As rules name it."""
+        """The effect kind that policy rules use for reads."""
         return "read"
 
 
 @dataclass(frozen=True)
 class CommandRun:
-    """Running a command."""
+    """Effect of running a shell command, with its parsed script and inherited shell state."""
 
     command: Command
     confined: bool
-    """Whether the kernel keeps it inside the workspace, and off all hosts that are not listed."""
+    """Whether the kernel confines the command to the workspace and to the listed hosts."""
 
     @property
     def kind(self) -> Literal["run"]:
-        """As rules name it."""
+        """The effect kind that policy rules use for commands."""
         return "run"
 
     @property
     def script(self) -> Script:
-        """What the command is made of."""
+        """The parsed shell script of the command."""
         return read_script(self.command.script)
 
     @property
     def inherited(self) -> InheritedShellState:
-        """What it begins with."""
+        """The shell state with which the command starts."""
         return self.command.inherited or InheritedShellState()
 
     @cached_property
     def defined(self) -> frozenset[str]:
-        """The functions and aliases that it begins with."""
+        """Names of the shell functions and aliases with which the command starts."""
         return defined_names(self.inherited.functions, self.inherited.aliases)
 
     @cached_property
     def steering(self) -> list[str]:
-        """The variables it begins with that decide which programs run."""
+        """Inherited or set variables that influence which programs run, such as `PATH`."""
         return steering_variables({**self.inherited.exports, **self.command.env})
 
     @cached_property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """All that makes it this command and no other, as a person is told; the script is last."""
+        """Label and value pairs that describe the command to a person: folder, network, environment; the
+        script last.
+        """
         command, left = self.command, self.inherited
         facts = [("folder", command.cwd or left.cwd)]
         if command.live:
@@ -85,13 +84,13 @@ class CommandRun:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The plain commands it consists of; the script itself where it is not plain."""
+        """The simple commands of the script; the whole script when it can't be split."""
         return tuple(quote_words(words) for words in self.script.parts) or (self.command.script,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """Giving a file to a person: what leaves the workspace can't be taken back."""
+    """Effect of giving a file to a person, which can't be undone."""
 
     path: str
     digest: str
@@ -101,20 +100,20 @@ class Delivery:
 
     @property
     def kind(self) -> Literal["deliver"]:
-        """As rules name it."""
+        """The effect kind that policy rules use for deliveries."""
         return "deliver"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delegation:
-    """Having another agent work."""
+    """Effect of delegating a task to another agent."""
 
     title: str
     prompt: str
 
     @property
     def kind(self) -> Literal["delegate"]:
-        """As rules name it."""
+        """The effect kind that policy rules use for delegations."""
         return "delegate"
 
 
@@ -122,7 +121,7 @@ Effect = Read | ChangeSet | CommandRun | Visit | Delivery | Delegation
 
 
 def effect_targets(effect: Effect) -> tuple[str, ...]:
-    """What rules match against: paths, those inside a moved folder too; parts of a command; a host; a title."""
+    """List what policy rules match for an effect: paths, simple commands, a host, or a title."""
     if isinstance(effect, ChangeSet):
         return (*effect.paths, *(path for change in effect for path in paths_inside(change)))
     if isinstance(effect, Visit):
@@ -133,7 +132,7 @@ def effect_targets(effect: Effect) -> tuple[str, ...]:
 
 
 def fingerprint(effect: Effect) -> str:
-    """Names exactly this effect, so that a grant covers it and nothing else."""
+    """Hash an effect, so that an approval covers exactly this one."""
     # As JSON, so that no two effects are the same text.
     told = json.dumps([effect.kind, *_identity(effect)])
     return hashlib.sha256(told.encode()).hexdigest()

@@ -1,14 +1,14 @@
-"""Errors, for three readers: the model (`ToolError`), a person (`HostError`), the calling code (`UsageError`)."""
+"""Exceptions: `ToolError` for the model, `HostError` for the machine's user, `UsageError` for the calling code."""
 
 from collections.abc import Callable
 
 
 class HandtoolsError(Exception):
-    """Everything we raise on purpose."""
+    """Base class of all exceptions that handtools raises on purpose."""
 
 
 class ToolError(HandtoolsError):
-    """For the model: what is so, where, and the next step. The executor turns it into a result."""
+    """Error shown to the model: what is wrong, where, and a hint for the next step; becomes a failed result."""
 
     code = "failed"
     status = "error"
@@ -23,152 +23,152 @@ class ToolError(HandtoolsError):
 
 
 class InvalidInput(ToolError):
-    """The arguments can't mean anything."""
+    """The arguments of a tool call are invalid."""
 
     code = "invalid_input"
 
 
 class UnknownTool(ToolError):
-    """No tool of that name is offered here."""
+    """No tool with the called name is offered."""
 
     code = "unknown_tool"
 
 
 class NotFound(ToolError):
-    """Nothing is at that path."""
+    """No file or folder exists at the path."""
 
     code = "not_found"
 
 
 class AlreadyExists(ToolError):
-    """Something is at that path and was not to be replaced."""
+    """A file exists at the path and must not be overwritten."""
 
     code = "already_exists"
 
 
 class WrongKind(ToolError):
-    """The path is there but is not what the call needs: a folder, a device, a binary file."""
+    """The path has the wrong kind for the call: a folder, a device, a binary file."""
 
     code = "wrong_kind"
 
 
 class OutsideWorkspace(ToolError):
-    """The path leaves the workspace, or may."""
+    """The path is outside the workspace, or may lead there."""
 
     code = "outside_workspace"
 
 
 class TooLarge(ToolError):
-    """Over a limit that the message names."""
+    """Something exceeds a size limit that the message names."""
 
     code = "too_large"
 
 
 class NoMatch(ToolError):
-    """The text to replace is not in the file."""
+    """The text to replace was not found in the file."""
 
     code = "no_match"
 
 
 class ManyMatches(ToolError):
-    """The text to replace is there more than once."""
+    """The text to replace occurs more than once in the file."""
 
     code = "many_matches"
 
 
 class Stale(ToolError):
-    """The file is no longer what the call was based on; nothing was written."""
+    """The file changed since it was read for the call; nothing was written."""
 
     code = "stale"
 
 
 class Redirected(Stale):
-    """A link has come into the way since the path was located: what is there now is not what was judged."""
+    """A symbolic link appeared in a path after it was resolved, so the path no longer leads to what was judged."""
 
 
 class Busy(ToolError):
-    """Another writer holds the file and did not let go in time."""
+    """Another writer held the file or its lock until the timeout."""
 
     code = "busy"
 
 
 class Denied(ToolError):
-    """A rule or a person said no."""
+    """A policy rule or a person refused the effect."""
 
     code = "denied"
     status = "denied"
 
 
 class TimedOut(ToolError):
-    """The call's time ran out."""
+    """The call exceeded its time limit."""
 
     code = "timeout"
     status = "timeout"
 
 
 class Cancelled(ToolError):
-    """The caller took the call back."""
+    """The caller cancelled the call."""
 
     code = "cancelled"
     status = "cancelled"
 
 
 class NothingToUndo(ToolError):
-    """There is no recorded change that the words name."""
+    """No recorded change matches the requested undo or redo."""
 
     code = "nothing_to_undo"
 
 
 class Repeated(ToolError):
-    """The same failing call, once too often."""
+    """The same call failed too many times in a row and is no longer run."""
 
     code = "repeated"
 
 
 class Unavailable(ToolError):
-    """What the call needs is not installed or does not answer here; the message names the remedy."""
+    """A program or service that the call needs is missing or does not respond; the message says how to fix it."""
 
     code = "unavailable"
 
 
 class Unreachable(ToolError):
-    """A server can't be reached, or gives no page."""
+    """A web server can't be reached or returned no page."""
 
     code = "unreachable"
 
 
 class Throttled(ToolError):
-    """A server does not want to be asked now; there may well be something."""
+    """A web server or search engine refuses requests for now because of rate limits."""
 
     code = "throttled"
 
 
 class CallbackFailed(ToolError):
-    """What only the program around us can do went wrong there."""
+    """A callback of the embedding program failed."""
 
     code = "callback_failed"
 
 
 class StorageFault(ToolError):
-    """The machine refused a write: no space, read-only, no permission. Nothing is half-done."""
+    """The operating system refused a write (disk full, read-only, no permission); no change was half applied."""
 
     code = "storage"
 
 
 class HostError(HandtoolsError):
-    """For a person: something on this machine needs their hand."""
+    """Error for the machine's user: something on this machine needs their attention."""
 
 
 class JournalDamaged(HostError):
-    """The record can't be read."""
+    """The journal database is damaged and can't be read."""
 
 
 class UsageError(HandtoolsError):
-    """For the calling code: it was put together wrongly."""
+    """Error for the calling code: wrong use of the Python API."""
 
 
 def caught_exception(action: Callable[[], object]) -> Exception | None:
-    """Run it; give back what it raised."""
+    """Run a function and return the exception that it raised, or None."""
     try:
         action()
     except Exception as failure:  # noqa: BLE001 — one of three, listed in tests/shape: a listener's bug is not the call's

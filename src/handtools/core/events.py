@@ -1,4 +1,4 @@
-"""Events: what happened, in order; the log, the live stream and the replay are all made of them."""
+"""Events of tool calls, in order: start, progress, decisions, approvals, changes, end; for log and listeners."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,26 +14,26 @@ from handtools.core.web import Visit
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A call began."""
+    """Event: a tool call started."""
 
     call: Call
 
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
-    """A running call has something to show; `bytes` counts all output so far, shown or not."""
+    """Event: a running call has new output; `bytes` counts all output so far."""
 
     call_id: str
     text: str
     bytes: int = 0
     clipped: bool = False
     path: str = ""
-    """Where the whole output is being kept, for `read`; empty while it is short enough to need no file."""
+    """Path under which the complete output can be read; empty while the output is short."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visited:
-    """A command connected to a host, or was refused."""
+    """Event: a command connected to a host, or was refused."""
 
     call_id: str
     visit: Visit
@@ -41,7 +41,7 @@ class Visited:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A rule judged an effect."""
+    """Event: a policy rule decided on an effect."""
 
     call_id: str
     verdict: str
@@ -51,7 +51,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAsked:
-    """A person was asked; `reply` is None while the answer is out."""
+    """Event: a person was asked for approval; `reply` is None until the answer is there."""
 
     approval: Approval
     reply: Reply | None
@@ -59,7 +59,7 @@ class ApprovalAsked:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """Files were written and recorded."""
+    """Event: a call wrote files and recorded the changes."""
 
     call_id: str
     changes: RecordedChanges
@@ -67,7 +67,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """Language servers had more to say about a change, after its call had ended."""
+    """Event: language servers reported diagnostics about a change after its call had ended."""
 
     call_id: str
     review: DiagnosticReview
@@ -75,7 +75,7 @@ class Reviewed:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A call ended."""
+    """Event: a tool call ended."""
 
     call: Call
     result: Result[Any]
@@ -86,7 +86,7 @@ Listener = Callable[[Event], None]
 
 
 def call_id_of(event: Event) -> str:
-    """The id of the call that an event is about."""
+    """Return the id of the call that an event belongs to."""
     if isinstance(event, Started | Settled):
         return event.call.id
     return event.approval.call_id if isinstance(event, ApprovalAsked) else event.call_id

@@ -1,4 +1,4 @@
-"""Files: the ports for reading and changing a workspace, with locks, stored bytes and backups."""
+"""Ports for reading and changing workspace files, for backups, for file locks and for stored bytes."""
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -9,32 +9,32 @@ from handtools.core.changes import Change, ChangeSet, Node, NodeKind, RecordedCh
 
 
 class Backups(Protocol):
-    """Things kept outside the workspace as they are: moved in and out, not read and written."""
+    """Port of a store outside the workspace into which replaced files and folders are moved, for undo."""
 
     def has(self, ref: str) -> bool:
-        """Whether the thing is here, and not at its path."""
+        """Whether the backup store has this reference."""
         ...
 
     def read(self, ref: str, most: int) -> bytes | None:
-        """The bytes of a file that is here, unless there are more than so many."""
+        """Return the bytes of a backed-up file; None if it is missing or larger than `most` bytes."""
         ...
 
     def drop(self, ref: str, *, erase: bool = False) -> None:
-        """Let go of a thing; no error when it is not here. With `erase`, a file's bytes are overwritten first."""
+        """Delete a backup, if it exists; with `erase` the file's bytes are overwritten first."""
         ...
 
     def clear(self, name: str) -> None:
-        """Remove what is left of an item when its changes have landed, or never will."""
+        """Delete what is left of a backup item once its changes were applied or given up."""
         ...
 
     def tidy(self, wanted: Collection[str]) -> list[str]:
-        """Remove the items that nobody works on and the record does not name; tells which can't be removed."""
+        """Delete backup items that are neither in use nor in `wanted`; return those that can't be deleted."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What is at a path, without its bytes."""
+    """Metadata of a path: kind, size, mode, time of last change, number of hard links; without the bytes."""
 
     path: str
     kind: NodeKind | Literal["other"]
@@ -45,137 +45,138 @@ class FileFacts:
 
 
 class Files(Protocol):
-    """Files as a tool sees them: every path is relative to the workspace, every effect is judged and recorded."""
+    """Port for tools to read and change files: paths relative to the workspace, effects judged and recorded."""
 
     async def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
-        """The bytes of a regular file, or a part of them."""
+        """Return the bytes of a regular file, or `size` of them from offset `start`."""
         ...
 
     async def facts(self, path: str) -> FileFacts | None:
-        """What is there, or None."""
+        """Return the metadata of a path, or None if nothing is there."""
         ...
 
     async def names(self, path: str) -> list[FileFacts]:
-        """What a folder holds, by name."""
+        """List a folder's entries with their metadata, sorted by name."""
         ...
 
     def named(self, path: str) -> str:
-        """The path as answers and diffs show it: relative to the workspace, links resolved."""
+        """Return a path as results and diffs show it: relative to the workspace, links resolved."""
         ...
 
     async def moved(self, path: str) -> str | None:
-        """Where a file that is gone went, if the repository's history tells and it is there."""
+        """Return the new path of a missing file that git history shows as renamed; None if unknown."""
         ...
 
     async def seen(self, path: str) -> bytes | None:
-        """What this agent last saw of a file, where that was kept."""
+        """Return the bytes of a file as this agent last read them, or None if they were not kept."""
         ...
 
     async def apply(self, changes: ChangeSet) -> RecordedChanges:
-        """Ask, compare with what was read, write, record, announce: the one way to change a file."""
+        """Apply changes: ask for approval if needed, compare with the content read, write, record, announce."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedWrite:
-    """One planned write of a transaction: the change, and the name beside the target that it goes through."""
+    """One step of a file transaction: the change and the temporary name beside its target."""
 
     change: Change
     temporary: str
 
 
 class HostFiles(Protocol):
-    """A workspace's files as a machine offers them: blocking, confined, without policy or memory.
+    """Port of the machine for a workspace's files: blocking, confined to it, without policy or journal.
 
-    `locate` follows links and says where a path leads. Everything else takes located paths and goes through no
-    link: one that has come into the way since is refused with `Redirected`. So what was judged is what is opened.
+    `locate` follows links and returns the real path. All other methods take located paths and follow no link: a
+    link that appeared since is refused with `Redirected`, so that the judged file is the one opened.
     """
 
     @property
     def quick(self) -> bool:
-        """Whether a small look is answered from memory, so that a thread would cost more than it saves."""
+        """Whether small reads are so fast that they need no worker thread."""
         ...
 
     def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
-        """The bytes of a regular file."""
+        """Return the bytes of a regular file, or `size` of them from offset `start`."""
         ...
 
     def facts(self, path: str) -> FileFacts | None:
-        """What is there; None when nothing is."""
+        """Return the metadata of a path, or None if nothing is there."""
         ...
 
     def names(self, path: str) -> list[FileFacts]:
-        """What a folder holds, by name."""
+        """List a folder's entries with their metadata, sorted by name."""
         ...
 
     def node(self, path: str, *, like: Node | None = None) -> Node | None:
-        """What is at the path itself, with its bytes and mode; a link at its end is a thing like others.
+        """Return the node at a path with bytes and mode, without following a link; None if nothing is there.
 
-        With a `like` that is held, seen the way that was: by a mark, a folder with all that is in it.
+        If `like` is backed up as a whole, the node is described the same way: by mark, a folder with all its
+        items.
         """
         ...
 
     @property
     def vault(self) -> Backups | None:
-        """Where held things are while they are not at their path."""
+        """The backup store for replaced files and folders; None if there is none."""
         ...
 
     def moved(self, path: str) -> str | None:
-        """Where a file went, as far as the repository's history tells."""
+        """Return the new path of a renamed file according to git history; None if unknown."""
         ...
 
     def writable(self, path: str) -> bool:
-        """Whether this user may write to what is there; a program that opens it would be let."""
+        """Whether the current user has write permission for the file at a path."""
         ...
 
     def locate(self, path: str) -> str:
-        """The path with inner links resolved, as locks, rules and the record name it; it need not exist."""
+        """Resolve a path inside the workspace with all links followed; it need not exist."""
         ...
 
     def plan(self, changes: Iterable[Change]) -> list[PlannedWrite]:
-        """Name the temporary of each step, and say what will be held; touches nothing."""
+        """Plan changes as transaction steps with temporary names and backup references; writes nothing."""
         ...
 
     def perform(self, steps: Sequence[PlannedWrite]) -> None:
-        """Do all steps or none: each only if `before` is still there. Raises `Stale`, having undone the rest."""
+        """Perform all steps or none; raises `Stale`, after rolling back, if a path is not as `before` says."""
         ...
 
     def sweep(self, step: PlannedWrite) -> str | None:
-        """After a crash: put away what a step left beside its target; says where bytes that are not ours went."""
+        """Clean up a step's temporary file after a crash; return where foreign content was moved to, if any."""
         ...
 
 
 class Locks(Protocol):
-    """Exclusive locks that hold across the processes of one checkout."""
+    """Port for exclusive locks that hold across all processes that use a workspace."""
 
     def hold(self, keys: Sequence[str], *, timeout: float) -> AbstractAsyncContextManager[None]:
-        """Hold all keys, taken in one order; raises `Busy` when they can't be had in time."""
+        """Lock all keys for a `with` block, in a fixed order; raises `Busy` after `timeout` seconds."""
         ...
 
 
 class Store(Protocol):
-    """Bytes kept outside the workspace: large preimages and overflowing outputs."""
+    """Port of a key-value store for bytes outside the workspace: large old versions and long outputs."""
 
     def put(self, data: bytes, *, name: str) -> None:
-        """Keep bytes under a name; the same name again is the same bytes."""
+        """Store bytes under a name; the same name always stands for the same bytes."""
         ...
 
     def get(self, name: str) -> bytes:
-        """The bytes of a name; `KeyError` when they are gone."""
+        """Return the bytes stored under a name; raises `KeyError` if they are gone."""
         ...
 
     def part(self, name: str, start: int, size: int | None) -> bytes:
-        """A part of the bytes, without holding the others; `KeyError` when they are gone."""
+        """Return a range of the bytes stored under a name; raises `KeyError` if they are gone."""
         ...
 
     def size(self, name: str) -> int:
-        """How many bytes a name stands for; `KeyError` when they are gone."""
+        """Return the size in bytes of what is stored under a name; raises `KeyError` if it is gone."""
         ...
 
     def drop(self, name: str) -> None:
-        """Let go of a name; no error when it is gone."""
+        """Delete a name and its bytes, if it exists."""
         ...
 
     def names(self) -> list[str]:
-        """Every name that is kept."""
+        """List all stored names."""
         ...

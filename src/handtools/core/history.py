@@ -1,4 +1,4 @@
-"""The record of changes, as tools see it: what can be taken back, and what that comes to."""
+"""Undo history for tools: file versions, outcomes and conflicts of an undo, and the `History` port."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -8,7 +8,7 @@ UndoScope = Literal["call", "turn", "session", "path"]
 
 @dataclass(frozen=True, slots=True)
 class FileVersion:
-    """One recorded version of a path."""
+    """One recorded version of a file: number, the call that made it, time, action and size."""
 
     number: int
     call_id: str
@@ -20,7 +20,7 @@ class FileVersion:
 
 @dataclass(frozen=True, slots=True)
 class ReplacingCall:
-    """The call that replaced a text, and how many calls of the session came after it."""
+    """The call that removed a text from a file, and how many calls of the session followed it."""
 
     call_id: str
     tool: str
@@ -29,44 +29,44 @@ class ReplacingCall:
 
 @dataclass(frozen=True, slots=True)
 class UndoOutcome:
-    """What an undo restored, and what it left alone."""
+    """Outcome of an undo: the restored paths, and the conflicts that were left as they are."""
 
     entry: int | None
     restored: tuple[str, ...]
     conflicts: tuple["UndoConflict", ...]
     changed_at: float | None = None
-    """When the change of a path that was taken back had been made, in seconds since the epoch."""
+    """When the undone change of a single path had been made, in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class UndoConflict:
-    """A path that is no longer as the call left it: kept as it is, with a merge to take or leave."""
+    """A path that changed after the call to be undone; left as it is, with a merged text as a proposal."""
 
     path: str
     reason: str
     merged: str | None
-    """The three-way merge, where it is clean."""
+    """Text of the three-way merge; None if it has conflicts."""
 
 
 class History(Protocol):
-    """The record, as the undo tool sees it."""
+    """Port for tools to undo, redo and restore recorded changes."""
 
     async def undo(self, scope: UndoScope, name: str, *, merge: bool = False) -> UndoOutcome:
-        """Take back a call, a turn, a session, or the last change of a path."""
+        """Undo the changes of a call, a turn or a session, or the last change of a path."""
         ...
 
     async def redo(self, scope: UndoScope, name: str, *, merge: bool = False) -> UndoOutcome:
-        """Take back the last undo of the same words."""
+        """Redo: revert the last undo with the same scope and name."""
         ...
 
     async def versions(self, path: str) -> list[FileVersion]:
-        """Recorded versions of a path, newest first."""
+        """List the recorded versions of a path, newest first."""
         ...
 
     async def restore(self, path: str, number: int) -> UndoOutcome:
-        """Bring a path back to a recorded version."""
+        """Restore a path to one of its recorded versions."""
         ...
 
     async def replacer(self, path: str, text: str) -> "ReplacingCall | None":
-        """The recorded call that took a text out of a file, where there is one."""
+        """Return the recorded call that removed a text from a file, or None."""
         ...

@@ -1,6 +1,6 @@
-"""Language servers and formatters: questions, answers, diagnostics and their ports.
+"""Language servers and code formatters: questions, answers, diagnostics, and their ports.
 
-`diagnostic_delta` tells which diagnostics of a file are new, fixed or still there after a change. ADR 81.
+`diagnostic_delta` compares the diagnostics of a file before and after a change.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from handtools.text.truncation import clip_line
 
 Severity = Literal["error", "warning", "information", "hint"]
 Certainty = Literal["fresh", "likely", "unknown"]
-"""How well a verdict is proved to be about the bytes on disk; `unknown` is neither clean nor broken."""
+"""How sure a diagnostic report is about the bytes now on disk; `unknown` says neither clean nor broken."""
 LanguageOperation = Literal[
     "definition",
     "references",
@@ -29,12 +29,12 @@ LanguageOperation = Literal[
     "diagnostics",
 ]
 NO_SERVER_HINT = "Use `grep` and `read` instead."
-"""The next step where no server has an answer."""
+"""Hint for the model when no language server can answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One complaint of a server. Lines count from 1, columns are characters from 0."""
+    """One diagnostic of a language server. Lines count from 1, columns are characters from 0."""
 
     path: str
     line: int
@@ -47,67 +47,67 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class DiagnosticReport:
-    """What one server says about one file, and how well that is proved."""
+    """Diagnostics of one file from one language server, and how sure it is that they fit the current bytes."""
 
     path: str
     server: str
     standing: Certainty
     diagnostics: tuple[Diagnostic, ...] = ()
     why: str = ""
-    """What is in the way, where the standing is unknown."""
+    """Why the certainty is unknown: what keeps the server from answering."""
     seconds: float = 0.0
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """Only what keeps the code from working."""
+        """The diagnostics with severity "error"."""
         return tuple(each for each in self.diagnostics if each.severity == "error")
 
 
 @dataclass(frozen=True, slots=True)
 class DiagnosticDelta:
-    """The errors of one file, told apart by a change."""
+    """Errors of one file after a change, split into new, fixed and remaining ones."""
 
     path: str
     new: tuple[Diagnostic, ...] = ()
     fixed: tuple[Diagnostic, ...] = ()
     still: tuple[Diagnostic, ...] = ()
     compared: bool = True
-    """False when nothing is known from before the change: then nobody can say which are new."""
+    """False when no diagnostics from before the change exist, so that new errors can't be told from old ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnosticReview:
-    """What servers say about a change: only what is proved, and what could not be."""
+    """Diagnostics of a change: errors in the changed files, errors in other files, and unknown reports."""
 
     deltas: tuple[DiagnosticDelta, ...] = ()
-    """Of the files that were changed."""
+    """Error deltas of the files that were changed."""
     elsewhere: tuple[DiagnosticDelta, ...] = ()
-    """Of other files that the change broke, newest first."""
+    """Error deltas of other files that the change broke, newest first."""
     verdicts: tuple[DiagnosticReport, ...] = ()
-    """Where each of these comes from, and every verdict that is unknown."""
+    """The language server reports behind the deltas, and every report that is unknown."""
 
     @property
     def unknown(self) -> tuple[DiagnosticReport, ...]:
-        """What nobody can say yet."""
+        """The reports whose certainty is unknown."""
         return tuple(each for each in self.verdicts if each.standing == "unknown")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageQuestion:
-    """Something to ask of the server of a file."""
+    """Question to the language server of a file: definition, references, hover, rename and so on."""
 
     kind: LanguageOperation
     path: str
-    """Empty, with `diagnostics` and `workspace_symbols`: the whole project."""
+    """File of the question; empty means the whole project, for `diagnostics` and `workspace_symbols`."""
     line: int = 0
     column: int = 0
     text: str = ""
-    """A new name, the title of an action, or what symbols to look for."""
+    """The new name for a rename, the title of a code action, or the query for symbols."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeLocation:
-    """A piece of code that an answer points to."""
+    """A location in the code that a language server returned: path, lines and symbol."""
 
     path: str
     line: int
@@ -116,12 +116,12 @@ class CodeLocation:
     name: str = ""
     kind: str = ""
     outer: str = ""
-    """What it stands in, as the server names it."""
+    """Name of the enclosing symbol, as the language server gives it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewrittenFile:
-    """A file as a rename or an action would have it."""
+    """New content of a file according to a rename or a code action; not yet written."""
 
     path: str
     before: bytes | None
@@ -130,61 +130,61 @@ class RewrittenFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageAnswer:
-    """What a server said. Only the part that was asked for is filled."""
+    """Answer of a language server; only the field that fits the question is filled."""
 
     server: str
     places: tuple[CodeLocation, ...] = ()
     text: str = ""
     titles: tuple[str, ...] = ()
-    """Of the actions that are offered."""
+    """Titles of the available code actions."""
     files: tuple[RewrittenFile, ...] = ()
     verdicts: tuple[DiagnosticReport, ...] = ()
     notes: tuple[str, ...] = ()
-    """What the answer may lack."""
+    """Sentences on what the answer may lack."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownServer:
-    """A language server as a person hears of it."""
+    """A supported language server, for display to people: name, languages, program and install command."""
 
     name: str
     languages: tuple[str, ...]
     program: str
-    """Where it was found; empty when it was not."""
+    """Path of the installed program; empty when it was not found."""
     version: str
     install: str
-    """The command that installs it."""
+    """Shell command that installs the server."""
 
 
 LateReviewListener = Callable[[DiagnosticReview], None]
-"""Told what arrives after the time was up; from another thread."""
+"""Callback for diagnostics that arrive after the timeout; called from another thread."""
 
 
 class Language(Protocol):
-    """Language servers as a tool sees them: what rules hide is never in an answer."""
+    """Port for tools to ask language servers; answers leave out files that policy rules hide."""
 
     def missing(self, path: str) -> str:
-        """Why nobody can answer about a file, with the command that helps; empty when somebody can."""
+        """Return why no language server can answer about a file, with the install command; empty if one can."""
         ...
 
     async def ask(self, question: LanguageQuestion) -> LanguageAnswer:
-        """Ask the server of a file."""
+        """Ask the language server of a file and return its answer."""
         ...
 
 
 class HostLanguage(Protocol):
-    """Language servers as a machine offers them: started when needed, ended when idle, without policy."""
+    """Port of the machine for language servers: started on demand, stopped when idle, without policy."""
 
     def speaks(self, path: str) -> bool:
-        """Whether a server here knows the language of a file: from a table, never by starting one."""
+        """Whether a server for the file's language is known here; looks it up in a table and starts nothing."""
         ...
 
     def missing(self, path: str) -> str:
-        """As `Language`."""
+        """Return why no language server can answer about a file, with the install command; empty if one can."""
         ...
 
     def warm(self, path: str, *, private: Sequence[str]) -> None:
-        """Have the server of a file ready, as it will be needed; returns at once."""
+        """Start the language server of a file ahead of its use; returns at once."""
         ...
 
     async def review(
@@ -195,33 +195,37 @@ class HostLanguage(Protocol):
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
-        """Tell servers what is on disk now, and give back what they prove in time. Never raises for a server."""
+        """Tell language servers about changed files and return the diagnostics that arrive within `timeout`
+        seconds.
+
+        Server failures are reported as unknown, not raised. Later diagnostics go to `late`.
+        """
         ...
 
     async def ask(self, question: LanguageQuestion, *, private: Sequence[str]) -> LanguageAnswer:
-        """As `Language`; `private` are globs of what no server may see."""
+        """Ask the language server of a file; `private` are globs of paths that no server may see."""
         ...
 
     def speakers(self) -> list[KnownServer]:
-        """Every server that we know how to use, found or not."""
+        """List all supported language servers, installed or not."""
         ...
 
     def close(self) -> None:
-        """Let go of servers that nobody else uses."""
+        """Release the language servers; those that no other user has are stopped."""
         ...
 
 
 SHOWN_PER_FILE = 20
-"""Errors that are shown of one file."""
+"""Most errors shown for one file."""
 SHOWN_OTHER_FILES = 5
-"""Other files that are shown."""
+"""Most other files shown with errors."""
 MESSAGE_CHARS = 300
 
 
 def diagnostic_delta(
     path: str, before: str, after: str, old: Sequence[Diagnostic], now: Sequence[Diagnostic]
 ) -> DiagnosticDelta:
-    """Tell errors apart by where the old ones stand now: a line that moved does not make an error new."""
+    """Compare a file's errors before and after a change; errors whose line only moved are not new."""
     if not old or not now:
         return DiagnosticDelta(path, tuple(now), tuple(old))
     edits = [] if before == after else align(split(before), split(after))
@@ -261,7 +265,7 @@ def _diagnostic_identity(each: Diagnostic) -> tuple[str, str, str]:
 
 
 def _in_same_edit(edits: Sequence[tuple[int, int, int, int]], old: Diagnostic, now: Diagnostic) -> bool:
-    """Whether both stand in the same changed region."""
+    """Whether an old and a new error are in the same changed region."""
     return any(
         start_a < old.line <= end_a and start_b < now.line <= end_b
         for start_a, end_a, start_b, end_b in edits
@@ -269,7 +273,7 @@ def _in_same_edit(edits: Sequence[tuple[int, int, int, int]], old: Diagnostic, n
 
 
 def review_text(review: DiagnosticReview) -> str:
-    """A review as the model reads it; empty when nobody looked."""
+    """Format the diagnostics of a change as text for the model; empty if there are none."""
     if not review.verdicts:
         return ""
     proved = [each for each in review.verdicts if each.standing != "unknown"]
@@ -300,13 +304,13 @@ def _counted(review: DiagnosticReview) -> str:
 
 
 def unknown_report_text(verdict: DiagnosticReport) -> str:
-    """What is said in place of a verdict."""
+    """Format a report with unknown certainty as a sentence for the model."""
     why = verdict.why or "server still checking"
     return f"{verdict.path}: errors unknown ({verdict.server}: {why}); not known to be clean."
 
 
 def diagnostic_lines(errors: Sequence[Diagnostic]) -> list[str]:
-    """Errors as lines, the first of them if they are many."""
+    """Format errors as lines of text, limited to the first `SHOWN_PER_FILE`."""
     shown = [
         f"{each.path}:{each.line}:{each.column + 1} {clip_line(_on_one_line(each.message), MESSAGE_CHARS)}"
         f"{f' [{each.code}]' if each.code else ''}"
@@ -329,37 +333,37 @@ def _servers(verdicts: Sequence[DiagnosticReport]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Formatted:
-    """What came of formatting one file."""
+    """Result of formatting one file: new bytes, or a reason why it was left."""
 
     formatter: str
     data: bytes | None = None
-    """The file as it should be; None leaves it as it is."""
+    """The formatted bytes; None leaves the file unchanged."""
     why: str = ""
-    """Why it was left, where the model should know."""
+    """Why the file was not formatted, if the model should know."""
 
 
 class Formatters(Protocol):
-    """Formatters as a machine offers them: bytes in, bytes out; they never write."""
+    """Port of the machine for code formatters: they return formatted bytes and write nothing."""
 
     def formats(self, path: str) -> bool:
-        """Whether the project has a formatter for a file: from tables and the presence of its settings."""
+        """Whether the project has a formatter for a file, judged by known config files."""
         ...
 
     async def format(
         self, path: str, before: bytes | None, after: bytes, *, private: Sequence[str]
     ) -> Formatted | None:
-        """Format what a change made of a file, as far as the change goes; None when there is nothing to tell.
+        """Format the changed parts of a file and return the result; None when there is nothing to report.
 
-        `private` are globs of what a formatter must not see.
+        `private` are globs of paths that a formatter must not see.
         """
         ...
 
 
 class NoFormatters:
-    """Leaves everything as it is."""
+    """Null implementation of the formatter port: formats no file."""
 
     def formats(self, path: str) -> bool:  # noqa: ARG002
-        """Never."""
+        """Always false."""
         return False
 
     async def format(
@@ -370,5 +374,5 @@ class NoFormatters:
         *,
         private: Sequence[str],  # noqa: ARG002
     ) -> Formatted | None:
-        """Nothing to tell."""
+        """Always None: no file is formatted."""
         return None

@@ -1,7 +1,4 @@
-"""Media: images, PDFs, notebooks, archives and tables as previews that a model can read, and the port for them.
-
-ADR 21.
-"""
+"""Previews of images, PDFs, notebooks, archives and tables as text or pictures for a model; and the media port."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -9,49 +6,49 @@ from typing import Literal, Protocol
 from handtools.core.result import Image
 
 MAX_IMAGES = 4
-"""Pictures that come with one answer."""
+"""Most images in one tool result."""
 MediaKind = Literal["image", "pdf", "notebook", "archive", "table"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviewRequest:
-    """What is wanted of a file that could be shown in several ways."""
+    """Options for the preview of a media file: the page range, and pages as text or as pictures."""
 
     first: int | None = None
-    """The first page, from 1; the last ones when it is negative."""
+    """First page to show, from 1; a negative number counts from the end."""
     last: int | None = None
     rendered: bool = False
-    """Pages as pictures instead of as text."""
+    """Whether pages are wanted as pictures instead of text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """A file as text, as pictures, or both."""
+    """Preview of a media file as text, pictures, or both."""
 
     kind: MediaKind
     title: str
-    """One line on what the file is: format, size, number of pages."""
+    """One line about the file: format, size, number of pages."""
     text: str = ""
     images: tuple[Image, ...] = ()
     image_lines: tuple[int, ...] = ()
-    """The line of `text` that each picture belongs to; none when they belong to all of it."""
+    """For each picture the line of `text` that it belongs to; empty when all belong to the whole text."""
     left_out: str = ""
-    """What of the file is not here, and how to get it; empty when all of it is."""
+    """Sentence on what the preview leaves out and how to get it; empty if complete."""
     next_page: int | None = None
-    """The first page after those that are here; None when there is none."""
+    """The next page after those shown; None at the end."""
 
 
 class Media(Protocol):
-    """Readers of files that are not plain text, over bytes that the caller holds already."""
+    """Port that makes previews of non-text files from bytes that are already read."""
 
     def kind(self, path: str, head: bytes) -> MediaKind | None:
-        """What a file is, by its first bytes and its name; None when it is nothing that can be shown."""
+        """Detect the media kind of a file by its first bytes and name; None if it can't be previewed."""
         ...
 
     def describe(self, head: bytes) -> str:
-        """A binary file's kind in a few words; empty when nobody can tell."""
+        """Describe a binary file's format in a few words from its first bytes; empty if unknown."""
         ...
 
     async def preview(self, path: str, data: bytes, wish: PreviewRequest) -> Preview | None:
-        """The file as text or pictures; None when nothing here can show it."""
+        """Make a preview of a file's bytes; None if its format is not supported."""
         ...

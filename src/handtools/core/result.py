@@ -1,4 +1,4 @@
-"""The result of a call: content blocks for the model, details for programs, and both as JSON."""
+"""The `Result` of a tool call: content blocks for the model, details for programs; and its JSON form."""
 
 import base64
 import json
@@ -16,14 +16,14 @@ from handtools.core.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Plain text."""
+    """Content block of plain text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture, in a format that models accept."""
+    """Content block with an image in a format that models accept."""
 
     data: bytes
     media_type: str
@@ -31,7 +31,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file handed over whole, a PDF for example."""
+    """Content block with a whole file, such as a PDF."""
 
     data: bytes
     media_type: str
@@ -42,14 +42,14 @@ ContentBlock = Text | Image | Document
 
 
 def content_blocks(content: str | ContentBlock | Sequence[ContentBlock]) -> tuple[ContentBlock, ...]:
-    """Normalise what a tool returned."""
+    """Convert a string, a block or a list of blocks, as returned by a tool, to a tuple of content blocks."""
     if isinstance(content, str):
         return (Text(content),)
     return (content,) if isinstance(content, Text | Image | Document) else tuple(content)
 
 
 def block_to_json(block: ContentBlock) -> dict[str, Any]:
-    """A block as plain JSON values."""
+    """Convert a content block to JSON values."""
     if isinstance(block, Text):
         return {"type": "text", "text": block.text}
     data = base64.b64encode(block.data).decode()
@@ -58,7 +58,7 @@ def block_to_json(block: ContentBlock) -> dict[str, Any]:
 
 
 def block_from_json(value: dict[str, Any]) -> ContentBlock:
-    """The inverse of `block_to_json`."""
+    """Build a content block from JSON values made by `block_to_json`."""
     match value:
         case {"type": "text", "text": text}:
             return Text(text)
@@ -76,7 +76,7 @@ Status = Literal["ok", "error", "denied", "cancelled", "timeout", "pending"]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a call did not do what was asked, as values."""
+    """Error of a failed call: code, message and hint."""
 
     code: str
     message: str
@@ -85,7 +85,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Spill:
-    """Output that was too long for the model, kept whole in the store."""
+    """Reference to the stored full output of a call whose text was too long for the model."""
 
     path: str
     bytes: int
@@ -94,7 +94,7 @@ class Spill:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a call cost."""
+    """Cost of a call: seconds, tokens and bytes of its text."""
 
     seconds: float = 0.0
     tokens: int = 0
@@ -106,7 +106,7 @@ _UNUSED = Usage()
 
 @dataclass(frozen=True, slots=True, init=False)
 class Result(Generic[D]):
-    """What came of a call. Tools give `content` and `details`; the executor fills in the rest."""
+    """Result of a tool call. The tool sets `content` and `details`; the executor sets the other fields."""
 
     content: tuple[ContentBlock, ...]
     details: D
@@ -141,16 +141,16 @@ class Result(Generic[D]):
 
     @property
     def ok(self) -> bool:
-        """Whether the call did what was asked."""
+        """Whether the status is "ok"."""
         return self.status == "ok"
 
     @property
     def text(self) -> str:
-        """The text blocks, as one string."""
+        """All text blocks joined to one string."""
         return "\n".join(block.text for block in self.content if isinstance(block, Text))
 
     def settled(self, **facts: Any) -> "Result[D]":
-        """This result with what only the executor knows."""
+        """Return a copy of the result with fields set by the executor."""
         known = {name: getattr(self, name) for name in _FIELDS}
         return Result(**(known | facts))
 
@@ -159,12 +159,12 @@ _FIELDS = tuple(one.name for one in fields(Result))
 
 
 def result_to_json(result: Result[Any]) -> dict[str, Any]:
-    """A result as JSON values; what is empty is left out."""
+    """Convert a result to JSON values, without empty fields."""
     return _result_head(result) | {name: asdict(fact) for name, fact in _result_facts(result).items()}
 
 
 def result_to_bytes(result: Result[Any]) -> bytes:
-    """The same as one line of JSON, written straight from the values."""
+    """Encode a result as one line of JSON bytes."""
     try:
         return to_json(_result_head(result) | _result_facts(result))
     except PydanticSerializationError:
@@ -187,7 +187,7 @@ def _result_facts(result: Result[Any]) -> dict[str, Any]:
 
 
 def result_from_json(value: dict[str, Any], details: type[BaseModel] | None = None) -> Result[Any]:
-    """The inverse of `result_to_json`; without a model the details stay JSON values."""
+    """Build a result from JSON values; details stay JSON values unless their model is given."""
     given = value["details"]
     if details is not None and given is not None:
         given = details.model_validate(given)

@@ -1,7 +1,4 @@
-"""Search: patterns, scope, hits, listings and what was left out, and the ports that search a workspace.
-
-ADR 10, 98.
-"""
+"""Search in a workspace: patterns, scope, hits, folder listings, notes on gaps; and the search ports."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,17 +8,17 @@ from handtools.core.changes import NodeKind
 from handtools.text.plurals import counted, inflected
 
 PathFilter = Callable[[Sequence[str]], Sequence[str]]
-"""Gives back those paths that may be shown, in the same order; a folder's path ends in a slash."""
+"""Callback that returns those of the given paths that may be shown, in order; folder paths end in a slash."""
 WantedKind = Literal["file", "folder", "any"]
 PathKind = NodeKind | Literal["other"]
 
 SEARCH_SECONDS = 20.0
-"""How long a search may take before it gives back what it has."""
+"""Time limit of a search in seconds; then it returns what it has found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPatterns:
-    """What is looked for: any of these, in one walk."""
+    """Text patterns to search for; a line that matches any of them is a hit."""
 
     patterns: tuple[str, ...]
     literal: bool = False
@@ -31,56 +28,56 @@ class SearchPatterns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchScope:
-    """Where to look, and what to pass by."""
+    """Where to search: root folder, globs, hidden and ignored files, folders to skip."""
 
     root: str = "."
     include: tuple[str, ...] = ()
-    """Globs of the files to look at, `!` before those to leave out; none means all."""
+    """Globs of files to search, with `!` for those to leave out; empty means all files."""
     exclude: tuple[str, ...] = ()
-    """Globs of what is never entered, matched without regard to case."""
+    """Globs of paths that are never searched, matched case-insensitively."""
     case_sensitive: bool = True
-    """Whether `include` tells `A` from `a`."""
+    """Whether the globs of `include` are case-sensitive."""
     skip: frozenset[str] = frozenset()
-    """Names of folders that are passed by, wherever they are below the root; a hidden one may be a file too."""
+    """Names of folders to skip at any depth below the root; hidden names apply to files too."""
     hidden: bool = False
-    """Also what begins with a dot."""
+    """Whether hidden files (names with a leading dot) are searched."""
     ignored: bool = False
-    """Also what ignore files leave out."""
+    """Whether files excluded by ignore files such as .gitignore are searched."""
     timeout: float = SEARCH_SECONDS
 
     def skips(self, name: str, *, folder: bool) -> bool:
-        """Whether `skip` is about this: `build` may be a script of somebody's, `.coverage` never is."""
+        """Whether an entry's name is to be skipped: folders in `skip`, and files only if the name is hidden."""
         return name in self.skip and (folder or name.startswith("."))
 
 
 @dataclass(frozen=True, slots=True)
 class SearchGaps:
-    """What a search left out and why; nothing of it means that the answer is complete."""
+    """What a search left out and why: limits, timeouts, unreadable or withheld files."""
 
     capped: bool = False
-    """It was stopped as soon as enough was found."""
+    """Whether the search stopped at the maximum number of hits."""
     timed_out: bool = False
     unreadable: int = 0
-    """Paths that could not be read and were skipped."""
+    """Number of paths that could not be read."""
     example: str = ""
-    """What the machine said about the first of them."""
+    """Error message about the first unreadable path."""
     binary: int = 0
-    """Files whose search ended where they turn out to be binary."""
+    """Number of files in which the search stopped because they are binary."""
     withheld: int = 0
-    """Paths that rules keep back until a person allows them."""
+    """Number of paths withheld because a policy rule requires approval."""
     unparsed: int = 0
-    """Files that hold it and could not be had for the parser."""
+    """Number of files with hits that could not be parsed."""
     unseen: str = ""
-    """How far a search for kinds or shapes came, when there is more to look at."""
+    """Sentence on how far a search by syntax got when not all hits or files were parsed."""
 
     @property
     def complete(self) -> bool:
-        """Whether nothing was left out."""
+        """Whether the search left nothing out."""
         return self == SearchGaps()
 
     @property
     def notes(self) -> list[str]:
-        """What was left out, as sentences; that a search stopped at a full page goes without saying."""
+        """Sentences on what was left out, except that the hit limit was reached."""
         notes = []
         if self.timed_out:
             notes.append("The time ran out: what is shown is a part. Narrow the search.")
@@ -102,25 +99,25 @@ class SearchGaps:
 
 
 class Hit(NamedTuple):
-    """One match: the line where it begins, its text, and where in it the matches are."""
+    """One search hit: path, line number, text, and the matched ranges in it."""
 
     path: str
     line: int
     text: str
     spans: tuple[tuple[int, int], ...] = ()
-    """Characters of `text`, from 0, the end not included."""
+    """Matched ranges in `text` as character offsets, end exclusive."""
     clipped: bool = False
-    """Whether `text` is only a part of a very long line."""
+    """Whether `text` is only part of a very long line."""
 
     @property
     def end_line(self) -> int:
-        """The last line of a match that goes over several."""
+        """Number of the last line of a multi-line match."""
         return self.line + self.text.count("\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """Hits in the order of their paths and lines, and what is missing."""
+    """Search hits sorted by path and line, and what the search left out."""
 
     hits: tuple[Hit, ...]
     gaps: SearchGaps = SearchGaps()
@@ -128,7 +125,7 @@ class Hits:
 
 @dataclass(frozen=True, slots=True)
 class MatchCount:
-    """How often something occurs in one file."""
+    """Number of matches in one file."""
 
     path: str
     matches: int
@@ -136,14 +133,14 @@ class MatchCount:
 
 @dataclass(frozen=True, slots=True)
 class MatchCounts:
-    """Files that hold it, in the order of their paths, and what is missing."""
+    """Match counts by file, sorted by path, and what the search left out."""
 
     tallies: tuple[MatchCount, ...]
     gaps: SearchGaps = SearchGaps()
 
 
 class FolderEntry(NamedTuple):
-    """What a folder holds under one name; size and time are None where they can't be had."""
+    """One folder entry: path, kind, size and time; size and time are None if they can't be read."""
 
     path: str
     kind: PathKind
@@ -153,7 +150,7 @@ class FolderEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FoundPaths:
-    """Some of the paths that match, newest first, and how many there are."""
+    """Paths that match a search, newest first, and the total number."""
 
     found: tuple[FolderEntry, ...]
     total: int
@@ -162,16 +159,16 @@ class FoundPaths:
 
 @dataclass(frozen=True, slots=True)
 class FolderListing:
-    """What a folder holds, column by column: an object for each of very many would cost more than the disk."""
+    """Folder entries stored as columns (paths, kinds, sizes, times), which is cheaper than one object each."""
 
     paths: Sequence[str] = ()
-    """A folder's path ends in a slash."""
+    """Paths of the entries; those of folders end in a slash."""
     kinds: Sequence[PathKind] = ()
     sizes: Sequence[int | None] = ()
 
     @classmethod
     def of(cls, entries: Iterable[FolderEntry]) -> "FolderListing":
-        """The same entries in columns."""
+        """Build a listing from entry objects."""
         rows = [(path + "/" * (kind == "folder"), kind, size) for path, kind, size, _ in entries]
         return cls(*zip(*rows, strict=True)) if rows else cls()
 
@@ -183,13 +180,13 @@ class FolderListing:
             yield FolderEntry(path.removesuffix("/"), kind, size)
 
     def first(self, most: int) -> "FolderListing":
-        """The beginning of it."""
+        """Return a listing with only the first `most` entries."""
         if most >= len(self.paths):
             return self
         return FolderListing(self.paths[:most], self.kinds[:most], self.sizes[:most])
 
     def picked(self, numbers: Sequence[int]) -> "FolderListing":
-        """Some of it, in an order."""
+        """Return a listing with the entries of the given indexes, in their order."""
         return FolderListing(
             [self.paths[number] for number in numbers],
             [self.kinds[number] for number in numbers],
@@ -199,22 +196,24 @@ class FolderListing:
 
 @dataclass(frozen=True, slots=True)
 class FolderTree:
-    """A folder and those below it, folders before files and each by name, as deep and wide as was asked for."""
+    """A folder's entries and those of its subfolders, folders before files, down to the requested depth and
+    number.
+    """
 
     entries: FolderListing
     below: Mapping[str, FolderListing] = field(default_factory=dict)
-    """What is in the folders that were looked into, by their paths; upper levels first."""
+    """Entries of the subfolders by folder path, upper levels first."""
     left_out: int = 0
-    """Entries beyond the limit."""
+    """Number of entries left out because of the limit."""
     unvisited: int = 0
-    """Folders that were not opened because the limit was reached."""
+    """Number of folders not opened because the limit was reached."""
     ignored: int = 0
-    """Entries that ignore files or the usual habits leave out."""
+    """Number of entries left out by ignore files or default skips."""
     gaps: SearchGaps = SearchGaps()
 
     @property
     def every(self) -> FolderListing:
-        """All that was seen, upper levels first."""
+        """All entries of all levels in one listing, upper levels first."""
         if not self.below:
             return self.entries
         seen = [self.entries, *self.below.values()]
@@ -226,50 +225,50 @@ class FolderTree:
 
 
 class Search(Protocol):
-    """Looking through the workspace: what rules hide is never in an answer, whatever is asked."""
+    """Port for tools to search the workspace; answers leave out what policy rules hide."""
 
     async def hits(self, patterns: SearchPatterns, scope: SearchScope, *, most: int) -> Hits:
-        """The first hits in the order of their paths, `most` at the most."""
+        """Search file contents and return up to `most` hits, sorted by path."""
         ...
 
     async def tallies(self, patterns: SearchPatterns, scope: SearchScope, *, most: int) -> MatchCounts:
-        """The first files that hold it, and how often."""
+        """Count matches by file and return up to `most` files, sorted by path."""
         ...
 
     async def paths(self, scope: SearchScope, *, wanted: WantedKind, most: int) -> FoundPaths:
-        """The newest paths below a folder, and how many there are."""
+        """List files or folders below the root that match the scope, newest first, at most `most`."""
         ...
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int) -> FolderTree:
-        """What a folder holds, and the folders in it."""
+        """List a folder and its subfolders down to `depth` levels, at most `most` entries."""
         ...
 
     async def read(self, paths: Sequence[str]) -> dict[str, bytes]:
-        """The bytes behind hits, for their surroundings; this does not count as seen by the agent."""
+        """Return the bytes of files with hits, for context lines; not recorded as read by the agent."""
         ...
 
 
 class HostSearch(Protocol):
-    """A workspace's search as a machine offers it: confined, without policy. Roots are located paths."""
+    """Port of the machine to search a workspace: confined to it, without policy; roots are located paths."""
 
     async def hits(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> Hits:
-        """As `Search`; only paths that `admit` lets through count."""
+        """Search file contents and return up to `most` hits in paths that `admit` lets through."""
         ...
 
     async def tallies(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> MatchCounts:
-        """As `Search`."""
+        """Count matches by file, up to `most` files, in paths that `admit` lets through."""
         ...
 
     async def paths(
         self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
     ) -> FoundPaths:
-        """As `Search`."""
+        """List matching files or folders, newest first, at most `most`, among paths that `admit` lets through."""
         ...
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
-        """As `Search`."""
+        """List a folder and its subfolders, at most `most` entries, among paths that `admit` lets through."""
         ...

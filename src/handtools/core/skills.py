@@ -1,7 +1,4 @@
-"""Skills: instructions that people wrote for agents, in folders with a SKILL.md; and how they are read.
-
-ADR 94.
-"""
+"""Agent skills: folders with a SKILL.md of instructions; how their frontmatter is read, and the skill ports."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -23,9 +20,9 @@ SKILL_FILE = "SKILL.md"
 GUIDE_FILE = "AGENTS.md"
 SKILL_ROOTS = (".agents/skills", ".claude/skills")
 SKILL_SCHEME = "skill:"
-"""`skill:NAME/path` names a file of a skill that is not in the workspace: readable, never written."""
+"""Path prefix `skill:NAME/path` for files of skills outside the workspace, which are read-only."""
 CONTEXT_SHARE = 50
-"""The listing takes at most one part in so many of a context."""
+"""The list of skills may take one part in this many of the model's context window."""
 SKILL_NAME_CHARS = 64
 SKILL_DESCRIPTION_CHARS = 1_024
 MAX_DESCRIPTION_CHARS = 4_096
@@ -39,41 +36,41 @@ _TRUE = {"true", "yes", "on"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
-    """One folder with a SKILL.md, as its head describes it."""
+    """A skill: a folder with a SKILL.md, as its frontmatter describes it."""
 
     name: str
     description: str
     origin: SkillOrigin
     folder: str
-    """As `read` takes it: a path of the workspace, or `skill:NAME`."""
+    """Folder in the form that `read` takes: a workspace path, or `skill:NAME`."""
     location: str
-    """The folder as a `file://` address."""
+    """The skill's folder as a `file://` URL."""
     source: str = ""
-    """The located path of what was read as its SKILL.md, which may be a link; empty outside of the workspace."""
+    """Resolved path of its SKILL.md, which may be a link; empty outside the workspace."""
     scope: str = ""
-    """The folder of the workspace that it is for; empty when it is for all of it."""
+    """Workspace folder to which the skill applies; empty means all of it."""
     paths: tuple[str, ...] = ()
-    """Globs of files: when one is first read, the skill is mentioned."""
+    """File globs; the model is told of the skill when it first reads a matching file."""
     listed: bool = True
-    """Whether the model is told of it unasked."""
+    """Whether the model sees the skill in the list of skills."""
     problems: tuple[str, ...] = ()
-    """What the specification would have otherwise."""
+    """Sentences on where the SKILL.md violates the specification."""
 
     @property
     def file(self) -> str:
-        """Its SKILL.md, as `read` takes it."""
+        """Path of its SKILL.md in the form that `read` takes."""
         return f"{self.folder}/{SKILL_FILE}"
 
     def is_hidden(self, hides: Callable[[str], bool]) -> bool:
-        """Whether rules hide it, by its own name or by what its SKILL.md leads to."""
+        """Whether policy rules hide the skill, by its folder or by the file that its SKILL.md links to."""
         return hides(self.file) or bool(self.source and hides(self.source))
 
     def address(self, path: str) -> str:
-        """The `file://` address of one of its files."""
+        """Return the `file://` URL of one of the skill's files."""
         return f"{self.location}/{url_escaped(path)}"
 
     def is_about(self, path: str) -> bool:
-        """Whether it names a file below its scope; a nested skill that names none is about all of them."""
+        """Whether to mention the skill when a file is read: its globs match, or it has none and a scope."""
         if not self.paths:
             return self.listed and bool(self.scope)
         below = path.removeprefix(f"{self.scope}/") if self.scope else path
@@ -82,50 +79,50 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class SkillFiles:
-    """The files of a skill, by their paths in its folder."""
+    """The list of files in a skill's folder, with paths relative to it; may be cut short (`more`)."""
 
     files: tuple[FileFacts, ...]
     more: bool = False
-    """Whether there are files that are not named."""
+    """Whether there are more files than are listed."""
 
 
 class Skills(Protocol):
-    """Skills as a tool sees them; what rules hide is not there. Their files are read with `Files`."""
+    """Port for tools to find skills, without those that policy rules hide; their files are read with `Files`."""
 
     async def found(self, near: str) -> list[Skill]:
-        """The skills for a file or folder: nearest first, then the user's, then those of packages."""
+        """List the skills that apply at a path: nearest folder first, then the user's, then those of packages."""
         ...
 
     async def bundle(self, skill: Skill) -> SkillFiles:
-        """The files of a skill, hidden ones included."""
+        """List the files of a skill, hidden files included."""
         ...
 
 
 class HostSkills(Protocol):
-    """Skills as a machine offers them: blocking, confined, without policy."""
+    """Port of the machine to find skills: blocking, confined, without policy."""
 
     def found(self, near: str) -> list[Skill]:
-        """Every skill for a located path, nearest first, also those that a nearer one of the same name covers."""
+        """List all skills that apply at a located path, nearest first, shadowed ones of the same name included."""
         ...
 
     def mentioned(self, path: str) -> list[Skill]:
-        """The skills that name a located path among their files; from memory where nothing has changed."""
+        """List the skills whose globs match a located path; cached while their files don't change."""
         ...
 
     def guides(self, path: str) -> list[str]:
-        """The AGENTS.md files in the folders above a located path, outermost first, without the root's."""
+        """List the AGENTS.md files in the folders above a located path, outermost first, without the root's."""
         ...
 
     def bundle(self, skill: Skill) -> SkillFiles:
-        """The files of a skill."""
+        """List the files of a skill."""
         ...
 
     def read(self, name: str, path: str, *, start: int = 0, size: int | None = None) -> bytes:
-        """A file of a skill that is not in the workspace."""
+        """Return the bytes, or a range of them, of a file of a skill outside the workspace."""
         ...
 
     def facts(self, name: str, path: str) -> FileFacts | None:
-        """What is at a path of such a skill, or None."""
+        """Return the metadata of a file of a skill outside the workspace, or None."""
         ...
 
 
@@ -140,9 +137,9 @@ def skill_from_frontmatter(
     scope: str = "",
     unreadable: str = "",
 ) -> Skill:
-    """The skill that a SKILL.md describes, read leniently; `name` is its folder's.
+    """Build a skill from the frontmatter of a SKILL.md, leniently; `name` is the folder's name.
 
-    One whose SKILL.md is `unreadable` for some reason is only reported.
+    With `unreadable`, the reason why SKILL.md can't be read, the skill only reports that problem.
     """
     fields = head.fields
     own = _text(fields.get("name")) or name
@@ -164,7 +161,7 @@ def skill_from_frontmatter(
 
 
 def nearest_by_name(skills: Iterable[Skill]) -> list[Skill]:
-    """The nearest of each name."""
+    """Keep only the nearest skill of each name."""
     nearest: dict[str, Skill] = {}
     for skill in skills:
         nearest.setdefault(skill.name, skill)
@@ -172,7 +169,7 @@ def nearest_by_name(skills: Iterable[Skill]) -> list[Skill]:
 
 
 def listing(skills: Iterable[Skill], context_tokens: int) -> BudgetedListing:
-    """The skills a model is told of and where they are, in at most 2 % of its context."""
+    """Format the list of skills for the model, within 2 % of its context window."""
     told = [skill for skill in nearest_by_name(skills) if skill.listed]
     shelves = dict.fromkeys(skill.location.rpartition("/")[0] for skill in told)
     entries = [(skill.name, skill.description) for skill in told]
@@ -182,7 +179,7 @@ def listing(skills: Iterable[Skill], context_tokens: int) -> BudgetedListing:
 
 
 def _problems(fields: dict[str, FrontmatterValue], folder: str) -> Iterator[str]:
-    """Where a head differs from the specification."""
+    """Yield sentences on where frontmatter violates the skill specification."""
     name, description = _text(fields.get("name")), _text(fields.get("description"))
     if not name:
         yield "`name` is missing; the folder's name stands for it."
@@ -215,7 +212,7 @@ def _globs(*values: FrontmatterValue | None) -> Iterator[str]:
 
 
 def _patterns(*values: FrontmatterValue | None) -> Iterator[str]:
-    """Globs of a list, or of a text with commas."""
+    """Yield globs from a list, or from a comma-separated string."""
     for value in values:
         items = value if isinstance(value, list) else split_at_commas(_text(value))
         named = [item.strip() for item in islice(items, MAX_GLOBS) if item.strip()]
@@ -238,7 +235,7 @@ def _is_glob(pattern: str) -> bool:
 
 
 def _first_words(body: str) -> str:
-    """The first paragraph that is no heading."""
+    """Return the first paragraph that is not a heading."""
     for paragraph in re.split(r"\n\s*\n", body[:4_000]):
         words = paragraph.strip()
         if words and not words.startswith(("#", "---", "```")):

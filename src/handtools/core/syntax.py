@@ -1,4 +1,4 @@
-"""Syntax: symbols, outlines and structural matches that a parser finds, and the port for it. ADR 20."""
+"""Parsed source code: symbols, outlines and structural matches, lookup of symbols by name, and the parser port."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,39 +27,39 @@ SymbolKind = Literal[
     "variable",
 ]
 SyntaxRole = Literal["definition", "call", "import", "comment", "string"]
-"""What a piece of text is to the parser; text may be none of these."""
+"""Syntactic role of a piece of source text; text may have none of these."""
 
 _SEPARATOR = re.compile(r"::|[.#/]")
 
 
 class Symbol(NamedTuple):
-    """Something a file defines: its name and its lines. A tuple, because they are made by the thousand."""
+    """A definition in a source file: name, kind, lines and nested symbols; a tuple to keep it cheap."""
 
     name: str
     kind: SymbolKind
     start_line: int
-    """The first line, decorators included."""
+    """First line of the definition, decorators included."""
     end_line: int
     line: int
-    """The line where its name stands."""
+    """Line of the symbol's name."""
     body_line: int | None = None
-    """The first line below its head: what a folded view may leave out."""
+    """First line of the body, from which a folded view hides lines; None without a body."""
     children: tuple["Symbol", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The symbols of a file, outermost first, in the order they stand."""
+    """The nested symbols of a file in source order, and lines with parse errors."""
 
     language: str
     symbols: tuple[Symbol, ...]
     broken_lines: tuple[int, ...] = ()
-    """Where the parser met what it could not read; the symbols around it are still good."""
+    """Lines that the parser could not parse; the symbols around them are valid."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class TextPosition:
-    """A place in a text: a line from 1, and characters from 0 on that line."""
+    """Position in a text: line from 1, character in the line from 0."""
 
     line: int
     column: int
@@ -67,7 +67,7 @@ class TextPosition:
 
 @dataclass(frozen=True, slots=True)
 class StructuralMatch:
-    """Where a structural pattern matched: from the first character to just after the last."""
+    """Range in which a structural pattern matched, end exclusive."""
 
     start: TextPosition
     end: TextPosition
@@ -75,7 +75,7 @@ class StructuralMatch:
 
 
 def enclosing_symbols(symbols: Iterable[Symbol], line: int) -> tuple[Symbol, ...]:
-    """Give the symbols around a line, outermost first."""
+    """Return the symbols that enclose a line, outermost first."""
     for symbol in symbols:
         if symbol.start_line <= line <= symbol.end_line:
             return (symbol, *enclosing_symbols(symbol.children, line))
@@ -85,7 +85,7 @@ def enclosing_symbols(symbols: Iterable[Symbol], line: int) -> tuple[Symbol, ...
 def symbol_chains(
     symbols: Iterable[Symbol], outer: tuple[Symbol, ...] = ()
 ) -> Iterator[tuple[Symbol, ...]]:
-    """Give the way to every symbol, outermost first, in the order they stand."""
+    """Yield each symbol with its enclosing symbols, outermost first, in source order."""
     for symbol in symbols:
         way = (*outer, symbol)
         yield way
@@ -93,12 +93,12 @@ def symbol_chains(
 
 
 def qualified_name(way: Sequence[Symbol]) -> str:
-    """Give the full name of a symbol: the names on the way to it, dotted."""
+    """Return the dotted name of a symbol from the chain of its enclosing symbols."""
     return ".".join(symbol.name for symbol in way)
 
 
 def symbols_named(symbols: Iterable[Symbol], wanted: str) -> list[tuple[Symbol, ...]]:
-    """Find what a name such as `Class.method` means: its full name, else the end of one."""
+    """Find symbols by a name such as `Class.method`: by full name, else by the end of it."""
     parts = _parts(wanted)
     ways = [(way, _parts(qualified_name(way))) for way in symbol_chains(symbols)]
     exact = [way for way, own in ways if own == parts]
@@ -110,24 +110,24 @@ def _parts(name: str) -> list[str]:
 
 
 class Syntax(Protocol):
-    """What parsers know about bytes that the caller holds already: no effect on the world, so nothing to judge."""
+    """Port for source code parsers; works on bytes that are already read, so policy does not apply."""
 
     async def outline(self, path: str, data: bytes) -> Outline | None:
-        """What the file defines; None when no grammar fits its name or first line, or it is too large."""
+        """Return the outline of a file's definitions; None if no grammar fits or the file is too large."""
         ...
 
     async def enclosing(
         self, path: str, data: bytes, lines: Sequence[int]
     ) -> dict[int, tuple[Symbol, ...]]:
-        """The symbols around each line, outermost first; empty where there are none or no grammar fits."""
+        """Return for each line the symbols that enclose it, outermost first; empty without a grammar."""
         ...
 
     async def classify(
         self, path: str, data: bytes, spots: Sequence[TextPosition]
     ) -> dict[TextPosition, frozenset[SyntaxRole]] | None:
-        """What the text at each spot is: a definition, a call and so on; None when no grammar fits."""
+        """Return the syntactic roles of the text at each position; None if no grammar fits."""
         ...
 
     async def structural(self, path: str, data: bytes, pattern: str) -> list[StructuralMatch] | None:
-        """Where an ast-grep pattern such as `open($FILE, $$$)` matches; None when no grammar fits."""
+        """Find the matches of an ast-grep pattern such as `open($FILE, $$$)`; None if no grammar fits."""
         ...

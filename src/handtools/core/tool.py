@@ -1,4 +1,4 @@
-"""A tool: a typed function with its prompt, its effects, and the JSON schemas of its parameters."""
+"""The `Tool` type and the `@tool` decorator: a typed async function with prompt, effects and JSON schemas."""
 
 import inspect
 import re
@@ -24,13 +24,13 @@ ToolFunction = Callable[[Context, P], Awaitable[Result[D]]]
 PathsOfCall = Callable[[P], Iterable[str]]
 
 WITH_MARK = re.compile(r"[ \t]*<!--\s*with:\s*(\w+)\s*-->")
-"""Marks a line of a prompt that is told only where that tool is offered too."""
+"""Marks a prompt line that is included only when the named other tool is offered too."""
 CLAIM_MARK = re.compile(r"[ \t]*<!--\s*claim:\s*([\w.]+)\s*-->")
 
 
 @dataclass(frozen=True)
 class Tool(Generic[P, D]):
-    """What `@tool` makes of a function. Nothing is registered: a toolbox is given a list."""
+    """A tool made by `@tool` from an async function; it is not registered anywhere, but passed to a toolbox."""
 
     run: ToolFunction[P, D]
     name: str
@@ -38,27 +38,29 @@ class Tool(Generic[P, D]):
     details: type[D]
     effects: frozenset[EffectKind]
     paths: PathsOfCall[P]
-    """The paths a call is about, for locks: known before it runs."""
+    """Returns the paths that a call's arguments name, so that they can be locked before it runs."""
     needs: Need | None = None
-    """The callback, or the search engine, without which it is not offered."""
+    """The callback or search engine that the tool requires to be offered."""
     vendor_type: str = ""
-    """The type under which a vendor's API has this tool built in; a request names that instead of a schema."""
+    """Type name of the tool if a vendor's API has it built in; requests send it instead of a schema."""
 
     def __call__(self, ctx: Context, params: P) -> Awaitable[Result[D]]:
         return self.run(ctx, params)
 
     @property
     def reads_only(self) -> bool:
-        """Whether it leaves the world as it is: it looks at files, and at pages of the web."""
+        """Whether the tool's only effects are reading files and visiting web pages."""
         return self.effects <= {"read", "visit"}
 
     @property
     def prompt(self) -> str:
-        """What the model is told where no other tool is offered."""
+        """The prompt as given when no other tool is offered."""
         return self.prompt_beside(())
 
     def prompt_beside(self, offered: Collection[str]) -> str:
-        """What the model is told: limits filled in, marks taken out, no line about a tool it does not have."""
+        """Return the prompt for the model: limits filled in, markers removed, lines about tools not offered
+        left out.
+        """
         rows = (
             row
             for row in self._filled.splitlines()
@@ -74,12 +76,12 @@ class Tool(Generic[P, D]):
 
     @cached_property
     def claims(self) -> frozenset[str]:
-        """The promises in the prompt, by the ids that tests carry."""
+        """Ids of the claims marked in the prompt, each of which a test must prove."""
         return frozenset(CLAIM_MARK.findall(self._prose))
 
     @cached_property
     def _prose(self) -> str:
-        """`<module>.md` beside the tool, or its docstring."""
+        """The prompt source: `<module>.md` beside the tool's module, or the function's docstring."""
         package, _, stem = self.run.__module__.rpartition(".")
         page = resources.files(package) / f"{stem}.md" if package else None
         # By the function's name: a vendor's tool is offered under another one.
@@ -106,7 +108,7 @@ def tool(
     paths: PathsOfCall[Any] | None = None,
     needs: Need | None = None,
 ) -> Tool[P, D] | Callable[[ToolFunction[P, D]], Tool[P, D]]:
-    """Make a tool of an async function; types come from its annotations, its name is the tool's."""
+    """Decorator that makes a `Tool` of an async function; name and types come from the function."""
 
     def make(run: ToolFunction[P, D]) -> Tool[P, D]:
         params, details = _annotations(run)
@@ -134,7 +136,7 @@ def _path_fields(params: BaseModel) -> Iterable[str]:
 
 
 Dialect = Literal["plain", "strict", "gemini"]
-"""plain: Anthropic, MCP and most others. strict: OpenAI's strict mode. gemini: no keywords beyond its subset."""
+"""Dialect of JSON schema: plain for Anthropic, MCP and most others; OpenAI's strict mode; Gemini's subset."""
 
 GEMINI_KEYS = {
     "type",
@@ -151,7 +153,7 @@ STRICT_DROPS = {"default", "minLength", "maxLength", "format", "examples"}
 
 
 def json_schema(model: type[BaseModel], dialect: Dialect = "plain") -> dict[str, Any]:
-    """The model's schema: references put in place, titles left out, then narrowed to the dialect."""
+    """Return the JSON schema of a pydantic model with references inlined and titles removed, in a dialect."""
     full = model.model_json_schema()
     plain = _inline(full, full.get("$defs", {}))
     plain.pop("$defs", None)
@@ -177,7 +179,7 @@ def _inline(node: Any, definitions: dict[str, Any]) -> Any:
 
 
 def _optional(node: dict[str, Any]) -> dict[str, Any]:
-    """`X | None` with a default of None is simply an optional X: leaving it out says the same."""
+    """Simplify the schema of `X | None` with default None to an optional X."""
     kinds = node.get("anyOf")
     if not kinds or {"type": "null"} not in kinds or node.get("default", 0) is not None or len(kinds) != 2:
         return node
@@ -186,7 +188,7 @@ def _optional(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _strict(node: Any) -> Any:
-    """Every property required, optional ones nullable, nothing additional."""
+    """Convert a schema to OpenAI's strict mode: all properties required, optional ones nullable, no others."""
     if isinstance(node, list):
         return [_strict(item) for item in node]
     if not isinstance(node, dict):

@@ -1,6 +1,6 @@
-"""The web: requests, responses, pages and search results, and the ports for them.
+"""Web access: requests, responses, pages, search results, and the ports for them.
 
-`Visit` is one connection to a host, by a web tool or by a command. ADR 90.
+`Visit` is the effect of connecting to a host, by a web tool or by a command.
 """
 
 from collections.abc import Callable
@@ -13,75 +13,75 @@ from handtools.text.web.url import Url
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """A connection that a command or a tool wants to make."""
+    """Effect of connecting to a host, by a web tool or a command."""
 
     host: str
     port: int
     url: str = ""
-    """What is asked for there, where that is known: a command's connections show only where they go."""
+    """Requested URL, if known; connections of commands only show host and port."""
     purpose: str = ""
-    """Why, where the address does not say it: the words of a search."""
+    """Purpose, if the URL does not show it: the query of a web search."""
     addresses: tuple[str, ...] = ()
-    """Where the host is, as far as it may be gone to."""
+    """IP addresses of the host to which connecting is permitted."""
     refused: str = ""
-    """Why it came to nothing, in a sentence."""
+    """Why the connection was refused, in a sentence; empty if it was not."""
     sent_bytes: int = 0
     received_bytes: int = 0
 
     @property
     def kind(self) -> Literal["visit"]:
-        """As rules name it."""
+        """The effect kind that policy rules use for connections."""
         return "visit"
 
     @property
     def place(self) -> str:
-        """The host as lists name it; without a usual port, so `https` after `http` is no other place."""
+        """The host, with its port unless that is 80 or 443, as host lists write it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port in WEB_PORTS else f"{host}:{self.port}"
 
 
 PageForm = Literal["markdown", "text", "html"]
 PAGE_BYTES = 5_000_000
-"""No larger page is taken."""
+"""Largest web page in bytes that is downloaded."""
 NO_ENGINE_HINT = "A person can set one up; see the docs."
 HostIsListed = Callable[[str, int], bool]
-"""Whether a person has listed this host or address, with this port: then it may be local."""
+"""Callback: whether a person listed this host or address with this port, so that it may be a local one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebRequest:
-    """One question to one server; where it sends us on is another."""
+    """One HTTP request to one server; a redirect needs another."""
 
     url: Url
     form: PageForm = "markdown"
-    """Which form of the page we would like best; the server is told."""
+    """Preferred form of the page, sent in the Accept header."""
     kept: bool = False
-    """Whether a page that was kept a little while ago will do: to go on reading it."""
+    """Whether a recently cached copy may be used, to go on reading the same page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebResponse:
-    """What a server answered: unpacked, and no larger than we take."""
+    """HTTP response with its decompressed, size-limited body."""
 
     url: Url
     status: int
     media_type: str = ""
     charset: str = ""
-    """As the server says; pages have been known to say otherwise."""
+    """Charset according to the server's header."""
     location: str = ""
-    """Where it sends us on to; empty when it does not."""
+    """Redirect target; empty without a redirect."""
     retry_after: float | None = None
-    """Seconds that the server wants us to wait."""
+    """Seconds to wait before a retry, as the server asked."""
     data: bytes = b""
     kept: bool = False
-    """Whether it came from what we had kept."""
+    """Whether the response comes from the cache."""
     addresses: tuple[str, ...] = ()
     received_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedPage:
-    """A page as text; None when it is of a kind that has none."""
+    """A web page converted to text; `text` is None for media types without any."""
 
     text: str | None
     title: str = ""
@@ -90,21 +90,21 @@ class RenderedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPage:
-    """A page as a tool gets it. Whoever wrote it is a stranger: what it says is data, never an order."""
+    """A fetched web page for a tool. Its text is untrusted data, not instructions."""
 
     url: str
-    """Where it was found in the end."""
+    """Final URL, after redirects."""
     media_type: str
     rendered: RenderedPage
     data: bytes
     hops: tuple[str, ...] = ()
-    """The addresses that sent us on."""
+    """URLs that redirected to the page."""
     kept: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebQuery:
-    """What is looked for on the web."""
+    """Web search query: text and maximum number of results."""
 
     text: str
     most: int = 10
@@ -112,18 +112,18 @@ class WebQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSearchHit:
-    """One result of a search."""
+    """One result of a web search: title, URL, excerpt."""
 
     title: str
     url: str
     excerpt: str = ""
     published: str = ""
-    """As the engine gives it; empty when it does not."""
+    """Publication date in the search engine's wording; empty if it gives none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSearchHits:
-    """What an engine found, best first; none means that it looked and there is nothing."""
+    """Web search results, best first; empty when the search found nothing."""
 
     engine: str
     findings: tuple[WebSearchHit, ...]
@@ -131,45 +131,47 @@ class WebSearchHits:
 
 @dataclass(frozen=True, slots=True)
 class SearchEngine:
-    """A search engine that a person has set up."""
+    """The search engine that the user configured: name and URL."""
 
     name: str
     url: Url
 
 
 class Web(Protocol):
-    """The web as a tool sees it: every host is judged, every address vetted, every visit announced."""
+    """Port for tools to use the web: hosts judged by policy, addresses checked, visits announced."""
 
     async def fetch(self, url: str, form: PageForm, *, kept: bool = False) -> WebPage:
-        """A page, wherever its address leads in the end."""
+        """Fetch a page, following redirects; with `kept` a cached copy may be used."""
         ...
 
     async def search(self, query: WebQuery) -> WebSearchHits:
-        """What the engine of this machine finds."""
+        """Search the web with the configured search engine."""
         ...
 
 
 class HostWeb(Protocol):
-    """The web as a machine offers it: addresses vetted and held on to, without policy."""
+    """Port of the machine for web access: addresses checked and pinned, without policy."""
 
     @property
     def missing(self) -> str:
-        """Why there is no web here; empty when there is."""
+        """Why the web is not available here; empty when it is."""
         ...
 
     @property
     def engine(self) -> SearchEngine | None:
-        """Where searches go."""
+        """The configured search engine, or None."""
         ...
 
     async def visit(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:
-        """Ask one server; raises `Denied` when its name leads where nobody may go."""
+        """Send one request and return the response; raises `Denied` if the host resolves to a forbidden
+        address.
+        """
         ...
 
     async def render(self, answer: WebResponse, form: PageForm) -> RenderedPage:
-        """A page as text of the form."""
+        """Convert a response to text in the given form."""
         ...
 
     async def search(self, query: WebQuery, *, opens: HostIsListed) -> WebSearchHits:
-        """Ask the engine; raises `Throttled` when it will not answer now, which is not the same as nothing."""
+        """Query the search engine; raises `Throttled` when it refuses for now."""
         ...

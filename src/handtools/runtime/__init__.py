@@ -1,1 +1,1 @@
-"""Runs calls: policy, approval, guards between tools and machine, journal, undo. Start with `executor`."""
+"""Execution of tool calls: policy, approval, guarded ports, journal, undo. Start with `executor`."""

@@ -1,7 +1,4 @@
-"""What follows when a tool is done: formatters, diagnostics, notes from AGENTS.md and skills, output limits.
-
-ADR 94.
-"""
+"""Steps after a tool has run: format files, collect diagnostics, add AGENTS.md and skill notes, limit output."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -27,18 +24,18 @@ from handtools.text.encoding import decode, without_surrogates
 from handtools.text.truncation import clip
 
 DIAGNOSE_SECONDS = 3.0
-"""How long servers may take to look at a change; what comes later is announced."""
+"""Seconds to wait for language server diagnostics of a change; later ones are announced as an event."""
 
 FORMAT_SECONDS = 10.0
-"""How long all the files of a call may take to be formatted."""
+"""Time limit in seconds for formatting all files of a call."""
 SHOWN_DIFF_LINES, SHOWN_DIFF_BYTES = 120, 8_000
 
 AfterChangeStep = Callable[[GuardedFiles, float], Awaitable[str]]
-"""Takes the files of a call and when its time is up; gives back what the model is told."""
+"""Step run after a call changed files: takes its files and deadline, returns text to add for the model."""
 
 
 async def after_change(result: Result[Any], files: GuardedFiles, deadline: float) -> Result[Any]:
-    """The result with what the steps had to say; a call that only looked gets servers ready for what it saw."""
+    """Run the after-change steps and add their texts to the result; after mere reads, start language servers."""
     if not files.changed:
         _warm_servers(files)
         return result
@@ -47,7 +44,7 @@ async def after_change(result: Result[Any], files: GuardedFiles, deadline: float
 
 
 def net_changes(landed: Sequence[AppliedChanges]) -> ChangeSet:
-    """What several changes come to, as far as they are regular files whose bytes are known."""
+    """Combine several applied changes to one net change per path, for regular files with known bytes."""
     every: dict[str, Change] = {}
     again: set[str] = set()
     for change in (change for each in landed for change in each.changes):
@@ -67,9 +64,9 @@ def _is_known_file(change: Change) -> bool:
 
 
 async def format_files(files: GuardedFiles, deadline: float) -> str:
-    """Have the project's formatter at what a tool wrote; what it does is a change of its own, and is shown.
+    """Run the project's formatter on the files that a tool wrote, record that as a change and return its diff.
 
-    Not at what a command wrote, nor at what an undo brought back: those are to stay as they are.
+    Files written by commands or restored by an undo are not formatted.
     """
     written = [each for each in files.changed if each.kind == "change" and each.coverage == "declared"]
     said: list[str] = []
@@ -108,7 +105,7 @@ async def _format_file(files: GuardedFiles, change: Change) -> str:
 
 
 async def diagnose(files: GuardedFiles, deadline: float) -> str:
-    """Ask language servers about the files as they are now."""
+    """Ask language servers about the changed files and return the diagnostics as text."""
     language, policy = files.workspace.language, files.gate.policy
     changes = net_changes(files.changed)
     if not any(language.speaks(change.path) for change in changes):
@@ -132,7 +129,7 @@ def _warm_servers(files: GuardedFiles) -> None:
 
 
 async def note_hard_links(files: GuardedFiles, deadline: float) -> str:  # noqa: ARG001
-    """Say which files had other names: a hard link is broken on purpose, and not in silence."""
+    """Return a sentence on replaced files that had other hard links, which still hold the old content."""
     told = (
         f"{path}: {count} other hard link{'s' if count > 1 else ''} to it still {'have' if count > 1 else 'has'} "
         "the old content."
@@ -144,19 +141,19 @@ async def note_hard_links(files: GuardedFiles, deadline: float) -> str:  # noqa:
 AFTER_CHANGE_STEPS: tuple[AfterChangeStep, ...] = (note_hard_links, format_files, diagnose)
 
 MAX_GUIDED_PATHS = 50
-"""Files of one call that are looked at."""
+"""Most files of one call for which AGENTS.md files and skills are looked up."""
 GUIDE_BYTES = 6_000
-"""Of one guide; the rest can be read."""
+"""Most bytes shown of one AGENTS.md file."""
 ALL_GUIDES_BYTES = 8_000
-"""Of all guides in one answer; those that no longer fit are named."""
+"""Most bytes shown of all AGENTS.md files in one result; those that don't fit are only named."""
 SKILL_MENTION_CHARS = 200
 
 GuidesAndSkills = tuple[list[str], list[tuple[Skill, str]]]
-"""Guides, and skills with the file that they are about."""
+"""Paths of AGENTS.md files, and skills each with the file that they apply to."""
 
 
 async def with_guidance(result: Result[Any], files: GuardedFiles) -> Result[Any]:
-    """The result with what there is to know about the files it shows, unless it was told before."""
+    """Add the AGENTS.md texts and skills that apply to the call's files, unless this session was told before."""
     if not files.sights:
         return result
     quick = files.workspace.files.quick
@@ -222,7 +219,7 @@ def _guide_texts(files: GuardedFiles, paths: list[str]) -> Iterator[str]:
 
 
 def _read_guide(files: GuardedFiles, path: str, most: int) -> bytes | None:
-    """The beginning of a guide; None when a link leads to what is not to be read."""
+    """Return the first bytes of an AGENTS.md file; None if policy forbids reading what it links to."""
     host = files.workspace.files
 
     def look() -> bytes | None:
@@ -246,7 +243,7 @@ OUTPUT_LINES = 2_500
 
 
 def bound_output(result: Result[Any], call: Call, outputs: Store) -> Result[Any]:
-    """The result with its text cut to the limits, head and tail kept, and the whole put away."""
+    """Cut the result's text to the output limits, keeping head and tail, and store the full text."""
     result = _with_portable_text(result)
     text = result.text
     most_bytes = len(text) if text.isascii() else len(text) * 4
@@ -265,7 +262,7 @@ def bound_output(result: Result[Any], call: Call, outputs: Store) -> Result[Any]
 
 
 def _with_portable_text(result: Result[Any]) -> Result[Any]:
-    """The result with text that every transport can carry."""
+    """Return the result with lone surrogates in its text replaced, so that it can be encoded as UTF-8."""
     if result.text.isascii():
         return result
     shown = tuple(Text(without_surrogates(b.text)) if isinstance(b, Text) else b for b in result.content)

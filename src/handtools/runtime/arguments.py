@@ -1,4 +1,4 @@
-"""Arguments of a call: names known from other tools are resolved, then validated against the tool's model."""
+"""Arguments of a tool call: aliases from other tools are renamed, then validated with the tool's model."""
 
 import json
 import re
@@ -71,16 +71,15 @@ ALIASES: dict[str, dict[str, tuple[str, ...]]] = {
     "web_search": {"query": ("q", "search_query", "search_term")},
     "write": {"path": _FILE, "content": ("contents", "file_text", "text", "file_content")},
 }  # fmt: skip
-"""For each tool, its parameters with the names that other tools have for the same thing."""
+"""Parameter names by tool, each with the aliases that other products use for it."""
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def resolve_aliases(tool: str, model: type[BaseModel], args: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments under the names of the tool's parameters.
+    """Rename arguments given under known aliases to the tool's parameter names.
 
-    What the tool takes itself is never renamed, and nothing is renamed onto an argument that is given as well,
-    unless both say the same.
+    The tool's own names are never renamed; an alias beside its parameter is renamed only if both values agree.
     """
     own = parameters_of(model)
     renamed = {name: value for name, value in args.items() if name in own}
@@ -93,7 +92,7 @@ def resolve_aliases(tool: str, model: type[BaseModel], args: Mapping[str, Any]) 
 
 @lru_cache(maxsize=256)
 def parameters_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The names that a model takes, in its order, each with its annotation."""
+    """Return the parameter names that a pydantic model accepts, in order, each with its type annotation."""
     return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
 
 
@@ -107,7 +106,7 @@ def _parameter_meant(tool: str, model: type[BaseModel], name: str) -> str:
 
 
 def _resolve_in_list(tool: str, annotation: Any, value: Any) -> Any:
-    """The same inside a list of objects."""
+    """Rename aliases inside a list of objects."""
     item = next(iter(get_args(annotation)), None) if get_origin(annotation) is list else None
     if not (isinstance(value, list) and isinstance(item, type) and issubclass(item, BaseModel)):
         return value
@@ -119,7 +118,7 @@ def _snake(name: str) -> str:
 
 
 def validate(tool: AnyTool, args: Mapping[str, Any]) -> BaseModel:
-    """The arguments as the tool's parameters; raises `InvalidInput` naming every problem at once."""
+    """Validate arguments and return the tool's params model; raises `InvalidInput` naming all problems."""
     model: type[BaseModel] = tool.params
     known = parameters_of(model)
     args = resolve_aliases(tool.name, model, args)
@@ -142,14 +141,14 @@ def validate(tool: AnyTool, args: Mapping[str, Any]) -> BaseModel:
 
 
 def _empty_path(params: BaseModel) -> list[str]:
-    """A path that a call must name and that names nothing; where it may be left out, empty is the root."""
+    """Report required path parameters that are empty."""
     path = type(params).model_fields.get("path")
     empty = path is not None and path.is_required() and getattr(params, "path", None) == ""
     return ["`path` is empty."] if empty else []
 
 
 def _parse_json_text(tool: AnyTool, args: Mapping[str, Any], failure: ValidationError) -> BaseModel | None:
-    """The parameters, where lists and objects came as JSON text: a common slip that can mean nothing else."""
+    """Retry validation with lists and objects parsed from JSON strings; None if that does not help."""
     wanted = {"list_type", "dict_type", "model_type", "model_attributes_type"}
     mended = dict(args)
     for error in failure.errors(include_url=False, include_context=False):

@@ -1,4 +1,4 @@
-"""The executor: the life of one call, from its id to its recorded result; and dry runs of a call. ADR 1."""
+"""The executor: runs one tool call from arguments to recorded result, with locks, timeouts and dry runs."""
 
 import json
 import logging
@@ -62,13 +62,13 @@ MAX_COUNTED_CALLS = 512
 
 
 class RepeatGuard:
-    """Counts failures in a row of the same words, by session and agent."""
+    """Counts consecutive failures of the same call by session and agent, and stops endless repetition."""
 
     def __init__(self) -> None:
         self._failures: OrderedDict[str, int] = OrderedDict()
 
     def check(self, call: Call) -> None:
-        """Raise once the same call has failed too often."""
+        """Raise `Repeated` if the same call has failed `STOP_AFTER` times in a row."""
         if not self._failures:
             return
         failed = self._failures.get(_repeat_key(call), 0)
@@ -79,7 +79,7 @@ class RepeatGuard:
             )
 
     def settle(self, call: Call, *, ok: bool) -> str:
-        """Count; gives back a note for the model when it is going round in circles."""
+        """Count the outcome of a call; return a note for the model after several failures in a row."""
         if ok and not self._failures:
             return ""
         key = _repeat_key(call)
@@ -103,14 +103,14 @@ log = logging.getLogger("handtools")
 
 @dataclass(slots=True)
 class _Running:
-    """A call that has begun in this process: the same id again waits for the same result."""
+    """A call running in this process; a second call with the same id waits for its result."""
 
     done: anyio.Event | None = None
-    """Made by the first who waits."""
+    """Event set at the end; created by the first waiter."""
     result: Result[Any] | None = None
 
     async def ended(self) -> Result[Any] | None:
-        """What came of it, once it is over; None when it has no result."""
+        """Wait for the end of the call and return its result, or None if it failed without one."""
         if self.done is None:
             self.done = anyio.Event()
         await self.done.wait()
@@ -119,7 +119,7 @@ class _Running:
 
 @dataclass(slots=True, kw_only=True)
 class Executor:
-    """Runs calls of a fixed set of tools on one workspace."""
+    """Runs calls of a fixed set of tools on one workspace, under one policy."""
 
     tools: Mapping[str, AnyTool]
     workspace: Workspace
@@ -129,7 +129,7 @@ class Executor:
     announcer: EventAnnouncer
     clock: Callable[[], datetime]
     timeout: float
-    """Seconds a call may take when it brings no deadline of its own."""
+    """Default time limit of a call in seconds."""
     _scheduler: Scheduler = field(default_factory=Scheduler)
     _repeats: RepeatGuard = field(default_factory=RepeatGuard)
     _running: dict[str, _Running] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class Executor:
     async def call(
         self, call: Call, cancel: CancelToken | None = None, *, fresh: bool = False
     ) -> Result[Any]:
-        """Run a call, or give back what was recorded under its id; nothing is under a `fresh` one."""
+        """Run a call, or return the recorded result of its id; `fresh` skips that lookup."""
         call = self.workspace.journal.owned(call)
         if (running := self._running.get(call.id)) is not None:
             ended = await running.ended()
@@ -147,7 +147,7 @@ class Executor:
         return await self._first(call, cancel or CancelToken(), frozenset(), fresh=fresh)
 
     async def resume(self, call_id: str, reply: Reply, cancel: CancelToken | None = None) -> Result[Any]:
-        """Answer a pending call: it runs again from the start, with a grant for exactly what was asked."""
+        """Answer a pending call: on yes it runs again from the start with the approved effect granted."""
         kept = await to_thread.run_sync(self.workspace.journal.calls.suspended, call_id)
         if kept is None:
             recorded = await self._recorded(call_id)
@@ -169,7 +169,9 @@ class Executor:
         return await self._first(kept.call, cancel or CancelToken(), granted)
 
     async def rehearse(self, call: Call, files: GuardedFiles) -> Decision:
-        """Run a call over files that stop at the first effect; coming to the end means it has none."""
+        """Run a call whose files stop at the first effect that is not an allowed read; reaching the end means
+        "allow".
+        """
         tool = self._tool(call.tool)
         params = validate(tool, call.args)
         await tool.run(self._context(call, files), params)
@@ -207,7 +209,7 @@ class Executor:
         return result_from_json(value, tool.details if tool else None)
 
     def _is_reused(self, call: Call) -> bool:
-        """Whether the recorded call of this id was made with other words; one that was forgotten has none left."""
+        """Whether the id belongs to a recorded call with another tool or other arguments."""
         logged = self.workspace.journal.calls.find(call.id)
         if logged is None or not logged.args:
             return False
@@ -233,7 +235,7 @@ class Executor:
         return settled
 
     async def _guarded(self, call: Call, files: GuardedFiles, cancel: CancelToken) -> Result[Any]:
-        """Run the tool; every failure that is not the host program's own becomes a result."""
+        """Run the tool with timeout and cancellation; errors become results."""
         try:
             cancel.check()
             if not self._recovered:
@@ -283,7 +285,7 @@ class Executor:
             log.warning("%s", self.workspace.journal.healed)
 
     def offered(self) -> list[AnyTool]:
-        """The tools that the policy lists, the machine can serve and the program around us supplies."""
+        """List the tools that policy, machine and callbacks permit."""
         return [tool for tool in self.tools.values() if self._offers(tool)]
 
     def _offers(self, tool: AnyTool) -> bool:
@@ -301,7 +303,7 @@ class Executor:
     async def _in_turn(
         self, tool: AnyTool, params: BaseModel, files: GuardedFiles, end: float
     ) -> Result[Any]:
-        """Run with the paths the call is about held: shared to read; alone, across processes, to change."""
+        """Run the tool while its paths are locked: shared for reading, exclusive across processes for changing."""
         named = list(tool.paths(params))
         if not named:
             return await self._work(tool, params, files, end)
@@ -374,7 +376,9 @@ class Executor:
         *,
         wait: bool = True,
     ) -> Result[Any]:
-        """Bound the result and write it down; without `wait` only if nobody is in the way."""
+        """Limit the result's text and record the call; without `wait`, raises `DatabaseBusy` instead of
+        blocking.
+        """
         bounded = bound_output(result, call, self.workspace.outputs)
         text = bounded.text
         settled = bounded.settled(usage=Usage(seconds, estimate_tokens(text), len(text)))
@@ -394,9 +398,9 @@ class Executor:
         return settled
 
     def _may_wait(self, call: Call, result: Result[Any], files: GuardedFiles) -> bool:
-        """Whether losing the record would only mean to look again.
+        """Whether the record may be written later, as losing it would do no harm.
 
-        What a person answered is kept at once, and so is what was fetched: it left the machine.
+        Not for calls with changes, approvals or web visits.
         """
         tool = self.tools.get(call.tool)
         looked = tool is not None and tool.effects <= {"read"} and not files.landed
@@ -425,7 +429,7 @@ def _host_fault_result(failure: HostError) -> Result[Any]:
 
 
 def _cancel_scope_on(cancel: CancelToken, scope: anyio.CancelScope) -> Callable[[], None]:
-    """Cancel the scope when the token is cancelled, from whichever thread that is; returns what unlinks them."""
+    """Cancel a scope when the token is cancelled, from any thread; return a function that unlinks them."""
     home, loop = threading.get_ident(), anyio.lowlevel.current_token()
 
     def stop() -> None:
@@ -438,7 +442,7 @@ def _cancel_scope_on(cancel: CancelToken, scope: anyio.CancelScope) -> Callable[
 
 
 class DryRunStopped(HandtoolsError):
-    """Carries the decision out of the tool."""
+    """Raised inside a dry run to stop the tool at the first effect; carries the decision on it."""
 
     def __init__(self, decision: Decision) -> None:
         super().__init__(str(decision))
@@ -447,10 +451,10 @@ class DryRunStopped(HandtoolsError):
 
 @dataclass(slots=True)
 class DryRunGate(ApprovalGate):
-    """Lets allowed reads through, and stops at the first thing that would change or ask."""
+    """Gate for dry runs: passes allowed reads, and stops at any other effect."""
 
     def judge(self, effect: Effect) -> Decision:
-        """Decide as the real gate does; stop unless it is an allowed read."""
+        """Judge an effect as the real gate does; raise `DryRunStopped` unless it is an allowed read."""
         decision = self.policy.decide(effect, self.call.tool)
         if decision.verdict == "ask" and self.remembers(self.question(effect, decision)):
             reason = f"A person said yes to it, and to remember that. Before: {decision.reason}"
@@ -461,7 +465,7 @@ class DryRunGate(ApprovalGate):
 
 
 async def dry_run(executor: Executor, call: Call) -> Decision:
-    """The decision on a hypothetical call. Nothing is changed, asked or recorded, and nothing is raised."""
+    """Return the policy's decision on a hypothetical call; nothing is changed, asked, recorded or raised."""
     call = executor.workspace.journal.owned(call)
     gate = DryRunGate(call, executor.policy, None, executor.workspace.journal, lambda _: None)
     files = GuardedFiles(call, executor.workspace, gate, lambda _: None)

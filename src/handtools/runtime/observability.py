@@ -1,4 +1,4 @@
-"""Events to listeners, in order and without holding up the call; OpenTelemetry spans where the program uses it."""
+"""Delivery of events to listeners from a background thread, and OpenTelemetry spans of calls."""
 
 import sys
 import threading
@@ -14,11 +14,11 @@ from handtools.core.events import Event, Listener, Progressed, call_id_of
 from handtools.core.result import Result
 
 MAX_QUEUED_PROGRESS = 256
-"""Progress beyond this many untold events replaces the newest instead of queueing; other events always queue."""
+"""Most undelivered progress events; beyond it the newest is replaced. Other events always queue."""
 
 
 class EventAnnouncer:
-    """Tells listeners from a thread of its own that lives only while there is something to tell."""
+    """Delivers events to listeners in order, from a thread that lives only while events wait."""
 
     def __init__(self, listeners: tuple[Listener, ...] = ()) -> None:
         self._listeners = list(listeners)
@@ -29,12 +29,12 @@ class EventAnnouncer:
         self._idle.set()
 
     def listen(self, listener: Listener) -> None:
-        """Add a listener for everything from now on."""
+        """Add a listener for all later events."""
         self._listeners.append(listener)
 
     @contextmanager
     def following(self, call_id: str, listener: Listener | None) -> Iterator[None]:
-        """Add a listener for what is announced of one call within the block."""
+        """Context manager that adds a listener for the events of one call."""
         if listener is not None:
             self._followers[call_id] = listener
         try:
@@ -43,7 +43,7 @@ class EventAnnouncer:
             self._followers.pop(call_id, None)
 
     def announce(self, event: Event) -> None:
-        """Queue an event; returns at once."""
+        """Queue an event for the listeners; returns at once."""
         follower = self._followers.get(call_id_of(event)) if self._followers else None
         listeners = (*self._listeners, follower) if follower else tuple(self._listeners)
         if not listeners:
@@ -60,7 +60,7 @@ class EventAnnouncer:
         threading.Thread(target=self._tell, name="handtools-events", daemon=True).start()
 
     def drain(self, timeout: float) -> bool:
-        """Wait until everything was told; False when the listeners did not keep up."""
+        """Wait until all events were delivered; return False after `timeout` seconds."""
         return self._idle.wait(timeout)
 
     def _tell(self) -> None:
@@ -78,13 +78,13 @@ SPAN_NAME = "execute_tool"
 
 
 class CallSpan:
-    """Takes the result's facts, wherever they go."""
+    """Wrapper of a call's OpenTelemetry span; does nothing when there is no span."""
 
     def __init__(self, span: Any = None) -> None:
         self._span = span
 
     def settle(self, result: Result[Any]) -> None:
-        """Put the outcome on the span."""
+        """Set the call's outcome as span attributes."""
         if self._span is None:
             return
         facts: dict[str, Any] = {
@@ -98,7 +98,7 @@ class CallSpan:
 
 
 def traced_call(call: Call) -> AbstractContextManager[CallSpan]:
-    """The span of a call. A program that never imported OpenTelemetry has nobody listening, so none is made."""
+    """Open an OpenTelemetry span for a call; a null span if the program has not imported OpenTelemetry."""
     api = sys.modules.get("opentelemetry.trace")
     return nullcontext(CallSpan()) if api is None else _call_span(api, call)
 

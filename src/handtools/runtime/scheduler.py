@@ -1,4 +1,4 @@
-"""Turns: reads of a path run together, a write has it alone, first come first served."""
+"""Scheduler of calls in one process: shared reads and exclusive writes by path, first come first served."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ import anyio
 
 @dataclass(slots=True, eq=False)
 class _Turn:
-    """One turn, from asking for it to its end."""
+    """One holder of, or waiter for, locked keys."""
 
     scheduler: "Scheduler"
     keys: frozenset[str]
@@ -25,7 +25,7 @@ class _Turn:
 
 
 class Scheduler:
-    """Reader/writer locks by key, within one process. All keys of a call are taken at once: no deadlock."""
+    """Reader/writer locks by key within one process; a call takes all its keys at once, so no deadlocks."""
 
     def __init__(self) -> None:
         self._readers: dict[str, int] = {}
@@ -33,11 +33,11 @@ class Scheduler:
         self._waiting: deque[_Turn] = deque()
 
     def turn(self, keys: Iterable[str], *, exclusive: bool) -> AbstractAsyncContextManager[None]:
-        """Hold the keys for the length of the block."""
+        """Context manager that holds keys, shared or exclusive."""
         return _Turn(self, frozenset(keys), exclusive)
 
     async def enter(self, waiter: _Turn) -> None:
-        """Wait until nobody is in the way, and take the keys."""
+        """Wait until the keys are free, then take them."""
         if not self._blocked(waiter, self._waiting):
             self._take(waiter)
             return
@@ -50,7 +50,7 @@ class Scheduler:
             raise
 
     def _blocked(self, waiter: _Turn, ahead: Iterable[_Turn]) -> bool:
-        """Whether a holder or someone who came earlier is in the way."""
+        """Whether a holder or an earlier waiter conflicts."""
         for key in waiter.keys:
             if key in self._writers or (waiter.exclusive and self._readers.get(key)):
                 return True
@@ -67,7 +67,7 @@ class Scheduler:
                 self._readers[key] = self._readers.get(key, 0) + 1
 
     def leave(self, waiter: _Turn) -> None:
-        """Give the keys back, and wake who waited for them."""
+        """Release the keys and wake waiters."""
         if waiter.exclusive:
             self._writers -= waiter.keys
         else:

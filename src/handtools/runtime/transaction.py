@@ -1,7 +1,4 @@
-"""Changes as transactions: record the intent, write, mark it done; and recover what a crash left open.
-
-ADR 5.
-"""
+"""File changes as journaled transactions: record the intent, write, mark it done; recover after a crash."""
 
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -28,7 +25,7 @@ from handtools.runtime.workspace import Workspace
 
 MAX_LOCKED_PATHS = 256
 MAX_NAMED_PATHS = 5
-"""Paths that are named."""
+"""Most paths named in a message."""
 
 
 def commit_changes(
@@ -43,10 +40,9 @@ def commit_changes(
     omitted: tuple[str, ...] = (),
     happened: bool = False,
 ) -> RecordedChanges:
-    """Do it, recorded; blocking. The caller holds the locks of every path. What has `happened` is only recorded.
+    """Record and apply changes, blocking; the caller holds the locks. Changes that `happened` are only recorded.
 
-    `ordinal` counts the landings of this run of the call: one that is recorded already, by another process
-    or before a restart, must not happen again.
+    `ordinal` counts the entries of this run of the call, so that a rerun does not repeat a recorded one.
     """
     entries = workspace.journal.entries
     steps = [_with_known_ref(entries, step) for step in workspace.files.plan(changes)]
@@ -84,7 +80,7 @@ def commit_changes(
 
 @contextmanager
 def _failure_says(what_is_so: str) -> Iterator[None]:
-    """A record that can't be written says nothing about files: who knows how they are says it here."""
+    """Context manager that adds the state of the files to an error about the journal."""
     try:
         yield
     except HostError as failure:
@@ -97,7 +93,7 @@ def _few(paths: Sequence[str]) -> str:
 
 
 def _with_known_ref(entries: ChangeEntries, step: PlannedWrite) -> PlannedWrite:
-    """A large file that an earlier change left keeps its place in the vault: one thing, one ref."""
+    """Reuse the backup reference that an earlier change gave to the same large file."""
     before = step.change.before
     if before is None or before.held is None or not before.data:
         return step
@@ -110,9 +106,9 @@ def _with_known_ref(entries: ChangeEntries, step: PlannedWrite) -> PlannedWrite:
 
 
 def lock_keys(paths: Iterable[str]) -> list[str]:
-    """The keys to hold for a change of these paths: of very many, only some, and always the same.
+    """Return the lock keys for changed paths; for very many paths a fixed selection of them.
 
-    The rest is compared before it is replaced, as everything is; the locks only save a second try.
+    Unlocked paths are safe too, as each file is compared before it is replaced.
     """
     return sorted(paths)[:MAX_LOCKED_PATHS]
 
@@ -120,9 +116,9 @@ def lock_keys(paths: Iterable[str]) -> list[str]:
 async def recover(
     workspace: Workspace, *, held: Collection[str] = (), only_held: bool = False
 ) -> list[str]:
-    """Finish or take back what a crash left half-done; gives back a sentence for each.
+    """Finish or roll back transactions that a crash left open; return a sentence for each.
 
-    An intent whose paths can be locked belongs to nobody that is alive: a running call holds them.
+    An open entry whose paths can be locked was left by a crash, as a running call holds its locks.
     """
     told = []
     if not only_held and workspace.files.vault is not None:
@@ -188,7 +184,7 @@ def _is_done(workspace: Workspace, step: PlannedWrite) -> bool:
 
 
 def node_at(workspace: Workspace, path: str, *, like: Node | None) -> Node | None:
-    """What is at a recorded path. Recorded paths go through no links: what is behind one is something else."""
+    """Return the node at a recorded path, without following links; None if nothing is there."""
     try:
         return workspace.files.node(path, like=like)
     except Redirected:

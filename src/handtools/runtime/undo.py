@@ -1,7 +1,4 @@
-"""Undo, redo and restore: a path goes back only if it is still as the call left it; otherwise it is a conflict.
-
-ADR 103.
-"""
+"""Undo, redo and restore of recorded changes; a path that changed since becomes a conflict."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -31,32 +28,32 @@ from handtools.text.encoding import decode, is_binary
 from handtools.text.lines import convert_line_ends
 
 RESTORED_BYTES = 64 << 20
-"""The largest held file that an old version is copied from."""
+"""Largest backed-up file in bytes that is copied to restore a version."""
 
 
 REMEMBERED_CHANGES = 20
-"""How many changes of a path are looked at to find out where a text went."""
+"""Most changes of a path searched to find which call removed a text."""
 
 
 @dataclass(slots=True)
 class Reversal:
-    """What taking touches back comes to."""
+    """Plan of an undo: the changes to make, the touches they revert, and the conflicts."""
 
     changes: list[Change] = field(default_factory=list)
     reverts: dict[str, list[int]] = field(default_factory=dict)
-    """The touches that are taken back, by path."""
+    """Reverted touches by path."""
     conflicts: list[UndoConflict] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class GuardedHistory:
-    """One per call, over the call's own files: an undo is judged, asked about and recorded like any change."""
+    """The history port for one call: undo is judged, approved and recorded like any change."""
 
     workspace: Workspace
     files: GuardedFiles
 
     async def undo(self, scope: UndoScope, name: str, *, merge: bool = False) -> UndoOutcome:
-        """Take back a call, a turn, a session, or the last change of a path."""
+        """Undo the changes of a call, a turn or a session, or the last change of a path."""
         touches = await to_thread.run_sync(self._standing, scope, name)
         note = f"undo {scope} {name}"
         if scope != "path":
@@ -68,17 +65,17 @@ class GuardedHistory:
         return replace(await self._revert(touches, note, merge=merge), changed_at=at)
 
     async def redo(self, scope: UndoScope, name: str, *, merge: bool = False) -> UndoOutcome:
-        """Take back the newest undo that reached the named changes."""
+        """Redo: revert the newest undo of the named changes."""
         touches = await to_thread.run_sync(self._undone, scope, name)
         return await self._revert(touches, f"redo {scope} {name}", kind="redo", merge=merge)
 
     async def versions(self, path: str) -> list[FileVersion]:
-        """Recorded versions of a path, newest first."""
+        """List the recorded versions of a path, newest first."""
         located = await to_thread.run_sync(self.workspace.files.locate, path)
         return await to_thread.run_sync(self.workspace.journal.entries.versions, located)
 
     async def restore(self, path: str, number: int) -> UndoOutcome:
-        """Bring a path back to a recorded version; 0 is how it was before the first recorded change."""
+        """Restore a path to a recorded version; 0 is its state before the first recorded change."""
         changes = await to_thread.run_sync(self._to_version, path, number)
         if not changes:
             return UndoOutcome(None, (), ())
@@ -87,7 +84,7 @@ class GuardedHistory:
         return UndoOutcome(done.entry, restored.paths, ())
 
     async def replacer(self, path: str, text: str) -> ReplacingCall | None:
-        """The recorded call that took a text out of a file, where there is one."""
+        """Return the recorded call that removed a text from a file, or None."""
         return await to_thread.run_sync(self._replacer, path, text)
 
     def _replacer(self, path: str, text: str) -> ReplacingCall | None:
@@ -118,7 +115,7 @@ class GuardedHistory:
     async def _revert_within(
         self, touch: RecordedTouch, path: str, note: str, *, merge: bool
     ) -> UndoOutcome:
-        """Take back a part of a folder that was moved as one; for the rest of it the change still stands."""
+        """Undo one path inside a folder that was moved as one; the rest of that change stays."""
         plan = await to_thread.run_sync(lambda: reversal(self.workspace, [touch], merge=merge, within=path))
         if not plan.changes and not plan.conflicts:
             raise _nothing_to_undo("path", path, undone=True)
@@ -130,7 +127,7 @@ class GuardedHistory:
         return UndoOutcome(done.entry, changes.paths, tuple(plan.conflicts))
 
     def _standing(self, scope: UndoScope, name: str) -> list[RecordedTouch]:
-        """The touches to take back. A call may itself be an undo; wider words mean only changes."""
+        """List the touches to undo; only scope "call" includes touches of an undo."""
         entries = self.workspace.journal.entries
         if scope == "path":
             name = self.workspace.files.locate(name)
@@ -147,7 +144,7 @@ class GuardedHistory:
         return next((version.at for version in recorded if version.number == touch.id), None)
 
     def _emptied(self, touch: RecordedTouch) -> list[RecordedTouch]:
-        """The folders that were made for what a touch created, and that hold nothing else; the deepest first."""
+        """List the touches of folders created for a file that nothing else is in, deepest first."""
         if touch.before is not None:
             return []
         made = {each.path: each for each in self.workspace.journal.entries.touches(touch.entry)}
@@ -169,7 +166,7 @@ class GuardedHistory:
         return self.workspace.journal.own_id(name) if scope == "call" else name
 
     def _moved_along(self, path: str) -> Iterator[RecordedTouch]:
-        """The touches of folders that were moved as one, with this path in them."""
+        """Yield touches of folders moved as one that contain a path."""
         for above in parent_folders(path):
             for touch in self.workspace.journal.entries.selected("path", above):
                 with suppress(NotFound):
@@ -180,7 +177,7 @@ class GuardedHistory:
                         yield touch
 
     def _undone(self, scope: UndoScope, name: str) -> list[RecordedTouch]:
-        """The touches of the newest undo that reached what the words name."""
+        """List the touches of the newest undo of the named changes."""
         entries = self.workspace.journal.entries
         if scope == "path":
             name = self.workspace.files.locate(name)
@@ -198,7 +195,7 @@ class GuardedHistory:
         return entries.touches(max(undos))[::-1]
 
     def _restored(self, touch: RecordedTouch) -> bool:
-        """Whether a touch brought a version back: the change of a call that undoes, and no undo of a change."""
+        """Whether a touch restored an old version by the undo tool."""
         entries, calls = self.workspace.journal.entries, self.workspace.journal.calls
         if touch.kind != "change" or touch.reverted_by is not None:
             return False
@@ -222,7 +219,7 @@ class GuardedHistory:
         return [Change(located, now, wanted), *(Change(above, node, None) for above, node in nodes if node)]
 
     def _readable(self, path: str, node: Node | None) -> Node | None:
-        """A version as bytes: what is held is moved by an undo, and only copied here."""
+        """Return a version with its bytes loaded from the backups; raises `NotFound` if they can't be copied."""
         if node is None or node.held is None:
             return node
         data = _node_bytes(self.workspace, path, node)
@@ -236,9 +233,9 @@ class GuardedHistory:
 def reversal(
     workspace: Workspace, touches: Iterable[RecordedTouch], *, merge: bool, within: str = ""
 ) -> Reversal:
-    """Work out the changes that take touches back, newest first, path by path; touches nothing.
+    """Plan the changes that revert touches, newest first, with conflicts; writes nothing.
 
-    With `within`, only what is at that path or below it.
+    With `within`, only for that path and what is below it.
     """
     plan = Reversal()
     by_path: dict[str, list[ReversalPart]] = {}
@@ -264,7 +261,7 @@ def reversal(
 
 @dataclass(frozen=True, slots=True)
 class ReversalPart:
-    """A change to be taken back, and the touch it belongs to."""
+    """One change to revert, and the touch it comes from."""
 
     change: Change
     touch: int
@@ -273,7 +270,7 @@ class ReversalPart:
 def reversal_parts(
     workspace: Workspace, touches: Sequence[RecordedTouch], gone: list[UndoConflict], *, within: str = ""
 ) -> list[ReversalPart]:
-    """What touches changed. A folder that was moved as one is in pieces where others changed something in it."""
+    """Load the changes of touches; folders moved as one are split if something in them changed since."""
     every = []
     paths = {touch.path for touch in touches}
     for touch in touches:
@@ -300,7 +297,7 @@ def reversal_parts(
 
 
 def _folder_is_used(workspace: Workspace, piece: Change, path: str) -> bool:
-    """Whether a piece of a folder is at a path or below it, or a folder on the way there that has to come back."""
+    """Whether a change is at or below a path, or of a parent folder that must be recreated."""
     if f"{piece.path}/".startswith(f"{path}/"):
         return True
     on_the_way = path.startswith(f"{piece.path}/") and piece.after is None
@@ -308,14 +305,14 @@ def _folder_is_used(workspace: Workspace, piece: Change, path: str) -> bool:
 
 
 def _whole(workspace: Workspace, change: Change, paths: Collection[str]) -> bool:
-    """Whether a folder can go back in one piece."""
+    """Whether a folder is unchanged, so that it can be reverted as one."""
     if any(path.startswith(f"{change.path}/") for path in paths):
         return False
     return _same(change.after, node_at(workspace, change.path, like=change.after))
 
 
 def _step_back(change: Change, node: Node | None, *, merge: bool) -> Change | UndoConflict:
-    """From what is there to what was before the change."""
+    """Return the change from the current node back to the node before; or a conflict, or a merge."""
     before, after = change.before, change.after
     if _same(after, node) or (_same(before, node) and not _differs(before, node)):
         return Change(change.path, node, before)
@@ -336,7 +333,7 @@ def _step_back(change: Change, node: Node | None, *, merge: bool) -> Change | Un
 
 
 def _merged(*, base: Node | None, ours: Node | None, theirs: Node | None) -> str | None:
-    """A clean three-way merge of texts, or None."""
+    """Merge three text files; None on conflicts or binary content."""
     texts = []
     for node in (base, ours, theirs):
         if node is None or node.kind != "file" or not node.known or is_binary(node.data):
@@ -347,7 +344,7 @@ def _merged(*, base: Node | None, ours: Node | None, theirs: Node | None) -> str
 
 
 def _keep_used_folders(workspace: Workspace, plan: Reversal) -> None:
-    """A folder that someone else put something into stays; that is no conflict worth stopping for."""
+    """Remove deletions of folders that are no longer empty from the plan, adding conflicts for them."""
     going = {change.path for change in plan.changes if change.after is None}
     for change in list(plan.changes):
         if change.before is None or change.before.kind != "folder" or change.before.held:
@@ -368,7 +365,7 @@ def _same(one: Node | None, other: Node | None) -> bool:
 
 
 def _differs(one: Node | None, other: Node | None) -> bool:
-    """Whether two held things are alike and still two: of other times, or with other names elsewhere."""
+    """Whether two backed-up nodes have different references."""
     return bool(one and other and one.held and other.held and one.held.ref != other.held.ref)
 
 
@@ -381,7 +378,7 @@ def _recorded_node(workspace: Workspace, touch: RecordedTouch, *, before: bool) 
 
 
 def _recorded_text(workspace: Workspace, touch: RecordedTouch, *, before: bool) -> str | None:
-    """The text of one side of a touch; None where it is none, or no longer kept."""
+    """Return the recorded text before or after a touch; None if it is not text or was pruned."""
     try:
         node = _recorded_node(workspace, touch, before=before)
     except NotFound:
@@ -391,7 +388,7 @@ def _recorded_text(workspace: Workspace, touch: RecordedTouch, *, before: bool) 
 
 
 def _node_bytes(workspace: Workspace, path: str, node: Node) -> bytes | None:
-    """The bytes of a file that was: on record, in the vault, or still at its path; None where nobody has them."""
+    """Return a recorded file's bytes from journal, backups or the unchanged file itself; else None."""
     if node.held is None or node.known:
         return node.data
     vault = workspace.files.vault

@@ -1,7 +1,4 @@
-"""A workspace: the ports of one machine, its journal, the outputs of each owner, a cache of recent files.
-
-ADR 120.
-"""
+"""The `Workspace`: ports of one machine, journal, stored outputs by owner, and a cache of recent files."""
 
 import threading
 from collections import OrderedDict
@@ -24,34 +21,34 @@ from handtools.runtime.policy.rules import Rule
 
 @dataclass(frozen=True, slots=True)
 class OwnedOutputs:
-    """The store of outputs, as far as the owner's calls are on record; the others are not there."""
+    """Store of outputs restricted to calls of one owner."""
 
     store: Store
     calls: Calls
 
     def put(self, data: bytes, *, name: str) -> None:
-        """Keep bytes under a name."""
+        """Store bytes under a name."""
         self.store.put(data, name=name)
 
     def get(self, name: str) -> bytes:
-        """The bytes of a name."""
+        """Return the bytes of a name; raises `KeyError` if missing or of another owner."""
         return self.store.get(self._own(name))
 
     def part(self, name: str, start: int, size: int | None) -> bytes:
-        """A part of the bytes."""
+        """Return a range of the bytes of a name."""
         return self.store.part(self._own(name), start, size)
 
     def size(self, name: str) -> int:
-        """How many bytes a name stands for."""
+        """Return the size in bytes of a name's content."""
         return self.store.size(self._own(name))
 
     def drop(self, name: str) -> None:
-        """Let go of a name."""
+        """Delete a name and its bytes."""
         if self._is_own(name):
             self.store.drop(name)
 
     def names(self) -> list[str]:
-        """Every name that is kept of the owner's calls."""
+        """List the names of the owner's outputs."""
         return [name for name in self.store.names() if self._is_own(name)]
 
     def _own(self, name: str) -> str:
@@ -65,11 +62,11 @@ class OwnedOutputs:
 
 MAX_RECENT_FILE_BYTES = 256 << 10
 MAX_RECENT_BYTES = 1 << 20
-"""Of all files together: comparing is cheap, and a few files are what an agent works on."""
+"""Most bytes of all cached files together."""
 
 
 class RecentFiles:
-    """Files by their located paths. A node works out its digest once, and it takes longer than to compare."""
+    """Cache of recently read files as nodes by path, which saves computing their digests again."""
 
     def __init__(self) -> None:
         self._nodes: OrderedDict[str, Node] = OrderedDict()
@@ -77,7 +74,7 @@ class RecentFiles:
         self._lock = threading.Lock()
 
     def node(self, path: str, data: bytes) -> Node:
-        """A file that was read: the node it had before, if it is still the same."""
+        """Return the cached node of a file if its bytes are the same, else a new node."""
         known = self._nodes.get(path)
         if known is not None and known.data == data:
             return known
@@ -86,7 +83,7 @@ class RecentFiles:
         return node
 
     def keep(self, path: str, node: Node) -> None:
-        """Remember a file as it is now."""
+        """Cache a file's node."""
         with self._lock:
             self._drop(path)
             if node.mode is not None or node.held or len(node.data) > MAX_RECENT_FILE_BYTES:
@@ -103,14 +100,14 @@ class RecentFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    """Parts of the machine, put together by the toolbox."""
+    """The ports of one machine for one workspace folder, with its journal and stored outputs."""
 
     files: HostFiles
     locks: Locks
     journal: Journal
     outputs: Store
     kept: HostSearch
-    """Searches the outputs, by their names."""
+    """Search port for the stored outputs."""
     search: HostSearch
     syntax: Syntax
     media: Media
@@ -120,16 +117,16 @@ class Workspace:
     formatters: Formatters
     web: HostWeb
     rules: tuple[Rule, ...] = ()
-    """What holds here under every policy."""
+    """Rules that apply under every policy."""
     recent: RecentFiles = field(default_factory=RecentFiles)
 
     def owned_by(self, owner: str) -> "Workspace":
-        """The same workspace for one of its owners: of what the others' calls left, nothing is there."""
+        """Return the same workspace restricted to one owner's records and outputs."""
         journal = self.journal.owned_by(owner)
         return replace(self, journal=journal, outputs=OwnedOutputs(self.outputs, journal.calls))
 
     def serves(self, tool: AnyTool) -> bool:
-        """Whether the machine has what the tool needs."""
+        """Whether the machine has what a tool needs, such as commands or a search engine."""
         if "run" in tool.effects and self.commands.missing:
             return False
         if "visit" in tool.effects and self.web.missing:

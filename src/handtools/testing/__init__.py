@@ -1,1 +1,4 @@
-"""For authors of tools and hosts: contract suites, and a toolbox in memory with stubs. Start with `contract`."""
+"""Test helpers for authors of tools and hosts: contract tests, an in-memory toolbox, stubs.
+
+Start with `contract`.
+"""

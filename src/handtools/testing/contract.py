@@ -1,4 +1,4 @@
-"""The contract of any tool, as tests: subclass `ToolContract` in your test module and say how to call it."""
+"""Contract tests for any tool: subclass `ToolContract` in a test module and say how to call the tool."""
 
 import json
 from collections.abc import Mapping
@@ -31,31 +31,31 @@ DENY_CHANGES = Policy(
 
 
 class ToolContract:
-    """What every tool owes its callers. Pytest runs the `test_` methods of your subclass."""
+    """Pytest base class with the tests that every tool must pass."""
 
     tool: ClassVar[AnyTool]
     args: ClassVar[Mapping[str, Any]]
-    """Arguments of a call that succeeds."""
+    """Arguments of a tool call that must succeed."""
     files: ClassVar[Mapping[str, bytes]] = {}
-    """The workspace that the call needs."""
+    """Files of the workspace that the call needs."""
 
     policy: ClassVar[Policy] = Policy()
-    """What the call must be allowed."""
+    """Policy under which the call is allowed."""
 
     def callbacks(self) -> Callbacks:
-        """What the program around the tool supplies."""
+        """Return the callbacks that the call needs."""
         return Callbacks()
 
     def commands(self) -> HostCommands:
-        """The commands that the call needs."""
+        """Return the commands port that the call needs."""
         return NoCommands()
 
     def language(self) -> HostLanguage:
-        """The language servers that the call needs."""
+        """Return the language server port that the call needs."""
         return NoLanguage()
 
     def web(self) -> HostWeb:
-        """The web that the call needs."""
+        """Return the web port that the call needs."""
         return NoWeb()
 
     def test_a_good_call_succeeds_with_details_that_survive_json(self) -> None:

@@ -1,6 +1,6 @@
-"""Files and search in memory, under the same contracts as those on disk.
+"""In-memory implementations of the files and search ports, for tests.
 
-Patterns are Python's, which differ from ripgrep's in rare signs and may take exponential time: good for tests.
+Patterns use Python's regular expressions, which differ from ripgrep's in details and may be slow.
 """
 
 import os
@@ -38,43 +38,43 @@ from handtools.text.search.gitignore import IGNORE_FILES, IgnoreRules, is_left_o
 from handtools.text.search.glob import GlobSet, PathSelection
 
 MEMORY_ROOT = "/workspace"
-"""What an absolute path below the workspace starts with."""
+"""Absolute path of the in-memory workspace."""
 MAX_LINKS = 40
 _MODES = {"file": 0o644, "folder": 0o755, "link": 0o777}
 _PRIVILEGE = 0o6000
 
 
 class MemoryBackups:
-    """Things by their ref; each as nodes by the path below it."""
+    """In-memory backup store: nodes by reference and relative path."""
 
     def __init__(self) -> None:
         self.things: dict[str, dict[str, Node]] = {}
 
     def has(self, ref: str) -> bool:
-        """Whether the thing is here."""
+        """Whether the store has this reference."""
         return ref in self.things
 
     def read(self, ref: str, most: int) -> bytes | None:
-        """The bytes of a file that is here."""
+        """Return the bytes of a backed-up file, or None."""
         node = self.things.get(ref, {}).get("")
         return node.data if node and node.kind == "file" and len(node.data) <= most else None
 
     def drop(self, ref: str, *, erase: bool = False) -> None:  # noqa: ARG002
-        """Let go of a thing."""
+        """Delete a backup."""
         self.things.pop(ref, None)
 
     def clear(self, name: str) -> None:
-        """Nothing is left over here."""
+        """Does nothing: no remains are left in memory."""
 
     def tidy(self, wanted: Collection[str]) -> list[str]:
-        """Remove what the record does not name."""
+        """Delete the items that are not in `wanted`."""
         for ref in [ref for ref in self.things if ref.partition("/")[0] not in wanted]:
             del self.things[ref]
         return []
 
 
 class MemoryFiles:
-    """Files in memory. Give bytes by path, or nodes for links, folders and modes; parents are made."""
+    """In-memory files port. Takes bytes by path, or nodes for links, folders and modes; parents are created."""
 
     def __init__(self, files: Mapping[str, bytes | Node] | None = None) -> None:
         self._lock = threading.RLock()
@@ -90,17 +90,17 @@ class MemoryFiles:
 
     @property
     def quick(self) -> bool:
-        """Memory needs no thread."""
+        """Always true: memory needs no worker thread."""
         return True
 
     @property
     def files(self) -> dict[str, bytes]:
-        """The bytes of every regular file."""
+        """The bytes of all regular files by path."""
         with self._lock:
             return {path: node.data for path, node in self._nodes.items() if node.kind == "file"}
 
     def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
-        """The bytes of a regular file, or a part of them."""
+        """Return the bytes of a regular file, or a range of them."""
         if start < 0 or (size is not None and size < 0):
             raise InvalidInput("`start` and `size` can't be negative.", hint="Count from 0.")
         with self._lock:
@@ -112,13 +112,13 @@ class MemoryFiles:
         return node.data[start : None if size is None else start + size]
 
     def facts(self, path: str) -> FileFacts | None:
-        """What is at a located path; None when nothing is."""
+        """Return the metadata of a located path, or None."""
         inside = _exact(path)
         with self._lock:
             return self._facts(inside or ".", self._straight(inside))
 
     def names(self, path: str) -> list[FileFacts]:
-        """What a folder holds, by name, links not followed."""
+        """List a folder's entries by name, without following links."""
         inside = _exact(path)
         with self._lock:
             real = self._straight(inside)
@@ -135,7 +135,7 @@ class MemoryFiles:
         return [facts for facts in found if facts]
 
     def node(self, path: str, *, like: Node | None = None) -> Node | None:
-        """What is at the path itself, with its bytes and mode; links are not followed."""
+        """Return the node at a path with bytes and mode, without following links; or None."""
         with self._lock:
             real = self._straight(_exact(path), end=False)
             node = self._nodes.get(real)
@@ -144,26 +144,26 @@ class MemoryFiles:
         return Node("link", node.data) if node and node.kind == "link" else node
 
     def moved(self, path: str) -> str | None:
-        """Memory has no history."""
+        """Always None: there is no git history in memory."""
         _exact(path)
         return None
 
     def writable(self, path: str) -> bool:
-        """Whether the owner may write to what is there."""
+        """Whether the mode lets the owner write to the file."""
         node = self.node(path)
         return node is None or node.mode is None or bool(node.mode & 0o200)
 
     def locate(self, path: str) -> str:
-        """The path with inner links resolved; it need not exist."""
+        """Resolve a path with all links followed; it need not exist."""
         with self._lock:
             return self._resolve(_relative(path)) or "."
 
     def plan(self, changes: Iterable[Change]) -> list[PlannedWrite]:
-        """Name the temporary of each step; touches nothing."""
+        """Plan changes as steps with temporary names; writes nothing."""
         return [PlannedWrite(change, temporary_name()) for change in changes]
 
     def perform(self, steps: Sequence[PlannedWrite]) -> None:
-        """Do all steps or none: each only if `before` is still there."""
+        """Perform all steps or none; raises `Stale` if a path is not as `before` says."""
         with self._lock:
             saved, modified = dict(self._nodes), dict(self._modified)
             kept = dict(self.vault.things)
@@ -175,7 +175,7 @@ class MemoryFiles:
                 raise
 
     def sweep(self, step: PlannedWrite) -> str | None:
-        """Nothing is ever left here: a crash takes all of it."""
+        """Always None: a crash leaves nothing in memory."""
         _checked(step)
         return None
 
@@ -209,7 +209,7 @@ class MemoryFiles:
             self._put(real, change.after)
 
     def _held(self, real: str, node: Node, like: BackupRef) -> Node:
-        """What is at a path, seen as something held."""
+        """Describe the node at a path as backed up, like the given reference."""
         if node.kind != "folder":
             held = BackupRef(like.ref, node.digest, len(node.data) if node.kind == "file" else 0)
             return Node(node.kind, node.data, node.mode if node.kind == "file" else None, held)
@@ -223,7 +223,7 @@ class MemoryFiles:
         )
 
     def _lift(self, real: str) -> dict[str, Node]:
-        """Take a thing out, with everything below it."""
+        """Remove a node with everything below it, and return the nodes."""
         paths = [path for path in self._nodes if path == real or path.startswith(f"{real}/")]
         return {path.removeprefix(real): self._nodes.pop(path) for path in paths}
 
@@ -252,7 +252,7 @@ class MemoryFiles:
         return [path for path in self._nodes if path and path.rpartition("/")[0] == folder]
 
     def _straight(self, path: str, *, end: bool = True) -> str:
-        """A located path as it is; a link on its way is refused, and one at its `end`."""
+        """Check that a located path goes through no link; raises `Redirected`."""
         parts = path.split("/")
         for depth in range(1, len(parts) + end):
             node = self._nodes.get("/".join(parts[:depth]))
@@ -261,7 +261,7 @@ class MemoryFiles:
         return path
 
     def _resolve(self, path: str) -> str:
-        """Where a path leads, every link followed; nothing need be there."""
+        """Resolve all links of a path; nothing need exist there."""
         names: list[str] = []
         todo = deque(_parts(path))
         links = 0
@@ -334,7 +334,7 @@ VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj"})
 
 
 class MemorySearch:
-    """The HostSearch port over `MemoryFiles`."""
+    """In-memory search port over `MemoryFiles`."""
 
     def __init__(self, files: MemoryFiles) -> None:
         self._files = files
@@ -342,7 +342,7 @@ class MemorySearch:
     async def hits(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> Hits:
-        """The first hits in the order of their paths."""
+        """Search file contents and return up to `most` hits, sorted by path."""
         wanted = _compiled(patterns)
         texts = self._texts(scope, admit)
         every = (found for path, text in texts for found in _hits(path, text, wanted, patterns))
@@ -352,7 +352,7 @@ class MemorySearch:
     async def tallies(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> MatchCounts:
-        """The first files that hold it, and how often."""
+        """Count matches by file, sorted by path."""
         wanted = _compiled(patterns)
         counts = ((path, len(wanted.findall(text))) for path, text in self._texts(scope, admit))
         found = list(islice((MatchCount(path, count) for path, count in counts if count), most + 1))
@@ -361,7 +361,7 @@ class MemorySearch:
     async def paths(
         self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
     ) -> FoundPaths:
-        """The newest paths below a folder, and how many there are."""
+        """List matching files or folders, newest first."""
         asked = _selection(scope, itself=wanted != "file")
         found = [
             entry
@@ -372,7 +372,7 @@ class MemorySearch:
         return FoundPaths(tuple(found[:most]), len(found))
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
-        """What a folder holds, level by level until enough is shown."""
+        """List a folder and its subfolders by level, up to the limit."""
         looks: dict[str, list[FolderEntry]] = {}
         waiting = [(scope.root, self._above(scope), 1)]
         left, left_out, unvisited, ignored = most, 0, 0, 0
@@ -480,7 +480,7 @@ def _hits(path: str, text: str, wanted: re.Pattern[str], patterns: SearchPattern
 
 
 def _blocks(path: str, text: str, wanted: re.Pattern[str]) -> Iterator[Hit]:
-    """Whole lines around each match, those that share a line together."""
+    """Yield multi-line hits as whole lines; matches on the same line are joined."""
     spans: list[tuple[int, int]] = []
     end, start = -1, 0
     for match in wanted.finditer(text):

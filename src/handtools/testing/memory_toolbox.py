@@ -1,4 +1,4 @@
-"""A whole toolbox in memory: for testing tools without a disk."""
+"""An in-memory workspace and toolbox, to test tools without a disk; with in-memory store and locks."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -24,45 +24,45 @@ from handtools.toolbox import CODING, Toolbox
 
 
 class MemoryStore:
-    """The Store port over a dict."""
+    """In-memory byte store over a dict."""
 
     def __init__(self) -> None:
         self.kept: dict[str, bytes] = {}
 
     def put(self, data: bytes, *, name: str) -> None:
-        """Keep bytes under a name."""
+        """Store bytes under a name."""
         self.kept[name] = data
 
     def get(self, name: str) -> bytes:
-        """The bytes of a name."""
+        """Return the bytes of a name; raises `KeyError` if missing."""
         return self.kept[name]
 
     def part(self, name: str, start: int, size: int | None) -> bytes:
-        """A part of the bytes."""
+        """Return a range of the bytes of a name."""
         return self.kept[name][start : None if size is None else start + size]
 
     def size(self, name: str) -> int:
-        """How many bytes a name stands for."""
+        """Return the size in bytes of a name's content."""
         return len(self.kept[name])
 
     def drop(self, name: str) -> None:
-        """Let go of a name."""
+        """Delete a name and its bytes."""
         self.kept.pop(name, None)
 
     def names(self) -> list[str]:
-        """Every name that is kept."""
+        """List all stored names."""
         return sorted(self.kept)
 
 
 class MemoryLocks:
-    """The Locks port for one process."""
+    """In-memory locks for one process."""
 
     def __init__(self) -> None:
         self._scheduler = Scheduler()
 
     @asynccontextmanager
     async def hold(self, keys: Sequence[str], *, timeout: float) -> AsyncIterator[None]:  # noqa: ASYNC109
-        """Hold all keys."""
+        """Lock all keys for a block; raises `Busy` after `timeout` seconds."""
         from handtools.core.errors import Busy
 
         turn = self._scheduler.turn(keys, exclusive=True)
@@ -84,7 +84,7 @@ def memory_workspace(
     formatters: Formatters | None = None,
     web: HostWeb | None = None,
 ) -> Workspace:
-    """A workspace that lives and dies with the test."""
+    """Make a workspace in memory with the given files and ports, for tests."""
     held = MemoryFiles(dict(files or {}))
     return Workspace(
         files=held,
@@ -113,7 +113,7 @@ def memory_toolbox(
     web: HostWeb | None = None,
     **options: Any,
 ) -> Toolbox:
-    """A toolbox over files in memory; options as for `Toolbox`."""
+    """Make a toolbox over in-memory files; options as for `Toolbox`."""
     workspace = memory_workspace(
         files, commands=commands, language=language, formatters=formatters, web=web
     )

@@ -1,4 +1,4 @@
-"""Stubs with canned answers: commands, language servers and web, without a process or a network."""
+"""Test stubs with canned answers for the ports of commands, language servers and web."""
 
 # ruff: noqa: ARG002 — a fake takes what the port gives
 
@@ -53,12 +53,12 @@ from handtools.text.web.url import parse_url
 STUB_HEAD_BYTES = 32 << 10
 
 Reaction = Callable[[bytes], bytes]
-"""What a job prints when it is sent something."""
+"""Function from the input sent to a stub job to what it then prints."""
 
 
 @dataclass(frozen=True, slots=True)
 class CannedOutput:
-    """What a script comes to."""
+    """Canned output, exit code or signal, final folder and input reaction of a script, for the commands stub."""
 
     output: bytes = b""
     code: int | None = 0
@@ -82,16 +82,16 @@ class _StartedJob:
 
 @dataclass(slots=True)
 class MemoryCommands:
-    """The HostCommands port over a dict of answers; jobs run until they are killed."""
+    """Stub of the commands port that answers scripts from a dict; jobs run until killed."""
 
     answers: Mapping[str, CannedOutput] = field(default_factory=dict)
     confined: bool = True
     boundary: str = "Nothing is run at all."
     missing: str = ""
     ran: list[Command] = field(default_factory=list)
-    """Every command that came through, in order."""
+    """All commands that were run, in order."""
     left: dict[str, InheritedShellState] = field(default_factory=dict)
-    """By session, what a command of it begins with."""
+    """Shell state with which a session's commands start, by session."""
     _jobs: dict[str, _StartedJob] = field(default_factory=dict)
 
     async def run(
@@ -103,7 +103,7 @@ class MemoryCommands:
         private: Sequence[str],
         read_only: Sequence[str],
     ) -> FinishedCommand:
-        """Give the answer of a script."""
+        """Return the canned result of the script."""
         answer = self._answer(command)
         show(OutputProgress(answer.output.decode(errors="replace"), len(answer.output), 1, clipped=False))
         return FinishedCommand(exit=_exit(answer, answer.output, call.id))
@@ -119,34 +119,34 @@ class MemoryCommands:
         show: ProgressListener,
         settle: JobEndHandler,
     ) -> Job:
-        """A job that has printed its answer and waits."""
+        """Start a stub job that has printed its canned output and keeps running."""
         answer = self._answer(command)
         name = f"job{len(self._jobs) + 1}"
         self._jobs[name] = _StartedJob(call, command, description, answer, answer.output, settle)
         return self._shown(name)
 
     async def jobs(self, session: str) -> list[Job]:
-        """Newest first."""
+        """List the session's stub jobs, newest first."""
         found = [name for name, job in self._jobs.items() if job.call.session == session]
         return [self._shown(name) for name in reversed(found)]
 
     async def job(self, job_id: str, session: str, *, timeout: float) -> Job:  # noqa: ASYNC109
-        """One job, without waiting."""
+        """Return a stub job without waiting."""
         self._find(job_id, session)
         return self._shown(job_id)
 
     async def page(self, job_id: str, session: str, start: int, size: int) -> OutputPage:
-        """A part of what it printed."""
+        """Return a range of a stub job's output."""
         data = self._find(job_id, session).printed[start : start + size]
         return OutputPage(data, start, start + len(data))
 
     async def send(self, job_id: str, session: str, data: bytes) -> None:
-        """Let it react."""
+        """Send input to a stub job and append its canned reaction to the output."""
         job = self._find(job_id, session)
         job.printed += job.answer.reaction(data)
 
     async def kill(self, job_id: str, session: str) -> Job:
-        """It ends."""
+        """Mark a stub job as killed and return it."""
         job = self._find(job_id, session)
         killed = CannedOutput(code=None, signal=9)
         if job.exit is None:
@@ -157,16 +157,16 @@ class MemoryCommands:
         return self._shown(job_id)
 
     def inherited(self, session: str) -> InheritedShellState:
-        """As it was put down."""
+        """Return the shell state that the test set for the session."""
         return self.left.get(session, InheritedShellState())
 
     def settled(self, job_id: str, session: str, end: CommandExit) -> None:
-        """It is."""
+        """Record the final exit of a stub job."""
         job = self._find(job_id, session)
         job.exit, job.waiting = end, None
 
     def close(self) -> None:
-        """All jobs are gone."""
+        """Delete all stub jobs."""
         self._jobs.clear()
 
     def _answer(self, command: Command) -> CannedOutput:
@@ -218,39 +218,39 @@ def _output(data: bytes, name: str) -> CommandOutput:
 
 
 ErrorCheck = Callable[[str, str], Sequence[tuple[int, str]]]
-"""The lines and messages of the errors in a text, by its path and its body."""
+"""Function from path and text to errors, each with line and message."""
 INSTALL_COMMAND = "pip install example-server"
 
 
 def errors_marked(path: str, body: str) -> list[tuple[int, str]]:
-    """An error for each line that says ERROR and what it is."""
+    """Return an error for each line that contains ERROR, with the rest of it as message."""
     rows = enumerate(body.splitlines(), 1)
     return [(line, row.partition("ERROR ")[2]) for line, row in rows if "ERROR " in row]
 
 
 @dataclass(slots=True)
 class MemoryLanguage:
-    """The HostLanguage port over a function from text to errors."""
+    """Stub of the language server port; a function finds the errors in a text."""
 
     check: ErrorCheck = errors_marked
     suffix: str = ".py"
     unknown: str = ""
-    """Why nothing can be proved; empty when everything is."""
+    """Why all reports are unknown; empty if they are sure."""
     answers: dict[LanguageOperation, LanguageAnswer] = field(default_factory=dict)
     warmed: list[str] = field(default_factory=list)
     private: list[tuple[str, ...]] = field(default_factory=list)
-    """The globs that came with each question."""
+    """The private globs passed with each question."""
 
     def speaks(self, path: str) -> bool:
-        """By the suffix."""
+        """Whether the stub knows the file's suffix."""
         return path.endswith(self.suffix)
 
     def missing(self, path: str) -> str:
-        """Which command would help."""
+        """Return a sentence with the install command if the file's suffix is unknown to the stub, else empty."""
         return "" if self.speaks(path) else f"No server for `{path}`; install one: `{INSTALL_COMMAND}`."
 
     def warm(self, path: str, *, private: Sequence[str]) -> None:
-        """Noted."""
+        """Record that the server of a file was asked to start."""
         self.warmed.append(path)
 
     async def review(
@@ -261,7 +261,7 @@ class MemoryLanguage:
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
-        """The errors before and after, told apart."""
+        """Return the error deltas of the changed files."""
         self.private.append(tuple(private))
         spoken = [change for change in changes if self.speaks(change.path) and change.after is not None]
         if self.unknown:
@@ -282,18 +282,18 @@ class MemoryLanguage:
         return DiagnosticReview(deltas=tuple(deltas), verdicts=tuple(verdicts))
 
     async def ask(self, question: LanguageQuestion, *, private: Sequence[str]) -> LanguageAnswer:
-        """The answer to a kind of question."""
+        """Return the canned answer for the kind of question."""
         self.private.append(tuple(private))
         if question.kind not in self.answers:
             raise Unavailable(f"`{question.kind}` has no answer here.", hint=NO_SERVER_HINT)
         return self.answers[question.kind]
 
     def speakers(self) -> list[KnownServer]:
-        """Itself."""
+        """A list with one fake language server, for Python."""
         return [KnownServer("memory", ("python",), "memory", "1", INSTALL_COMMAND)]
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Does nothing."""
 
     def _errors(self, path: str, body: str) -> tuple[Diagnostic, ...]:
         return tuple(Diagnostic(path, line, 0, message) for line, message in self.check(path, body))
@@ -301,7 +301,7 @@ class MemoryLanguage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CannedPage:
-    """What an address answers."""
+    """Canned HTTP response of a URL, for the web stub."""
 
     data: bytes = b""
     media_type: str = "text/html"
@@ -313,20 +313,20 @@ class CannedPage:
 
 @dataclass(slots=True)
 class MemoryWeb:
-    """The HostWeb port over a dict of answers; nothing is kept, so every visit is counted."""
+    """Stub of the web port that answers URLs from a dict, without cache."""
 
     sites: Mapping[str, CannedPage] = field(default_factory=dict)
     found: tuple[WebSearchHit, ...] | ToolError = ()
-    """What the engine finds, or how it fails."""
+    """Canned search hits, or the error to raise."""
     missing: str = ""
     engine: SearchEngine | None = field(
         default_factory=lambda: SearchEngine("memory", parse_url("https://engine.example"))
     )
     visited: list[str] = field(default_factory=list)
-    """Every address that was asked, in order."""
+    """All requested URLs, in order."""
 
     async def visit(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:
-        """Give the answer of an address."""
+        """The response that the test set for the URL; raises `Unreachable` when it set none."""
         url = str(request.url)
         self.visited.append(url)
         site = self.sites.get(url)
@@ -345,11 +345,11 @@ class MemoryWeb:
         )
 
     async def render(self, answer: WebResponse, form: PageForm) -> RenderedPage:
-        """A page as text."""
+        """Decode the response's body as a page of text."""
         return await rendered_page(answer, form)
 
     async def search(self, query: WebQuery, *, opens: HostIsListed) -> WebSearchHits:
-        """What there is."""
+        """The search hits that the test set; raises when it set an error."""
         self.visited.append(f"search {query.text}")
         if isinstance(self.found, ToolError):
             raise self.found

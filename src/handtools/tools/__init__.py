@@ -1,1 +1,3 @@
-"""The tools, one module and one prompt each; `editing`, `reading` and `search` hold what several of them share."""
+"""The tools offered to models, one module and one prompt each; shared code is in `editing`, `reading`,
+`search`.
+"""

@@ -1,4 +1,4 @@
-"""Attach: files of the workspace for the person, by way of the program around us. ADR 96."""
+"""Tool `attach`: gives workspace files to the person, through the embedding program's `deliver` callback."""
 
 from pydantic import BaseModel, Field
 
@@ -35,7 +35,7 @@ class Attached(BaseModel):
 
 
 class AttachDetails(BaseModel):
-    """What programs get."""
+    """Structured result of the `attach` tool: the delivered files."""
 
     attached: list[Attached]
 

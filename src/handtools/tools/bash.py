@@ -1,4 +1,4 @@
-"""Bash: run a script in the workspace."""
+"""Tool `bash`: runs a bash script in the workspace, in the foreground or as a background job."""
 
 from functools import partial
 from typing import Literal
@@ -48,7 +48,7 @@ class BashParams(BaseModel):
 
 
 class BashDetails(BaseModel):
-    """What programs get."""
+    """Structured result of the `bash` tool: exit, time, output size and path, folder, job id."""
 
     code: int | None = None
     signal: int | None = None
@@ -116,7 +116,7 @@ def _told(end: CommandExit) -> str:
 
 
 def _shown(output: CommandOutput) -> str:
-    """The beginning and the end of what was printed, and where the rest is."""
+    """Return the head and tail of the output, and the path of the rest."""
     if not output.tail:
         whole = plain_output(decode_output(output.head)).rstrip("\n")
         clipped = clip(whole, max_lines=MAX_LINES, max_bytes=MAX_BYTES, keep="both")

@@ -1,4 +1,4 @@
-"""Edit: replace one piece of text in one file."""
+"""Tool `edit`: replaces one piece of text in one file."""
 
 from pydantic import BaseModel, Field
 
@@ -22,17 +22,17 @@ class EditParams(BaseModel):
 
 
 class EditDetails(BaseModel):
-    """What programs get."""
+    """Structured result of the `edit` tool: the diff and how the text was matched."""
 
     path: str
     replaced: int
     tier: MatchTier | None
-    """How the text was found; None where there was nothing to replace."""
+    """How the old text was matched; None when there was nothing to replace."""
     notes: list[str]
     diff: str
     first_changed_line: int | None
     old_length: int
-    """Characters of `old_string`."""
+    """Length of `old_string` in characters."""
     new_length: int
 
 

@@ -1,4 +1,4 @@
-"""Edit agent: instructions in words, carried out on one file by a model that the host supplies. ADR 97."""
+"""Tool `edit_agent`: a model supplied by the embedding program edits one file by instructions in words."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -34,7 +34,7 @@ class EditAgentParams(BaseModel):
 
 
 class EditAgentDetails(BaseModel):
-    """What programs get."""
+    """Structured result of the `edit_agent` tool: the diff, the number of edits and of rounds."""
 
     path: str
     created: bool
@@ -45,7 +45,9 @@ class EditAgentDetails(BaseModel):
 
 
 def _no_locks(_: EditAgentParams) -> Iterable[str]:
-    """A model may write for minutes: the file is locked when the edits land, and compared then."""
+    """Return no paths to lock: a model may write for minutes, so the file is locked and compared only at the
+    end.
+    """
     return ()
 
 
@@ -73,7 +75,7 @@ async def edit_agent(ctx: Context, params: EditAgentParams) -> Result[EditAgentD
 
 
 async def _draft(ctx: Context, params: EditAgentParams) -> Draft:
-    """The file as the model begins with it."""
+    """Read the file that is to be edited."""
     facts = await ctx.files.facts(params.path)
     if params.mode == "create":
         if facts is not None:

@@ -1,4 +1,4 @@
-"""Fetch: a page of the web as a model can use it, a part at a time."""
+"""Tool `fetch`: fetches a web page and returns it as text, one part at a time."""
 
 from pydantic import BaseModel, Field
 
@@ -27,7 +27,7 @@ PAGE_BYTES = web.PAGE_BYTES
 MAX_TOKENS = 8_000
 MOST_HEADINGS = 60
 MOST_PIECES = 100
-"""Previews of one document, forty pages each."""
+"""Most previews made of one document, of forty pages each."""
 
 
 class FetchParams(BaseModel):
@@ -42,24 +42,24 @@ class FetchParams(BaseModel):
 
 
 class FetchDetails(BaseModel):
-    """What programs get."""
+    """Structured result of the `fetch` tool: URL, title, media type, size, sections and cursor."""
 
     url: str
-    """Where the page was found in the end."""
+    """Final URL, after redirects."""
     untrusted: bool = True
-    """Whoever wrote the page is a stranger; a host should treat its text as data."""
+    """Always true: the page is by strangers, and a host program should treat its text as data."""
     title: str = ""
     media_type: str = ""
     encoding: str = ""
     bytes: int = 0
     tokens: int = 0
-    """Of all that was asked for."""
+    """Number of tokens of all the requested text."""
     shown_tokens: int = 0
     cursor: str | None = None
     sections: list[str] = Field(default=[])
     redirects: list[str] = Field(default=[])
     kept: bool = False
-    """Whether it was kept from before, so that nobody was asked for it now."""
+    """Whether the page came from the cache, without a request."""
 
 
 @tool(effects=("visit",))
@@ -96,7 +96,7 @@ async def fetch(ctx: Context, params: FetchParams) -> Result[FetchDetails]:
 
 
 async def _body(ctx: Context, page: WebPage) -> tuple[str, tuple[Image, ...]]:
-    """The page as text, and its pictures."""
+    """Convert the page to text and pictures."""
     if page.rendered.text is not None:
         return page.rendered.text, ()
     name = page.url.partition("?")[0].rpartition("/")[2] or page.url
@@ -115,7 +115,7 @@ async def _body(ctx: Context, page: WebPage) -> tuple[str, tuple[Image, ...]]:
 
 
 def _wanted(whole: str, params: FetchParams) -> str:
-    """The section, or the places, that were asked for."""
+    """Return the requested section, or the passages that match the requested text."""
     if params.section is not None:
         found = sections(whole)
         section = section_titled(found, params.section)
@@ -150,7 +150,7 @@ def _marked(ctx: Context, details: FetchDetails, text: str, listing: str) -> str
 
 
 def _contents(whole: str, params: FetchParams) -> str:
-    """What there is besides, at the first look at a page."""
+    """Return the list of headings for the first view of a page."""
     found = sections(whole)
     if params.section or params.find or params.cursor or not found:
         return ""

@@ -1,4 +1,4 @@
-"""Find: files and folders by their names, newest first."""
+"""Tool `find`: finds files and folders by glob, newest first."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ PAGE = 100
 MAX_PAGE = 1_000
 MAX_TOKENS = 10_000
 FOOTER_TOKENS = 50
-"""About what the last line costs without the notes in it."""
+"""Estimated tokens of the result's last line, without notes."""
 PROBE_SECONDS = 5.0
 GLOB_CHARACTERS = frozenset("*?[]{}\\")
 KINDS: dict[str, WantedKind] = {"file": "file", "directory": "folder", "any": "any"}
@@ -51,7 +51,7 @@ class FindEntry(BaseModel):
 
 
 class FindDetails(BaseModel):
-    """What programs get."""
+    """Structured result of the `find` tool: the paths, the total and the cursor."""
 
     entries: list[FindEntry]
     total: int
@@ -102,7 +102,7 @@ async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
 
 
 def _below(ctx: Context, pattern: str) -> str:
-    """The pattern as globs are read, from the workspace on: an absolute one in it loses what is above."""
+    """Convert a pattern to a glob relative to the workspace; absolute paths in it lose the root."""
     names = pattern.split("/")
     if ".." in names:
         hint = "Give the folder as `path`, and a pattern for what is in it."
@@ -147,7 +147,7 @@ def _detail(entry: FolderEntry) -> FindEntry:
 
 
 async def _nothing(ctx: Context, params: FindParams, found: FoundPaths) -> Result[FindDetails]:
-    """Say why nothing was found: what there would be if less was left out."""
+    """Explain an empty result: what hidden, ignored or skipped files would have matched."""
     notes = ["No path matches.", *found.gaps.notes]
     scope = replace(_scope(params), timeout=PROBE_SECONDS)
     wider = {

@@ -1,4 +1,4 @@
-"""Grep: lines that match, each with the symbols around it."""
+"""Tool `grep`: searches file contents and shows matching lines with their enclosing symbols."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -28,7 +28,7 @@ PAGE = 20
 MAX_PAGE = 200
 MAX_TOKENS = 10_000
 FOOTER_TOKENS = 45
-"""About what the last line costs without the notes in it."""
+"""Estimated tokens of the result's last line, without notes."""
 CONTEXT_LINES_BY_HITS = {
     1: 20,
     2: 8,
@@ -80,12 +80,12 @@ class GrepFile:
 
 
 class GrepDetails(BaseModel):
-    """What programs get."""
+    """Structured result of the `grep` tool: hits or files, total and cursor."""
 
     hits: list[GrepHit] = []
     files: list[GrepFile] = []
     total: int | None
-    """None when the search stopped before it had seen all."""
+    """Total number of hits; None when the search stopped early."""
     next_offset: int | None = None
     cursor: str | None = None
     complete: bool
@@ -160,7 +160,7 @@ def _detail(sight: ranked_hits.HitInContext) -> GrepHit:
 
 
 def _room(params: GrepParams, gaps: SearchGaps) -> int:
-    """The tokens that are left for hits."""
+    """Return the number of tokens available for hits."""
     return (params.max_tokens or MAX_TOKENS) - FOOTER_TOKENS - estimate_tokens(" ".join(gaps.notes))
 
 
@@ -184,7 +184,7 @@ async def _nothing(ctx: Context, params: GrepParams, gaps: SearchGaps) -> Result
 
 
 async def _files(ctx: Context, params: GrepParams) -> Result[GrepDetails]:
-    """Paths, the best first; or numbers, the largest first."""
+    """List matching files, best first, or their match counts, highest first."""
     found = await _asked(params).tallies(ctx.search, ctx.syntax)
     if not found.tallies:
         return await _nothing(ctx, params, found.gaps)

@@ -1,4 +1,4 @@
-"""Jobs: look at, feed and end what runs in the background. ADR 52."""
+"""Tool `jobs`: lists background jobs, shows their output, sends them input and kills them."""
 
 from typing import Literal
 
@@ -20,11 +20,11 @@ from handtools.text.terminal_emulator import (
 
 PAGE_BYTES = 16_000
 SCREEN_BYTES = 128 << 10
-"""The screen is drawn from at most this much of the newest output."""
+"""Most bytes of the newest output from which the terminal screen is drawn."""
 MAX_WAIT_SECONDS = 300
 MAX_CHANGES = 30
 REACTION_SECONDS = 0.3
-"""Seconds a program gets to react to what was typed before we look."""
+"""Seconds to wait after sending input before the output is read."""
 
 
 class JobsParams(BaseModel):
@@ -45,7 +45,7 @@ class JobsParams(BaseModel):
 
 
 class JobsDetails(BaseModel):
-    """What programs get."""
+    """Structured result of the `jobs` tool: the job's state, exit and output cursor."""
 
     jobs: list[str] = []
     running: bool = False
@@ -117,7 +117,7 @@ async def _screen(ctx: Context, job: Job) -> Result[JobsDetails]:
 
 
 def _changes_and_notes(job: Job) -> list[str]:
-    """What is worth a word once it has ended."""
+    """Return lines on the changed files and notes of a finished job."""
     if job.exit is None:
         return []
     changed = [job.exit.changes.told(MAX_CHANGES)] if job.exit.changes else []

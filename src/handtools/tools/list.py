@@ -1,4 +1,4 @@
-"""List: what a folder holds, as paths or as a tree. ADR 98."""
+"""Tool `list`: lists a folder's entries, as paths or as a tree."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ BUILD_FOLDERS = frozenset({
     ".parcel-cache", ".svelte-kit", ".terraform", ".zig-cache", "zig-out", "dist", "build", "target",
     "coverage", "htmlcov", "logs", "tmp", "temp", "cache", ".cache", ".coverage", ".idea",
 })  # fmt: skip
-"""What programs fill; left out below the folder that is listed, never that folder itself."""
+"""Names of folders with build products and caches, skipped below the listed folder."""
 
 
 class ListParams(BaseModel):
@@ -52,7 +52,7 @@ class ListEntry:
 
 
 class ListDetails(BaseModel):
-    """What programs get."""
+    """Structured result of the `list` tool: entries, counts and cursor."""
 
     path: str
     entries: list[ListEntry]
@@ -89,7 +89,7 @@ async def list_(ctx: Context, params: ListParams) -> Result[ListDetails]:
 
 
 def _after(found: FolderListing, cursor: str | None) -> FolderListing:
-    """The entries after one that may be gone by now: by levels, by folders, folders before files, by name."""
+    """Return the entries after the cursor's path in listing order, even if that path is gone by now."""
     if not cursor:
         return found
     last = _place(from_portable(cursor))
@@ -102,14 +102,14 @@ def _place(path: str) -> tuple[int, list[str], bool, str]:
 
 
 def _flat(page: FolderListing) -> Sequence[str]:
-    """One line for each entry of a folder: its path."""
+    """Format a single folder's entries as one path per line."""
     if "link" not in page.kinds:
         return page.paths
     return [path + LINK_SIGN * (kind == "link") for path, kind in zip(page.paths, page.kinds, strict=True)]
 
 
 def _nested(page: FolderListing) -> list[str]:
-    """One line for each entry: its path, or below a folder of this page its name."""
+    """Format entries as a tree: full paths, or names below a folder that is listed too."""
     levels: dict[str, int] = {}
     rows = []
     for path, row in zip(page.paths, _flat(page), strict=True):
@@ -122,7 +122,7 @@ def _nested(page: FolderListing) -> list[str]:
 
 
 def _order(paths: Sequence[str]) -> Sequence[int]:
-    """The entries in the order of reading: what a folder holds comes right after it."""
+    """Return indexes that sort entries so that a folder's content follows it."""
     inside: dict[str, list[int]] = {path: [] for path in paths if path[-1] == "/"}
     top: list[int] = []
     for number, path in enumerate(paths):

@@ -1,4 +1,4 @@
-"""Lsp: ask language servers about code, by the names and lines that a model knows. ADR 81."""
+"""Tool `lsp`: asks language servers about definitions, references, renames and diagnostics, by name and line."""
 
 import re
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from handtools.text.search.result_pages import BadCursor, parse_cursor
 from handtools.tools.search import ranked_hits
 
 NEAR_LINES = 3
-"""Lines that a model may be off by."""
+"""Number of lines by which the model's line number may be off."""
 MAX_LISTED_LINES = 10
 _LAST_NAME = re.compile(r"[^\W\d][\w$]*\Z")
 
@@ -36,7 +36,7 @@ _LAST_NAME = re.compile(r"[^\W\d][\w$]*\Z")
 async def symbol_position(
     syntax: Syntax, path: str, data: bytes, symbol: str, line: int | None
 ) -> TextPosition:
-    """Where a name stands: on its line or near it; without a line, where the file defines it."""
+    """Find the position of a name on or near a line; without a line, at its definition in the file."""
     rows = [bare(row) for row in split(decode(data).body)]
     match = _LAST_NAME.search(symbol)
     if match is None:
@@ -66,7 +66,7 @@ async def symbol_position(
 
 
 async def hits_at_locations(search: Search, places: Sequence[CodeLocation]) -> list[Hit]:
-    """Places with the lines that they are on, each line once."""
+    """Convert code locations to search hits with their lines of text, each line once."""
     sources = await search.read(list(dict.fromkeys(place.path for place in places)))
     rows = {path: split(decode(data).body) for path, data in sources.items()}
     found: dict[tuple[str, int], Hit] = {}
@@ -85,7 +85,7 @@ HOVER_CHARS = 4_000
 _WHOLE_FILE_OPERATIONS: frozenset[LanguageOperation] = frozenset(
     {"symbols", "workspace_symbols", "diagnostics", "actions"}
 )
-"""What is not about one symbol."""
+"""Operations that need no symbol."""
 
 
 class LspParams(BaseModel):
@@ -122,7 +122,7 @@ class LspError(BaseModel):
 
 
 class LspDetails(BaseModel):
-    """What programs get."""
+    """Structured result of the `lsp` tool: locations, errors or changed files."""
 
     server: str
     places: list[LspPlace] = Field(default=[])
@@ -131,7 +131,7 @@ class LspDetails(BaseModel):
     titles: list[str] = Field(default=[])
     diagnostics: list[LspError] = Field(default=[])
     unknown: list[str] = Field(default=[])
-    """Files of which nothing is proved."""
+    """Files about which the server could not give a sure answer."""
     changed: list[str] = Field(default=[])
     cursor: str | None = None
 

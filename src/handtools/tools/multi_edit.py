@@ -1,4 +1,4 @@
-"""Multi edit: several edits, of one file or more, that land together or not at all."""
+"""Tool `multi_edit`: several text edits, in one or more files, applied together or not at all."""
 
 from collections.abc import Iterable
 
@@ -54,14 +54,14 @@ class MultiEditFile(BaseModel):
 
 
 class MultiEditDetails(BaseModel):
-    """What programs get."""
+    """Structured result of the `multi_edit` tool: the files with their diffs."""
 
     files: list[MultiEditFile]
     notes: list[str]
 
 
 def _paths(params: MultiEditParams) -> Iterable[str]:
-    """Every file of the call, for its locks."""
+    """List the paths of all edits, to lock them."""
     return {path for path in (params.path, *(edit.path for edit in params.edits)) if path}
 
 
@@ -90,7 +90,7 @@ async def multi_edit(ctx: Context, params: MultiEditParams) -> Result[MultiEditD
 
 
 async def _made(desk: DraftSet, single: SingleEdit, path: str, where: str) -> tuple[Draft, str, bool]:
-    """The draft after one edit, how its text was found, and whether there was anything to do."""
+    """Apply one edit to its draft; return the draft, a note on the match, and whether anything changed."""
     try:
         if single.insert_line is None and not single.old_string:
             return await desk.create(path, single.new_string), "", True

@@ -1,4 +1,4 @@
-"""Now: the date and time."""
+"""Tool `now`: tells the date and time."""
 
 from datetime import UTC, datetime
 from typing import Literal
@@ -17,7 +17,7 @@ class NowParams(BaseModel):
 
 
 class NowDetails(BaseModel):
-    """What programs get."""
+    """Structured result of the `now` tool: the time in ISO format and as Unix timestamp."""
 
     iso: str
     timestamp: float

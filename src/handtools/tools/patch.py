@@ -1,4 +1,4 @@
-"""Patch: add, change, move and delete files as a patch says, all of it or nothing."""
+"""Tool `patch`: adds, changes, moves and deletes files by a patch, all or nothing."""
 
 from collections.abc import Iterable
 
@@ -45,7 +45,7 @@ class PatchedFile(BaseModel):
 
 
 class PatchDetails(BaseModel):
-    """What programs get."""
+    """Structured result of the `patch` tool: the patched files with their diffs."""
 
     files: list[PatchedFile]
     notes: list[str]
@@ -53,7 +53,7 @@ class PatchDetails(BaseModel):
 
 
 def _paths(params: PatchParams) -> Iterable[str]:
-    """Every file the patch names, for the locks; a patch that can't be read names none."""
+    """List the paths that the patch names, to lock them; empty if it can't be parsed."""
     try:
         return {path for file in _read(params) for path in file.paths}
     except ToolError:
@@ -107,9 +107,9 @@ def _read(params: PatchParams) -> list[FilePatch]:
 
 
 async def _done(desk: DraftSet, file: FilePatch) -> tuple[Draft, tuple[str, ...], bool]:
-    """Do to the drafts what the patch says of one file.
+    """Apply the patch of one file to the drafts.
 
-    What was not letter for letter comes back, and whether any of it was there already.
+    Return the draft, notes on inexact matches, and whether part of the patch had been applied already.
     """
     if file.action == "add" and (draft := await _added_before(desk, file)) is not None:
         return draft, ("has nothing to do: the file is already there",), True
@@ -134,7 +134,7 @@ async def _done(desk: DraftSet, file: FilePatch) -> tuple[Draft, tuple[str, ...]
 
 
 async def _added_before(desk: DraftSet, file: FilePatch) -> Draft | None:
-    """The file that the patch adds, where it is there as the patch has it."""
+    """Return the draft of a file that the patch adds if the same content exists already, else None."""
     added = apply_hunks("", file.hunks)
     if isinstance(added, HunkMisfit) or await desk.files.facts(file.path) is None:
         return None
@@ -143,7 +143,7 @@ async def _added_before(desk: DraftSet, file: FilePatch) -> Draft | None:
 
 
 async def _mode(desk: DraftSet, draft: Draft, *, executable: bool) -> int | None:
-    """The file's mode with the permission to run it given to those who may read it, or taken from all."""
+    """Return the file's mode with the execute permission set for all who may read it, or removed."""
     facts = await desk.files.facts(draft.origin or draft.path)
     if facts is None:
         return 0o755 if executable else None

@@ -1,4 +1,4 @@
-"""Read: files, or parts of them, as a model can use them: lines, outlines, folds, maps, pictures."""
+"""Tool `read`: shows files or parts of them as lines, outline, folded code, repository map or pictures."""
 
 from pydantic import BaseModel, Field
 
@@ -18,7 +18,7 @@ MAX_LINE_CHARS = file_view.MAX_LINE_CHARS
 MAP_TOKENS = file_view.MAP_TOKENS
 MAX_PARTS = 20
 HEAD_TOKENS = 20
-"""About what it costs to name one of several parts and say that it was left out."""
+"""Estimated tokens to name one of several parts that was left out."""
 
 
 class ReadParams(BaseModel):
@@ -37,7 +37,7 @@ class ReadParams(BaseModel):
 
 
 class ReadDetails(ViewFacts):
-    """What programs get: the first part, and the others."""
+    """Structured result of the `read` tool: facts about the first part, and about the others."""
 
     also: list[ViewFacts] = Field(default=[])
 
@@ -66,7 +66,7 @@ async def read(ctx: Context, params: ReadParams) -> Result[ReadDetails]:
 
 
 async def _one_of_several(ctx: Context, params: ReadParams, path: str, budget: ReadBudget) -> ViewedText:
-    """What fails says so in its place, so that the others are still of use."""
+    """Read one of several requested parts; an error becomes text in its place."""
     if budget.spent:
         left_out = "all of it: the answer is full"
         return ViewedText(f"(Left out {left_out}.)", ViewFacts(path=path, left_out=left_out, clipped=True))

@@ -1,4 +1,4 @@
-"""Skill: instructions that people wrote for agents, listed or loaded."""
+"""Tool `skill`: lists skills (instructions for agents), or loads one."""
 
 from pydantic import BaseModel, Field
 
@@ -13,7 +13,7 @@ from handtools.text.paths import similar_names
 
 CONTEXT_TOKENS = 200_000
 MAX_BYTES = 256 << 10
-"""Of a SKILL.md. What is too long for an answer is kept, and can be read by range."""
+"""Largest SKILL.md in bytes that is loaded."""
 
 
 class SkillParams(BaseModel):
@@ -37,12 +37,12 @@ class SkillEntry(BaseModel):
 
 
 class SkillDetails(BaseModel):
-    """What programs get: the list, or what was loaded."""
+    """Structured result of the `skill` tool: the list of skills, or the loaded skill."""
 
     skills: list[SkillEntry]
     files: list[str] = Field(default=[])
     left_out: int = 0
-    """Skills that are not in the list, or 1 when there are more files than are named."""
+    """Number of skills left out of the list; or 1 when a skill has more files than are named."""
     shortened: int = 0
 
 
@@ -75,7 +75,7 @@ def _listed(found: list[Skill], context_tokens: int) -> Result[SkillDetails]:
 
 
 def _head(skill: Skill, bundle: SkillFiles) -> list[str]:
-    """Where it is and what comes with it: the path for `read` first, then the address."""
+    """Return lines on the skill's path and URL and its files."""
     rows = [f"Skill `{skill.name}` ({skill.origin}): {skill.folder} ({skill.location})"]
     rows += [
         f"- {skill.folder}/{facts.path} ({facts.bytes:,} bytes, {skill.address(facts.path)})"

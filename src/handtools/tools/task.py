@@ -1,4 +1,4 @@
-"""Task: work for another agent, by way of the program around us."""
+"""Tool `task`: delegates work to another agent, through the embedding program's `delegate` callback."""
 
 from pydantic import BaseModel, Field
 
@@ -19,7 +19,7 @@ class TaskParams(BaseModel):
 
 
 class TaskDetails(BaseModel):
-    """What programs get; what the agent said is the content."""
+    """Structured result of the `task` tool; the agent's answer is in the content."""
 
     title: str
     answer_chars: int

@@ -1,7 +1,4 @@
-"""Text editor: one tool that views, creates and edits, in the shape of the vendor's published editions.
-
-ADR 31.
-"""
+"""Tool `text_editor`: view, create, replace, insert and undo in Anthropic's published text editor interface."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,7 +24,7 @@ Edition = Literal["text_editor_20250124", "text_editor_20250429", "text_editor_2
 LEVELS = 2
 AROUND_LINES = 4
 CONTENT_BYTES = 1 << 20
-"""A larger file is not repeated in the details."""
+"""Largest file in bytes whose content is repeated in the details."""
 _HIDDEN_FOLDERS = ("node_modules", "__pycache__")
 _HINTS = {"ambiguous": "Add text around it so that only one fits.", "empty": "To make a file, use create."}
 _VIEW_FIRST_HINT = "View it, then use str_replace."
@@ -57,7 +54,7 @@ class UndoingTextEditorParams(TextEditorParams):
 
 
 class TextEditorDetails(BaseModel):
-    """What programs get."""
+    """Structured result of the text editor tool: path, diff and content."""
 
     command: str
     path: str
@@ -65,9 +62,9 @@ class TextEditorDetails(BaseModel):
     first_changed_line: int | None = None
     changes_made: bool = False
     file_content: str | None = None
-    """The file as the command left it, or the lines that were viewed; None for a folder and a very large file."""
+    """Content of the file after the command, or the viewed lines; None for folders and very large files."""
     edited_at: datetime | None = None
-    """undo_edit: when the edit that it took back had been made."""
+    """For undo_edit: when the undone edit had been made."""
     old_length: int | None = None
     new_length: int | None = None
 
@@ -82,7 +79,7 @@ _EDITIONS: dict[str, tuple[str, type[TextEditorParams]]] = {
 def text_editor(
     edition: Edition = "text_editor_20250728", *, max_characters: int | None = None
 ) -> Tool[Any, TextEditorDetails]:
-    """The tool of one edition, under the name that the vendor's models know it by."""
+    """Make the text editor tool of one published edition, under the name that the vendor's models know."""
     if edition not in _EDITIONS:
         raise UsageError(f"There is no edition {edition!r}; there are {', '.join(_EDITIONS)}.")
     if max_characters is not None and edition != "text_editor_20250728":

@@ -1,4 +1,4 @@
-"""Think: room for a thought; nothing happens."""
+"""Tool `think`: lets the model write down a thought; has no effect."""
 
 from pydantic import BaseModel, Field
 
@@ -14,7 +14,7 @@ class ThinkParams(BaseModel):
 
 
 class ThinkDetails(BaseModel):
-    """What programs get."""
+    """Structured result of the `think` tool; empty."""
 
     thought: str
 

@@ -1,4 +1,4 @@
-"""Undo: take back what calls changed, or bring a file back to a recorded version."""
+"""Tool `undo`: undoes recorded changes of calls, or restores a file to a recorded version."""
 
 from typing import Literal
 
@@ -38,7 +38,7 @@ class ConflictingFile(BaseModel):
 
 
 class UndoDetails(BaseModel):
-    """What programs get."""
+    """Structured result of the `undo` tool: restored paths, conflicts or versions."""
 
     restored: list[str] = []
     conflicts: list[ConflictingFile] = []

@@ -1,4 +1,4 @@
-"""Web search: what the engine that a person has set up finds."""
+"""Tool `web_search`: searches the web with the search engine that the user configured."""
 
 from pydantic import BaseModel, Field
 
@@ -28,11 +28,11 @@ class WebResult(BaseModel):
 
 
 class WebSearchDetails(BaseModel):
-    """What programs get."""
+    """Structured result of the `web_search` tool: the results and the engine."""
 
     engine: str
     untrusted: bool = True
-    """Titles and excerpts are by strangers; a host should treat them as data."""
+    """Always true: titles and excerpts are by strangers, and a host program should treat them as data."""
     results: list[WebResult]
 
 

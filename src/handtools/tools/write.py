@@ -1,4 +1,4 @@
-"""Write: a whole file, new or replaced."""
+"""Tool `write`: writes a whole file, new or replaced."""
 
 from typing import Literal
 
@@ -34,7 +34,7 @@ class WriteParams(BaseModel):
 
 
 class WriteDetails(BaseModel):
-    """What programs get."""
+    """Structured result of the `write` tool: the path, size and diff."""
 
     path: str
     created: bool
@@ -104,7 +104,7 @@ def _since(path: str, seen: bytes, before: bytes) -> str:
 
 
 def _encoded(params: WriteParams, before: bytes | None) -> bytes:
-    """In the encoding of the file that is replaced, where it can hold the text."""
+    """Encode the text in the encoding of the file that it replaces, if that can hold it."""
     try:
         if before is not None and not is_binary(before):
             source = decode(before)

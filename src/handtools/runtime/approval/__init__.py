@@ -1,1 +1,1 @@
-"""Asking a person: the gate that every effect passes, and the preview they are shown. Start with `gate`."""
+"""Approval by a person: the gate that checks every effect, and the preview shown. Start with `gate`."""

@@ -1,7 +1,4 @@
-"""The approval gate: judges each effect, asks a person where a rule says so, and remembers what was granted.
-
-ADR 1, 121.
-"""
+"""The approval gate: judges each effect by policy, asks a person if required, and stores lasting grants."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -25,7 +22,7 @@ SHOWN_COMMAND_CHARS = 60
 
 
 def grant_lines(effect: Effect, decisions: Iterable[Decision]) -> list[str]:
-    """A line for everything that was asked about: all of them must have been granted before nobody is asked."""
+    """Return one grant line for each target that needs approval; all must be stored to skip the question."""
     asked = [decision for decision in decisions if decision.verdict == "ask"]
     lines = (f"{effect.kind} {_grant_target(effect, each.target)} ({each.rule})" for each in asked)
     return list(dict.fromkeys(lines))
@@ -39,7 +36,7 @@ def _grant_target(effect: Effect, target: str) -> str:
 
 
 def _grant_command(run: CommandRun, target: str) -> str:
-    """The beginning of a plain command where that says enough; else exactly this one, by its digest."""
+    """Describe a command for a grant: its prefix if safe to generalize, else exactly this command by digest."""
     parts = read_script(target).parts
     short = always_allow_prefix(parts[0]) if parts else None
     as_named = not run.steering and not uses_any(run.script, run.defined)
@@ -50,7 +47,7 @@ def _grant_command(run: CommandRun, target: str) -> str:
 
 
 def _name_with_digest(name: str, target: str) -> str:
-    """A name that can be read; with a digest where two of them would look alike."""
+    """Return a printable form of a name, with a digest appended if characters had to be escaped."""
     flat = visible(name.replace("\n", "\\n"))
     return flat if flat == target else f"{flat} [{_digest(target)}]"
 
@@ -60,7 +57,9 @@ def _digest(text: str) -> str:
 
 
 class ApprovalPending(HandtoolsError):
-    """The answer is out: the call ends as pending and is run again when it comes."""
+    """Raised when no answer to an approval request came yet; the call ends as pending and is rerun on the
+    answer.
+    """
 
     def __init__(self, approval: Approval) -> None:
         super().__init__(approval.title)
@@ -69,7 +68,7 @@ class ApprovalPending(HandtoolsError):
 
 @dataclass(slots=True)
 class ApprovalGate:
-    """One per call: nothing reaches the machine without passing here."""
+    """Checks every effect of one call against the policy and, if required, asks a person."""
 
     call: Call
     policy: Policy
@@ -77,12 +76,15 @@ class ApprovalGate:
     journal: Journal
     announce: Callable[[Event], None]
     granted: frozenset[str] = field(default_factory=frozenset)
-    """Fingerprints that a person has said yes to for this call."""
+    """Fingerprints of the effects that a person approved for this call."""
     used: set[str] = field(default_factory=set)
-    """Those of them that were what the call came to: a yes to anything else is void."""
+    """The approved fingerprints that occurred in this run of the call."""
 
     def judge(self, effect: Effect) -> Decision:
-        """Decide; raise when the answer is no. `ask` comes back as it is: only `admit` can wait for a person."""
+        """Judge an effect by policy and return the decision; raises `Denied`.
+
+        A verdict of "ask" is only returned.
+        """
         decision = self.policy.decide(effect, self.call.tool)
         if decision.verdict != "allow" or effect.kind != "read":
             self.announce(Decided(self.call.id, decision.verdict, decision.rule, effect_targets(effect)))
@@ -91,9 +93,9 @@ class ApprovalGate:
         return decision
 
     async def admit(self, effect: Effect, *, question: str = "") -> None:
-        """Return when the effect may happen; raise `Denied` or `ApprovalPending` when not.
+        """Return if the effect is allowed or approved; raise `Denied` or `ApprovalPending` if not.
 
-        With a `question` a person is asked even about what the rules allow.
+        With a `question`, a person is asked even if the policy allows the effect.
         """
         decision = self.judge(effect)
         if decision.verdict == "allow":
@@ -113,7 +115,7 @@ class ApprovalGate:
         settle_reply(self.journal, self.call, approval, reply)
 
     def remembers(self, approval: Approval) -> bool:
-        """Whether a person has said yes to all of this before, and that it is to last."""
+        """Whether stored grants cover everything in an approval request."""
         kept = _grant_lines(approval)
         return bool(kept) and all(self.journal.calls.granted(self.call, each) for each in kept)
 
@@ -126,7 +128,7 @@ class ApprovalGate:
         return Reply(self.policy.unattended == "allow", message=message)
 
     def question(self, effect: Effect, decision: Decision) -> Approval:
-        """What a person would be asked."""
+        """Build the approval request for an effect and the decision on it."""
         shown, again = effect_preview(effect), not self.granted <= self.used
         wanted = approval_title(effect, self.call.tool)
         return Approval(
@@ -146,7 +148,7 @@ class ApprovalGate:
 
 
 def settle_reply(journal: Journal, call: Call, approval: Approval, reply: Reply) -> None:
-    """Act on an answer: remember a yes that is to last, raise on a no."""
+    """Process a person's reply: store a lasting grant, or raise `Denied`."""
     if not reply.allow:
         hint = reply.message or "Do something else, or ask what is wanted."
         raise Denied("This was declined.", hint=hint)
@@ -156,5 +158,5 @@ def settle_reply(journal: Journal, call: Call, approval: Approval, reply: Reply)
 
 
 def _grant_lines(approval: Approval) -> list[str]:
-    """By line feeds alone: a path may hold other characters that end a line for Python."""
+    r"""Split the remembered text into grant lines at "\n" only, since paths may contain other line separators."""
     return [line for line in approval.remembered.split("\n") if line]

@@ -1,7 +1,4 @@
-"""What a person is shown before they approve: title, notes, diff or script; a cut says how much it hides.
-
-ADR 121.
-"""
+"""The preview for an approval request: title, notes, diff or script; a cut says how much is hidden."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,18 +15,18 @@ from handtools.text.visible_text import visible, visible_line, without_long_blan
 MAX_PREVIEW_LINES = 400
 MAX_PREVIEW_BYTES = 40_000
 TITLE_NAME_CHARS = 60
-"""Of a path or a command in a title: two lines of a phone."""
+"""Most characters of a path or command in a title."""
 MAX_TITLE_NAMES = 3
 MAX_LISTED_PATHS = 60
-"""Paths that are listed before the diffs."""
+"""Most paths listed before the diffs."""
 NOTE_LINES = 40
-"""Of one fact, such as the functions that a session has defined."""
+"""Most lines of one note, such as the functions that a session has defined."""
 DIFF_LINES = 24
-"""That every file of a change gets at least, however many there are."""
+"""Fewest diff lines shown for each file of a change."""
 
 
 def approval_title(effect: Effect, tool: str) -> str:
-    """What is wanted, in one line."""
+    """Return the one-line title of an approval request for an effect."""
     names = effect_targets(effect)
     words = ["wants to", effect.kind]
     if isinstance(effect, CommandRun) and effect.command.live:
@@ -47,7 +44,7 @@ def approval_title(effect: Effect, tool: str) -> str:
 
 
 def effect_preview(effect: Effect) -> Clipped:
-    """What a person has to know: the diff of a change, the address of a visit, the words of an errand; bounded."""
+    """Return the text a person needs to approve an effect (diff, URL, prompt or script), cut to the limits."""
     shown = _PreviewText()
     text = shown.text_of(effect)
     lines, size = (
@@ -62,7 +59,7 @@ def effect_preview(effect: Effect) -> Clipped:
 
 @dataclass(slots=True)
 class _PreviewText:
-    """A preview in the making, and how much was cut out of its pieces."""
+    """Builder of a preview that counts how much was cut."""
 
     hidden_lines: int = 0
     hidden_bytes: int = 0
@@ -83,7 +80,7 @@ class _PreviewText:
         return without_long_blanks(visible(text))
 
     def _command(self, run: CommandRun) -> str:
-        """What the script is run with, what in it deserves a look, and the script; nothing named is no promise."""
+        """Describe a command: folder, environment and network, hazards found in the script, then the script."""
         *facts, (_, script) = run.facts
         notes = [fact for fact in facts if fact != ("folder", ".")]
         notes += [("not plain", run.script.opaque)] if run.script.opaque else []
@@ -92,7 +89,7 @@ class _PreviewText:
         return "\n".join([*rows, without_long_blanks(visible(script))])
 
     def _note(self, name: str, text: str) -> Iterator[str]:
-        """A fact, as a comment: what is longer than a line stands below its name."""
+        """Yield a note as comment lines; a long one stands below its name."""
         rows = self._cut(text, NOTE_LINES)
         if "\n" not in rows:
             yield f"# {name}: {rows}"
@@ -101,7 +98,7 @@ class _PreviewText:
         yield from (f"#   {row}" for row in rows.split("\n"))
 
     def _changes(self, changes: ChangeSet) -> str:
-        """Every path with what becomes of it, then the diffs, each with room of its own."""
+        """List all paths with their actions, then the diffs, sharing the space among files."""
         every = list(changes)
         if len(every) == 1:
             return without_long_blanks(visible(_read_by_a_person(every[0])))
@@ -135,12 +132,12 @@ def _change_in_words(change: Change) -> str:
 
 
 def changes_diff(changes: ChangeSet) -> str:
-    """All changes as one unified diff; what is no text is named."""
+    """Return all changes as one unified diff; binary files are only named."""
     return "".join(_change_diff(change) for change in changes)
 
 
 def _read_by_a_person(change: Change) -> str:
-    """The diff without the carriage returns of a file that has them in every line: new ones show."""
+    """Return a diff without the carriage returns of CRLF files; newly added ones stay visible."""
     is_edit = change.before is not None and change.after is not None
     return without_carriage_returns(_change_diff(change)) if is_edit else _change_diff(change)
 

@@ -1,1 +1,1 @@
-"""One guard per port: what a tool holds instead of the machine's own. Start with `files`."""
+"""Guarded ports: wrappers around the machine's ports that enforce the policy for tools. Start with `files`."""

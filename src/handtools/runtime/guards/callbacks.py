@@ -1,7 +1,4 @@
-"""Guarded callbacks: judged, called once per call, their failures and stray cancellations told as tool errors.
-
-ADR 95.
-"""
+"""Guarded callbacks: judged by policy, run once per call; failures and stray cancellations become tool errors."""
 
 import asyncio
 import logging
@@ -22,15 +19,15 @@ from handtools.text.encoding import without_surrogates
 
 
 class StrayCancellation(Exception):
-    """Code that we called raised a cancellation, and nobody had cancelled the call."""
+    """A callback raised a cancellation although the call was not cancelled."""
 
 
 @contextmanager
 def only_own_cancellation() -> Iterator[None]:
-    """Let a cancellation out only if this task was cancelled meanwhile.
+    """Context manager that passes on a cancellation only if the current task itself was cancelled.
 
-    Whoever waits for a task that was cancelled is sent the same exception as whoever was cancelled; what tells the
-    two apart is the number of cancellations the task itself has had.
+    Awaiting a cancelled task raises the same exception as being cancelled; the task's own count of cancellation
+    requests tells them apart.
     """
     before = _cancellations()
     try:
@@ -51,14 +48,14 @@ def _cancellations() -> int:
 
 
 MAX_ERRAND_DEPTH = 3
-"""Errands within errands."""
+"""Most levels of nested delegation."""
 RECEIPT_CHARS = 1_000
 log = logging.getLogger("handtools")
 _depth: ContextVar[int] = ContextVar("errands around this call", default=0)
 
 
 def guarded_callbacks(callbacks: Callbacks, files: GuardedFiles) -> Callbacks:
-    """The same callbacks for one call: judged first, done once, their failures told."""
+    """Wrap the callbacks for one call: judged by policy, run at most once, failures reported as tool errors."""
     if callbacks == Callbacks():
         return callbacks
     return replace(
@@ -106,7 +103,7 @@ async def _delegate(delegate: Delegate, files: GuardedFiles, errand: Errand) -> 
 
 
 async def _model(model: Model, prompt: str) -> AsyncIterator[str]:
-    """What the model writes. Its own failures are told without their words: a client's may hold its key."""
+    """Stream the model's answer; its errors are reported without their text, which may hold an API key."""
     with _callback_failure_told("The model that carries out edits failed", quoted=False):
         answer = model(prompt)
         async with closing_stream(answer):
@@ -117,13 +114,13 @@ async def _model(model: Model, prompt: str) -> AsyncIterator[str]:
 
 
 def _depth_of(files: GuardedFiles) -> int:
-    """How deep the errand is in which a call is made: known by the call that gave it, also in another process."""
+    """Return the delegation depth of a call, found through its parent call, also from another process."""
     parent = files.call.parent
     return int((parent and files.workspace.journal.once.value(parent, "depth")) or 0)
 
 
 async def _once(files: GuardedFiles, name: str, act: Callable[[], Awaitable[str]], said: str) -> str:
-    """Do it, unless this call has done it before: a call that was asked about, or cut off, runs again."""
+    """Run a callback unless this call ran it before (a call resumed after approval or a crash runs again)."""
     once, scope = files.workspace.journal.once, files.call.id
     if not await to_thread.run_sync(once.begin, scope, name):
         known = await to_thread.run_sync(once.value, scope, name)
@@ -144,7 +141,7 @@ async def _once(files: GuardedFiles, name: str, act: Callable[[], Awaitable[str]
 
 @contextmanager
 def _callback_failure_told(said: str, *, quoted: bool = True) -> Iterator[None]:
-    """A failure of the program around us, as the model is told of it; the program finds it in its log."""
+    """Context manager that turns an exception of a callback into `CallbackFailed` and logs it."""
     try:
         with only_own_cancellation():
             yield

@@ -1,4 +1,4 @@
-"""Guarded commands: judged before they run; what they changed is applied like any other change. ADR 61."""
+"""Guarded commands: judged by policy before they run; their file changes are judged, applied and recorded."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ REVIEW_QUESTION = "Its changes are held until a person has seen them."
 
 @dataclass(slots=True)
 class GuardedCommands:
-    """One per call: every command is judged before it runs, and what it changed lands like any change."""
+    """The commands port for one call: judges each command by policy, runs it, applies its file changes."""
 
     call: Call
     workspace: Workspace
@@ -45,7 +45,9 @@ class GuardedCommands:
     announce: Callable[[Event], None]
 
     async def run(self, command: Command) -> CommandExit:
-        """Ask, run, land what it changed; after a question about that, without running it again."""
+        """Judge and run a command, then apply its changes; after an approval of the changes it is not run
+        again.
+        """
         ran = await to_thread.run_sync(held_command, self.workspace, self.call)
         if ran is None:
             command = await self._admitted(command)
@@ -69,7 +71,7 @@ class GuardedCommands:
         return end
 
     async def start(self, command: Command, description: str) -> Job:
-        """Ask, and run in the background."""
+        """Judge a command and start it in the background."""
         command = await self._admitted(command)
         policy = self.files.gate.policy
         job = await self.workspace.commands.start(
@@ -84,37 +86,37 @@ class GuardedCommands:
         return _job_with_output_path(job)
 
     async def jobs(self) -> list[Job]:
-        """The session's jobs, newest first."""
+        """List the session's background jobs, newest first."""
         return [
             _job_with_output_path(job) for job in await self.workspace.commands.jobs(self.call.session_key)
         ]
 
     async def job(self, job_id: str, *, timeout: float = 0.0) -> Job:  # noqa: ASYNC109
-        """One job, after waiting at most so long for its end; if its changes wait for a word, now is the time."""
+        """Return a job after waiting at most `timeout` seconds; asks for approval of its changes if needed."""
         found = await self.workspace.commands.job(job_id, self.call.session_key, timeout=timeout)
         if found.waiting is not None:
             found = replace(found, exit=await self._asked(found, found.waiting), waiting=None)
         return _job_with_output_path(found)
 
     async def page(self, job_id: str, start: int, size: int) -> OutputPage:
-        """A part of what a job printed."""
+        """Return up to `size` bytes of a job's output from offset `start`."""
         return await self.workspace.commands.page(job_id, self.call.session_key, start, size)
 
     async def send(self, job_id: str, data: bytes) -> None:
-        """Write to a job. It was allowed to run, so it is allowed to be told things; its boundary is the same."""
+        """Write to a job's input, without another approval, as the running job was approved."""
         await self.workspace.commands.send(job_id, self.call.session_key, data)
 
     async def kill(self, job_id: str) -> Job:
-        """End a job and everything it started."""
+        """Kill a job with all its processes and return it."""
         return _job_with_output_path(await self.workspace.commands.kill(job_id, self.call.session_key))
 
     @property
     def _as_kept(self) -> Call:
-        """The call for the machine, which knows sessions by their names alone."""
+        """The call with the owner's session key as its session, for the machine's port."""
         return replace(self.call, session=self.call.session_key)
 
     def _settled(self, ran: FinishedCommand, *, review: bool) -> CommandExit | None:
-        """Land what a job changed, in the job's own thread, where nobody can be asked: then it waits."""
+        """Apply a finished job's changes in its thread; return None if a person must be asked first."""
         gate = self.files.gate
         attended = gate.approver is not None or gate.policy.unattended == "ask"
         try:
@@ -129,7 +131,7 @@ class GuardedCommands:
         return end
 
     async def _asked(self, job: Job, ran: FinishedCommand) -> CommandExit:
-        """Land what waited; a no is an answer too."""
+        """Apply the changes of a finished job after asking; a refusal becomes a note in the exit."""
         landing = self._as_job(replace(self.call, id=job.call_id))
         try:
             end = await landing.landed(ran, review=job.review)
@@ -140,12 +142,12 @@ class GuardedCommands:
         return end
 
     def _as_job(self, call: Call) -> "GuardedCommands":
-        """What a job changed is recorded for the call that started it, whoever is asked about it."""
+        """Return a copy that records changes for the call that started the job."""
         files = replace(self.files, call=call, held=frozenset(), landed=[], sights={})
         return replace(self, call=call, files=files)
 
     def _asks(self, delta: tuple[Change, ...], *, review: bool) -> bool:
-        """Whether a person has to say something about changes before they land."""
+        """Whether a person must approve changes before they are applied."""
         ruled = self._ruled(delta)
         if not ruled.changes:
             return False
@@ -182,7 +184,7 @@ class GuardedCommands:
         return located or "."
 
     async def landed(self, ran: FinishedCommand, *, review: bool) -> CommandExit:
-        """Judge and land what a command changed; gives back its end with that."""
+        """Judge and apply the file changes of a finished command; return its exit with the changes."""
         end = replace(ran.exit, output=_output_with_path(ran.exit.output))
         if ran.delta is None:
             return replace(end, notes=(*end.notes, UNDO_NOTE))
@@ -227,31 +229,31 @@ def _exit_without_changes(ran: FinishedCommand, denied: Denied) -> CommandExit:
 
 
 def held_command(workspace: Workspace, call: Call) -> FinishedCommand | None:
-    """What the call ran before it was asked about the changes; they are let go once that is settled."""
+    """Return the finished command whose changes a call asked approval for, or None."""
     ran = workspace.journal.holds.find(call.id)
     return ran and replace(ran, discard=lambda: drop_held_command(workspace, call.id))
 
 
 def drop_held_command(workspace: Workspace, call_id: str) -> None:
-    """Forget what a call holds; what has landed stays."""
+    """Delete the stored command of a call and its captured changes; applied changes stay."""
     for item in workspace.journal.holds.drop(call_id):
         if workspace.files.vault is not None:
             workspace.files.vault.clear(item)
 
 
 def hidden_globs(policy: Policy) -> tuple[str, ...]:
-    """Globs of what no tool may read."""
+    """List the globs of paths that no tool may read."""
     return _globs([rule for rule in policy.all_rules if rule.hides])
 
 
 def read_only_globs(policy: Policy) -> tuple[str, ...]:
-    """Globs of what may not be changed without a question."""
+    """List the globs of paths that may not be changed without approval."""
     asked = [rule for rule in policy.rules if rule.verdict != "allow" and "change" in rule.effects]
     return _globs(asked)
 
 
 def _globs(rules: list[Rule]) -> tuple[str, ...]:
-    """The paths of rules, each followed by its own exceptions; those without any come last, to keep them apart."""
+    """List the path globs of rules, each followed by its exceptions as `!` globs."""
     ordered = sorted(rules, key=lambda rule: not rule.but)
     return tuple(
         glob for rule in ordered if rule.paths for glob in (*rule.globs, *(f"!{each}" for each in rule.but))

@@ -1,6 +1,5 @@
-"""Guarded files and skills: paths resolved, effects judged, changes locked, recorded and announced.
-
-ADR 114.
+"""Guarded files and skills: resolve paths, judge effects by policy, then lock, apply, record and announce
+changes.
 """
 
 import contextlib
@@ -28,13 +27,13 @@ from handtools.runtime.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class GuardedSkills:
-    """One per call: what the rules hide is not there."""
+    """The skills port for one call, without skills that policy rules hide."""
 
     workspace: Workspace
     gate: ApprovalGate
 
     async def found(self, near: str) -> list[Skill]:
-        """The skills for a file or folder, nearest first."""
+        """List the visible skills that apply to a file or folder, nearest first."""
         return await to_thread.run_sync(self._found, near)
 
     def _found(self, near: str) -> list[Skill]:
@@ -42,7 +41,7 @@ class GuardedSkills:
         return [skill for skill in skills if not skill.is_hidden(self.gate.policy.hides)]
 
     async def bundle(self, skill: Skill) -> SkillFiles:
-        """The files of a skill, hidden ones included."""
+        """List the files of a skill that rules don't hide, dot files included."""
         return await to_thread.run_sync(self._bundle, skill)
 
     def _bundle(self, skill: Skill) -> SkillFiles:
@@ -52,7 +51,7 @@ class GuardedSkills:
         )
 
     def _shows(self, path: str) -> bool:
-        """Whether rules let a file be named: by its name, and by what it leads to."""
+        """Whether policy rules show a skill's file: neither its path nor its link target is hidden."""
         hides = self.gate.policy.hides
         try:
             return not hides(path) and (
@@ -63,7 +62,7 @@ class GuardedSkills:
 
 
 def split_skill_path(path: str) -> tuple[str, str]:
-    """The name and the inner path of `skill:NAME/path`."""
+    """Split `skill:NAME/path` into the skill's name and the path in its folder."""
     name, _, inner = path.removeprefix(SKILL_SCHEME).partition("/")
     if not name:
         raise NotFound(f"`{path}` names no skill.", hint="Write `skill:NAME/path`.")
@@ -71,19 +70,19 @@ def split_skill_path(path: str) -> tuple[str, str]:
 
 
 OUTPUT_SCHEME = "output:"
-"""Paths with this prefix name kept outputs: readable, never written."""
+"""Path prefix of stored command outputs, which are read-only."""
 READ_ONLY_SCHEMES = (OUTPUT_SCHEME, SKILL_SCHEME)
-"""What can be read and is not in the workspace."""
+"""Prefixes of paths outside the workspace that can be read only."""
 LOCK_SECONDS = 30.0
 REDIRECT_TRIES = 16
-"""A link that is swapped all the time is lost to now and then; so often in a row, to nobody but an attacker."""
+"""Most attempts to open a path whose links keep changing; more in a row mean an attack."""
 T = TypeVar("T")
 QUICK_BYTES = 256 << 10
 """Files up to this size are read without a thread where the machine is quick."""
 
 
 class AppliedChanges(NamedTuple):
-    """Changes that have landed, and how they came to be."""
+    """Applied changes of one call, with their journal kind and coverage."""
 
     changes: ChangeSet
     kind: ChangeEntryKind
@@ -92,24 +91,24 @@ class AppliedChanges(NamedTuple):
 
 @dataclass(slots=True)
 class GuardedFiles:
-    """One per call: every path is located, every effect judged, every change locked and recorded."""
+    """The files port for one call: locates paths, judges effects, and locks and records changes."""
 
     call: Call
     workspace: Workspace
     gate: ApprovalGate
     announce: Callable[[Event], None]
     held: frozenset[str] = frozenset()
-    """Located paths whose locks the call holds from its start."""
+    """Located paths that the call has locked since its start."""
     landed: list[RecordedChanges] = field(default_factory=list)
     changed: list[AppliedChanges] = field(default_factory=list)
-    """What `landed` names, with the bytes: for the steps after a change."""
+    """Changes applied in this call, with their bytes, for formatters and diagnostics afterwards."""
     linked: dict[str, int] = field(default_factory=dict)
-    """How many other names a file had that was replaced: they keep the old one."""
+    """Number of other hard links of each replaced file; they keep the old content."""
     sights: dict[str, Node] = field(default_factory=dict)
-    """What the agent has seen in this call, by located path; recorded when the call settles."""
+    """Files that the agent read in this call, by located path; recorded at its end."""
 
     async def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
-        """The bytes of a regular file, or a part of them."""
+        """Return the bytes of a regular file, or `size` of them from offset `start`."""
         if path.startswith(OUTPUT_SCHEME):
             return await to_thread.run_sync(self._kept, path, start, size)
         if path.startswith(SKILL_SCHEME):
@@ -126,7 +125,7 @@ class GuardedFiles:
         return await to_thread.run_sync(self._read, found, start, size)
 
     async def facts(self, path: str) -> FileFacts | None:
-        """What is there, or None."""
+        """Return the metadata of a path, or None if nothing is there."""
         if path.startswith(OUTPUT_SCHEME):
             size = await to_thread.run_sync(self._kept_bytes, path)
             return FileFacts(path, "file", size, 0o600, 0.0)
@@ -136,14 +135,14 @@ class GuardedFiles:
         return await self._looked(path, self.workspace.files.facts)
 
     async def names(self, path: str) -> list[FileFacts]:
-        """What a folder holds, by name; what the policy hides is left out."""
+        """List a folder's entries by name, without those that the policy hides."""
         if path.startswith(READ_ONLY_SCHEMES):
             return []
         found = await self._looked(path, self.workspace.files.names)
         return [facts for facts in found if not self.gate.policy.hides(facts.path)]
 
     async def _looked(self, path: str, look: Callable[[str], T]) -> T:
-        """Locate, judge and look: again from the start when a link has come in between."""
+        """Locate and judge a path, then run `look` on it; start again if a link appeared in between."""
         tries = REDIRECT_TRIES
         while True:
             located = await to_thread.run_sync(self.workspace.files.locate, path)
@@ -156,7 +155,7 @@ class GuardedFiles:
                     raise
 
     def named(self, path: str) -> str:
-        """The path as answers and diffs show it: relative to the workspace, links resolved."""
+        """Return a path as results and diffs show it: relative to the workspace, links resolved."""
         # What is held was located when the call began, and is its own name.
         return (
             path
@@ -165,7 +164,7 @@ class GuardedFiles:
         )
 
     async def moved(self, path: str) -> str | None:
-        """Where a file that is gone went, if the repository's history tells and it is there."""
+        """Return the new path of a missing file that git history shows as renamed; None if unknown."""
         return None if path.startswith(READ_ONLY_SCHEMES) else await to_thread.run_sync(self._moved, path)
 
     def _moved(self, path: str) -> str | None:
@@ -176,11 +175,11 @@ class GuardedFiles:
         return now
 
     async def seen(self, path: str) -> bytes | None:
-        """What this agent last saw of a file, where it was kept."""
+        """Return the bytes of a file as this agent last read them, or None if they were not kept."""
         return None if path.startswith(READ_ONLY_SCHEMES) else await to_thread.run_sync(self._seen, path)
 
     async def apply(self, changes: ChangeSet) -> RecordedChanges:
-        """Ask, compare with what was read, write, record, announce."""
+        """Apply changes: judge, ask if needed, compare with the content read, write, record, announce."""
         done = await to_thread.run_sync(self._apply_if_plain, changes)
         if isinstance(done, ChangeSet):
             return await self.land(done, question=await to_thread.run_sync(self.question, done))
@@ -196,7 +195,7 @@ class GuardedFiles:
         omitted: tuple[str, ...] = (),
         question: str = "",
     ) -> RecordedChanges:
-        """Land changes whose paths are located already; with a `reason_to_ask`, only when a person says yes."""
+        """Judge, lock, apply and record changes of located paths; with a `question`, only after approval."""
         await self.gate.admit(changes, question=question)
         async with AsyncExitStack() as stack:
             missing = [key for key in lock_keys(changes.paths) if key not in self.held]
@@ -212,7 +211,7 @@ class GuardedFiles:
     async def note(
         self, changes: ChangeSet, *, coverage: Coverage, omitted: tuple[str, ...]
     ) -> RecordedChanges:
-        """Record changes that have happened already."""
+        """Record changes that a command has made in place."""
         noting = partial(self._land, changes, "change", (), coverage, omitted, happened=True)
         return self._announced(await to_thread.run_sync(noting))
 
@@ -221,7 +220,7 @@ class GuardedFiles:
         return done
 
     def _apply_if_plain(self, changes: ChangeSet) -> RecordedChanges | ChangeSet:
-        """Land at once what is allowed and locked; hand back, completed, what needs a question or a wait."""
+        """Apply changes that need neither approval nor waiting; else return the completed change set."""
         full = self._complete(changes)
         plain = (
             self.held.issuperset(full.paths)
@@ -232,19 +231,19 @@ class GuardedFiles:
         return self._land(full, "change", ()) if plain else full
 
     def question(self, changes: ChangeSet) -> str:
-        """Why a person must see changes that no rule speaks about; empty when nobody has to."""
+        """Return why changes need approval although rules allow them (such as links that lead out), or empty."""
         asked = reason_to_ask(changes.changes, there=self.is_there, within=self.is_within)
         return f"It would make {asked}." if asked else ""
 
     def is_there(self, path: str) -> bool:
-        """Whether something is at a located path, be it a link."""
+        """Whether a file, folder or link exists at a located path."""
         try:
             return self.workspace.files.facts(path) is not None
         except ToolError:
             return True  # a link, or nothing that we may look at
 
     def is_within(self, target: str) -> bool:
-        """Whether a path leads to a place inside of the workspace."""
+        """Whether a path resolves to a place inside the workspace."""
         try:
             self.workspace.files.locate(target)
         except ToolError:
@@ -282,7 +281,7 @@ class GuardedFiles:
         return done
 
     def _read_if_allowed(self, path: str, start: int, size: int | None) -> bytes | str:
-        """The bytes; or, when a person must be asked first, the located path."""
+        """Return the bytes; or the located path if reading needs approval first."""
 
         def look() -> bytes | str:
             located = self.workspace.files.locate(path)
@@ -300,7 +299,7 @@ class GuardedFiles:
         return seen.data
 
     def remember(self) -> None:
-        """Record what was seen."""
+        """Record in the journal which file contents the agent has read."""
         self.workspace.journal.entries.saw_all(self.call, self.sights)
 
     def _seen(self, path: str) -> bytes | None:
@@ -324,7 +323,7 @@ class GuardedFiles:
             raise output_not_found(path) from None
 
     def _complete(self, changes: ChangeSet) -> ChangeSet:
-        """Locate the paths and add the folders that must be made, so that they are judged and recorded too."""
+        """Locate the paths of changes and add the parent folders to be created, to be judged and recorded too."""
         full: dict[str, Change] = {}
         for change in changes:
             if change.path.startswith(READ_ONLY_SCHEMES):
@@ -353,7 +352,7 @@ class GuardedFiles:
         return missing[::-1]
 
     def _with_mode(self, located: str, change: Change) -> Node | None:
-        """What takes the mode away records it, so that undo can bring it back; an edit leaves it to its owner."""
+        """Return the node before a change, with its mode if the change removes it, so that undo can restore it."""
         before, after = change.before, change.after
         if before is None or (after is not None and after.mode is None):
             seen = self.sights.get(located)
@@ -364,7 +363,7 @@ class GuardedFiles:
 
 
 def retry_redirected(look: Callable[[], T]) -> T:
-    """What a look finds that locates, judges and opens: when a link has come in between, it is all done again."""
+    """Run a function that locates, judges and opens a path; repeat it when a link appeared in between."""
     for _ in range(REDIRECT_TRIES - 1):
         with contextlib.suppress(Redirected):
             return look()
@@ -372,6 +371,6 @@ def retry_redirected(look: Callable[[], T]) -> T:
 
 
 def output_not_found(path: str) -> NotFound:
-    """Outputs go by age and size."""
+    """Return the error for an output that is no longer stored."""
     hint = "Run the command again, or read another output."
     return NotFound(f"The output `{path}` is no longer kept.", hint=hint)

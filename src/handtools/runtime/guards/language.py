@@ -1,4 +1,4 @@
-"""Guarded language servers: questions count as reads, and answers leave out what rules hide."""
+"""Guarded language servers: questions are judged as reads, and answers leave out files that rules hide."""
 
 from dataclasses import dataclass, replace
 
@@ -15,17 +15,17 @@ from handtools.runtime.workspace import Workspace
 
 @dataclass(slots=True)
 class GuardedLanguage:
-    """One per call: a question is a look at its file, and an answer leaves out what rules hide."""
+    """The language server port for one call: judges questions as reads and filters hidden files from answers."""
 
     workspace: Workspace
     gate: ApprovalGate
 
     def missing(self, path: str) -> str:
-        """Why nobody can answer about a file; empty when somebody can."""
+        """Return why no language server can answer about a file; empty if one can."""
         return self.workspace.language.missing(self.workspace.files.locate(path) if path else path)
 
     async def ask(self, question: LanguageQuestion) -> LanguageAnswer:
-        """Ask the server of a file."""
+        """Judge the question as a read, ask the language server and filter its answer."""
         policy = self.gate.policy
         if question.path:
             located = await to_thread.run_sync(self.workspace.files.locate, question.path)
@@ -47,7 +47,7 @@ class GuardedLanguage:
 
 
 def visible_review(review: DiagnosticReview, policy: Policy) -> DiagnosticReview:
-    """A review without files that rules hide."""
+    """Return a diagnostic review without files that policy rules hide."""
     return DiagnosticReview(
         deltas=tuple(each for each in review.deltas if not policy.hides(each.path)),
         elsewhere=tuple(each for each in review.elsewhere if not policy.hides(each.path)),

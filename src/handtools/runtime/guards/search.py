@@ -1,4 +1,4 @@
-"""Guarded search: roots are judged, and what rules hide is in no answer. ADR 10."""
+"""Guarded search: judges the searched folder, and filters paths that policy rules hide from results."""
 
 import re
 from collections.abc import Sequence
@@ -26,26 +26,26 @@ from handtools.runtime.workspace import Workspace
 from handtools.text.search.glob import BadGlob, GlobPrefilter, GlobSet
 
 READ_BYTES = 4 << 20
-"""Larger files are not read for what is around a hit."""
+"""Largest file in bytes that is read for context lines of a hit."""
 QUICK_READ_BYTES, QUICK_READ_FILES = 64 << 10, 20
-"""So much is read without a thread, where the machine is quick."""
+"""Size and number of files that are read without a worker thread."""
 READ_TOGETHER_BYTES = 64 << 20
-"""Nor are more files than this at a time."""
+"""Most bytes of files read together for context lines."""
 _NAME = re.compile(r"[\w.-]+")
-"""A glob that names one file: an exception of its rule can't be a part of it."""
+"""A glob that is a plain file name, so that an exception to its rule can't lie below it."""
 _SIMPLE = re.compile(r"[\w.*?/ -]+")
-"""Globs that mean the same to every program; the others are left to our own eyes."""
+"""Globs with simple syntax that every program reads alike; others are matched by our own code."""
 
 
 @dataclass
 class GuardedSearch:
-    """One per call: every root is located and judged, and what rules hide is in no answer."""
+    """The search port for one call: locates and judges the root, and filters hidden paths from results."""
 
     workspace: Workspace
     gate: ApprovalGate
 
     async def hits(self, patterns: SearchPatterns, scope: SearchScope, *, most: int) -> Hits:
-        """The first hits in the order of their paths."""
+        """Search file contents and return up to `most` hits, sorted by path."""
         if scope.root.startswith(OUTPUT_SCHEME):
             kept = await self.workspace.kept.hits(
                 patterns, self._kept(scope), most=most, admit=_admit_everything
@@ -59,7 +59,7 @@ class GuardedSearch:
         return found if gaps is found.gaps else replace(found, gaps=gaps)
 
     async def tallies(self, patterns: SearchPatterns, scope: SearchScope, *, most: int) -> MatchCounts:
-        """The first files that hold it, and how often."""
+        """Count matches by file, up to `most` files, sorted by path."""
         if scope.root.startswith(OUTPUT_SCHEME):
             kept = await self.workspace.kept.tallies(
                 patterns, self._kept(scope), most=most, admit=_admit_everything
@@ -72,21 +72,21 @@ class GuardedSearch:
         return found if gaps is found.gaps else replace(found, gaps=gaps)
 
     async def paths(self, scope: SearchScope, *, wanted: WantedKind, most: int) -> FoundPaths:
-        """The newest paths below a folder, and how many there are."""
+        """List matching files or folders, newest first, at most `most`."""
         inside, sieve = await self._enter(scope, folder=True)
         found = await self.workspace.search.paths(inside, wanted=wanted, most=most, admit=sieve.admit)
         gaps = sieve.gaps(found.gaps)
         return found if gaps is found.gaps else replace(found, gaps=gaps)
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int) -> FolderTree:
-        """What a folder holds, and the folders in it."""
+        """List a folder and its subfolders, at most `most` entries."""
         inside, sieve = await self._enter(scope, folder=True)
         found = await self.workspace.search.tree(inside, depth=depth, most=most, admit=sieve.admit)
         gaps = sieve.gaps(found.gaps)
         return found if gaps is found.gaps else replace(found, gaps=gaps)
 
     async def read(self, paths: Sequence[str]) -> dict[str, bytes]:
-        """The bytes behind hits; a file that is gone, changed its nature or is very large is not among them."""
+        """Return the bytes of files with hits, without files that are gone, not regular or too large."""
         if self.workspace.files.quick and len(paths) <= QUICK_READ_FILES:
             found = self._read(paths, QUICK_READ_BYTES)
             if found is not None:
@@ -94,7 +94,7 @@ class GuardedSearch:
         return await to_thread.run_sync(self._read, paths, READ_BYTES) or {}
 
     def _kept(self, scope: SearchScope) -> SearchScope:
-        """A search of one kept output."""
+        """Return the scope for a search in one stored command output."""
         name = scope.root.removeprefix(OUTPUT_SCHEME)
         if name not in self.workspace.outputs.names():
             raise output_not_found(scope.root)
@@ -103,7 +103,7 @@ class GuardedSearch:
     async def _enter(
         self, scope: SearchScope, *, folder: bool = False
     ) -> tuple[SearchScope, "PolicyFilter"]:
-        """The scope with its root located and allowed."""
+        """Locate and judge the root; return the scope with it, and the filter for results."""
         _check_globs(scope.include)
         if scope.root in {"", "."}:
             await self.gate.admit(Read((".",)))
@@ -135,7 +135,7 @@ class GuardedSearch:
         return retry_redirected(look)
 
     def _read(self, paths: Sequence[str], most: int) -> dict[str, bytes] | None:
-        """Files up to a size; None when there is a larger one that may be wanted."""
+        """Read files up to a size; None if a larger one needs a worker thread."""
         allowed = PolicyFilter(self.gate.policy, self.gate.call.tool).admit(paths)
         found = {}
         room = READ_TOGETHER_BYTES
@@ -158,7 +158,7 @@ class GuardedSearch:
 
 
 class HiddenPaths:
-    """What a policy keeps from a tool's eyes; the same for every call, so it is read once."""
+    """The paths that a policy hides from a tool; computed once per policy."""
 
     def __init__(self, policy: Policy, tool: str) -> None:
         spoken = [rule for rule in policy.rules if rule.speaks("read", tool) and not rule.commands]
@@ -166,14 +166,14 @@ class HiddenPaths:
         denied = [rule for rule in rules if rule.verdict == "deny"]
         hidden = [path for rule in denied for path in rule.paths if not rule.but or _NAME.fullmatch(path)]
         self.globs = tuple(glob for glob in (*hidden, *policy.excluded) if _SIMPLE.fullmatch(glob))
-        """Globs that cover nothing but what is hidden: the search need not even look there."""
+        """Globs that cover only hidden paths, so that the search can skip them entirely."""
         everything = policy.defaults["read"] != "allow" or any(not rule.paths for rule in rules)
         about = [""] if everything else [glob for rule in rules for glob in rule.paths]
         self.screen = GlobPrefilter([*about, *policy.excluded])
 
     @classmethod
     def of(cls, policy: Policy, tool: str) -> "HiddenPaths":
-        """What a policy hides, as it was read when it was first asked for."""
+        """Return the hidden paths of a policy for a tool, from its cache."""
         known: HiddenPaths | None = policy.read_once.get(tool)
         if known is None:
             known = policy.read_once[tool] = cls(policy, tool)
@@ -181,7 +181,7 @@ class HiddenPaths:
 
 
 class PolicyFilter:
-    """Which paths a policy lets a tool see; what would need a person's yes counts as withheld."""
+    """Filter for search results: hides denied paths, and counts as withheld those that need approval."""
 
     def __init__(self, policy: Policy, tool: str) -> None:
         self._policy = policy
@@ -190,14 +190,14 @@ class PolicyFilter:
         self._withheld = 0
 
     def admit(self, paths: Sequence[str]) -> Sequence[str]:
-        """The paths that may be shown, in the same order."""
+        """Return the paths that may be shown, in the same order."""
         suspects = self.hiding.screen.suspects(paths)
         if not suspects:
             return paths
         return [path for path in paths if path not in suspects or self._allows(path)]
 
     def gaps(self, gaps: SearchGaps) -> SearchGaps:
-        """What was left out, and what was withheld here."""
+        """Add the number of withheld paths to a search's gaps."""
         return replace(gaps, withheld=self._withheld) if self._withheld else gaps
 
     def _allows(self, path: str) -> bool:
@@ -207,7 +207,7 @@ class PolicyFilter:
 
 
 def _admit_everything(paths: Sequence[str]) -> Sequence[str]:
-    """Outputs of our own tools: no rule speaks about them."""
+    """Filter that passes all paths, for searches in stored outputs."""
     return paths
 
 

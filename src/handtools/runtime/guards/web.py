@@ -1,7 +1,4 @@
-"""Guarded web: every host is judged before it is looked up, those of redirects too; robots.txt is heeded.
-
-ADR 90.
-"""
+"""Guarded web access: every host, also of redirects, is judged before it is resolved; robots.txt is respected."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -27,14 +24,14 @@ from handtools.text.web.url import BadUrl, Url, parse_url
 
 MAX_REDIRECTS = 10
 ROBOTS_TXT_NAME = "handtools"
-"""The name by which robots.txt may speak about us."""
+"""User agent name to look for in robots.txt."""
 _TOLD_CHARS = 300
 _OTHER_SOURCE_HINT = "Try another page, or another source."
 
 
 @dataclass(slots=True)
 class GuardedWeb:
-    """One per call: every host is judged before it is looked up, also those that a server sends us on to."""
+    """The web port for one call: judges each host by policy before DNS lookup, also those of redirects."""
 
     call: Call
     web: HostWeb
@@ -42,7 +39,7 @@ class GuardedWeb:
     announce: Callable[[Event], None]
 
     async def fetch(self, url: str, form: PageForm, *, kept: bool = False) -> WebPage:
-        """Ask, visit, follow; what comes back is the page at the end."""
+        """Fetch a page: judge the host, send the request, follow redirects; return the final page."""
         place, hops = _url_or_error(url), list[str]()
         while True:
             if self._unattended:
@@ -63,7 +60,7 @@ class GuardedWeb:
         )
 
     async def search(self, query: WebQuery) -> WebSearchHits:
-        """Ask for the engine's host like for any other, and show what would be sent there."""
+        """Search the web after judging the engine's host; the approval shows the query."""
         engine = self.web.engine
         if engine is None:
             raise NotFound("No search engine is set up here.", hint=NO_ENGINE_HINT)
@@ -96,7 +93,7 @@ class GuardedWeb:
         return answer
 
     async def _admit(self, visit: Visit) -> None:
-        """By what the address says: nothing is looked up for a host that nobody has said yes to."""
+        """Judge a visit by its URL, before any DNS lookup."""
         try:
             self._check_place(visit)
         except Denied as no:
@@ -119,7 +116,7 @@ class GuardedWeb:
 
     @property
     def _unattended(self) -> bool:
-        """Whether nobody asked for this and nobody is asked about it: then sites may say how they want it."""
+        """Whether the policy allows visits without any person to ask, so that robots.txt applies."""
         return self.gate.approver is None and self.gate.policy.unattended == "allow"
 
     async def _heed_robots(self, place: Url) -> None:
@@ -141,7 +138,7 @@ def _url_or_error(text: str) -> Url:
 
 
 def _redirect_target(place: Url, location: str, hops: list[str]) -> Url:
-    """Where a server sends us on to; read as strictly as what a model sends."""
+    """Parse a redirect's target URL; raises a tool error for a bad one or too many redirects."""
     try:
         target = place.joined(location)
     except BadUrl as problem:
@@ -157,7 +154,7 @@ def _redirect_target(place: Url, location: str, hops: list[str]) -> Url:
 
 
 def _refuse_failed_response(answer: WebResponse) -> None:
-    """A page, or why there is none."""
+    """Raise a tool error if the response has an error status."""
     url = str(answer.url)[:_TOLD_CHARS]
     if answer.status == 429 or (answer.status == 503 and answer.retry_after is not None):
         when = "later" if answer.retry_after is None else f"in {answer.retry_after:.0f} s"

@@ -1,4 +1,4 @@
-"""The journal: what was called, what it changed, and the bytes to take it back."""
+"""The journal: a record of calls, their file changes and the old bytes needed for undo."""
 
 import copy
 import hashlib
@@ -31,10 +31,10 @@ log = logging.getLogger("handtools")
 
 
 class Journal:
-    """The parts of the record, over one database, as one owner sees them."""
+    """The journal of a workspace: calls, changes, blobs and grants in one database, as one owner sees them."""
 
     owner = ""
-    """Of others nothing is there; the local user, who has no name, sees everything."""
+    """Owner whose records are visible; empty is the local user, who sees all."""
 
     def __init__(self, path: str, store: Store, vault: Backups | None = None) -> None:
         self._database = Database(path, self._record)
@@ -48,7 +48,7 @@ class Journal:
         self.retention = Retention(self._database, blobs, self.refs)
 
     def owned_by(self, owner: str) -> "Journal":
-        """The same record for an owner of calls."""
+        """Return the same journal restricted to one owner's records."""
         view = copy.copy(self)
         view.owner = owner
         view.calls = Calls(self._database, owner)
@@ -56,14 +56,14 @@ class Journal:
         return view
 
     def owned(self, call: Call) -> Call:
-        """A call as its owner's, whatever it says itself."""
+        """Return the call with its owner set to this journal's owner."""
         return replace(call, owner=self.owner) if self.owner and call.owner != self.owner else call
 
     def own_id(self, name: str) -> str:
-        """The id of the call that the owner names so, whether there is one or not.
+        """Return the stored call id for an id that the owner uses.
 
-        Ids are unique in the record, because people answer by them. So what an owner calls `a` is kept under an
-        id that no other owner can come to, and naming another's finds nothing.
+        Stored ids are unique. For named owners they are derived from owner and id, so that no owner can reach
+        another's calls.
         """
         if not self.owner or self.calls.has(name):
             return name
@@ -71,20 +71,20 @@ class Journal:
 
     @property
     def path(self) -> str:
-        """Where the record is."""
+        """Path of the database file."""
         return self._database.path
 
     @property
     def healed(self) -> str:
-        """Says what was done when the record was found damaged; empty otherwise."""
+        """What was repaired when the database was found damaged; empty if nothing."""
         return self._database.healed
 
     def together(self, *, wait: bool = True) -> AbstractContextManager[object]:
-        """One transaction for all that is recorded within the block; `DatabaseBusy` rather than a `wait`."""
+        """One database transaction for all records made in the block; without `wait`, raises `DatabaseBusy`."""
         return self._database.writing(wait=wait)
 
     def later(self, note: CallRecord) -> None:
-        """Record a call that changed nothing, a moment from now; whoever asks for it before finds it."""
+        """Queue the record of a call that changed nothing, to be written soon; lookups find it at once."""
         self._database.behind.add(note)
 
     def _record(self, notes: Sequence[CallRecord]) -> None:
@@ -97,6 +97,6 @@ class Journal:
             log.warning("%d calls are not in the log: %s", len(notes), failure)
 
     def close(self) -> None:
-        """Let go of the file; the next use opens it again."""
+        """Write queued records and close the database; the next use reopens it."""
         self.contents.settle()
         self._database.close()

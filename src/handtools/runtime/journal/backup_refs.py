@@ -1,7 +1,4 @@
-"""References to backups that the journal needs, and digests of large files, computed after the call.
-
-ADR 60, 102.
-"""
+"""Reference counts of backups that the journal needs, and digests of large files computed in the background."""
 
 import sqlite3
 import threading
@@ -17,14 +14,14 @@ from handtools.runtime.journal.database import Database, path_from_column, path_
 
 
 class BackupRefs:
-    """Each touch that names a thing is one use of it."""
+    """Reference counts of backed-up files and folders; each recorded touch of one counts as a use."""
 
     def __init__(self, database: Database, vault: Backups | None) -> None:
         self._database = database
         self._vault = vault
 
     def put(self, connection: sqlite3.Connection, things: Iterable[BackupRef]) -> None:
-        """Count a use of each."""
+        """Add one use to each backup reference."""
         connection.executemany(
             "INSERT INTO refs (ref, uses, bytes, present) VALUES (?, 1, ?, 0) "
             "ON CONFLICT (ref) DO UPDATE SET uses = uses + 1",
@@ -32,7 +29,7 @@ class BackupRefs:
         )
 
     def landed(self, connection: sqlite3.Connection, entry: int) -> None:
-        """What an entry displaced is in the vault now, and what it brought is not."""
+        """Update which references are in the backup store after an entry's changes were applied."""
         for column, present in (("after_ref", 0), ("before_ref", 1)):
             connection.execute(
                 f"UPDATE refs SET present = {present} WHERE ref IN "
@@ -41,7 +38,7 @@ class BackupRefs:
             )
 
     def release(self, connection: sqlite3.Connection, refs: Iterable[str | None]) -> int:
-        """Take back one use of each; things without a use are let go. Gives back the bytes that were freed."""
+        """Subtract one use from each reference, delete unused backups, and return the bytes freed."""
         freed = 0
         for ref in (path_to_column(ref) for ref in refs if ref):
             connection.execute("UPDATE refs SET uses = uses - 1 WHERE ref = ?", (ref,))
@@ -57,18 +54,18 @@ class BackupRefs:
         return freed
 
     def drop(self, ref: str, *, erase: bool = False) -> None:
-        """Let go of a thing, whoever uses it."""
+        """Delete a backup regardless of its uses."""
         if self._vault is not None:
             self._vault.drop(ref, erase=erase)
 
     def clear(self, items: Iterable[str]) -> None:
-        """Remove what is left of items whose changes never land."""
+        """Delete what is left of backup items whose changes will not be applied."""
         for item in items:
             if self._vault is not None:
                 self._vault.clear(item)
 
     def items(self) -> set[str]:
-        """The items of the vault that are needed."""
+        """Return the names of backup items that are still referenced."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT before_ref, after_ref FROM touches WHERE coalesce(before_ref, after_ref) IS NOT NULL"
@@ -77,28 +74,28 @@ class BackupRefs:
 
 
 DIGEST_DELAY_SECONDS = 0.2
-"""How long the bytes may wait to be hashed: what a crash can lose is that a file was only saved again."""
+"""Seconds to wait before hashing; a crash before that loses only the digest."""
 MAX_UNDIGESTED_BYTES = 64 << 20
-"""How much may wait; beyond that it is hashed at once."""
+"""Most bytes waiting to be hashed; beyond it hashing starts at once."""
 
 
 @dataclass(slots=True)
 class _UndigestedBytes:
-    """Bytes, and the thread that is to hash them."""
+    """Bytes waiting to be hashed, and the thread that will do it."""
 
     data: Mapping[str, bytes]
     wanted: threading.Event = field(default_factory=threading.Event)
     thread: threading.Thread | None = None
 
     def done(self) -> None:
-        """Wait until they are hashed, which is then done at once."""
+        """Start hashing now and wait for its end."""
         self.wanted.set()
         if self.thread is not None:
             self.thread.join()
 
 
 class DeferredDigests:
-    """What the vault is to have, by the digest of its bytes."""
+    """SHA-256 digests of backed-up files, computed later in a thread and recorded by backup reference."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -106,7 +103,7 @@ class DeferredDigests:
         self._lock = threading.Lock()
 
     def work_out(self, steps: Iterable[PlannedWrite]) -> None:
-        """Have digests noted of the files whose bytes are at hand, and not on record; most changes have none."""
+        """Queue hashing of the steps' backed-up files whose bytes are in memory and not stored as blobs."""
         nodes = [node for step in steps for node in (step.change.before, step.change.after)]
         data = {
             node.held.ref: node.data
@@ -126,7 +123,10 @@ class DeferredDigests:
             waiting.thread.start()
 
     def of(self, ref: str) -> str:
-        """The digest of a thing; empty when nobody knows. Not to be asked within a transaction."""
+        """Return the digest of a backup, waiting if it is queued; empty if unknown.
+
+        Not for use in a transaction.
+        """
         with self._lock:
             waiting = self._waiting.get(ref)
         if waiting is not None:
@@ -134,7 +134,7 @@ class DeferredDigests:
         return self._noted(ref)
 
     def settle(self) -> None:
-        """Wait until all is noted."""
+        """Wait until all queued digests are recorded."""
         with self._lock:
             every = list(self._waiting.values())
         for waiting in every:

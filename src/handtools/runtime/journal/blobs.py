@@ -1,7 +1,4 @@
-"""Blobs: bytes by digest, compressed, or as a delta to another blob; large ones are in the store.
-
-ADR 105.
-"""
+"""Blobs in the journal: bytes by digest, compressed or as delta to another blob; large ones in the file store."""
 
 import sqlite3
 import struct
@@ -19,20 +16,20 @@ from handtools.text.diffs.alignment import common_ends
 _DELTA_MARK = b"d"
 _DELTA_HEADER = struct.Struct(">c32sQQ")
 DELTA_HEADER_BYTES = _DELTA_HEADER.size
-"""Of a header; the bytes in between follow it, packed."""
+"""Size of a delta's header, which the compressed middle follows."""
 
 
 class BlobDelta(NamedTuple):
-    """How much of other bytes stands at both ends."""
+    """Delta of a blob to a base: how many bytes at head and tail they share."""
 
     base: str
-    """The digest of those others, which are kept whole."""
+    """Digest of the base blob, which is stored whole."""
     head: int
     tail: int
 
     @classmethod
     def read(cls, packed: bytes) -> "BlobDelta | None":
-        """What a header says; None when the bytes are packed whole."""
+        """Parse a delta header; None if the blob is stored whole."""
         if packed[:1] != _DELTA_MARK:
             return None
         _, base, head, tail = _DELTA_HEADER.unpack_from(packed)
@@ -40,15 +37,15 @@ class BlobDelta(NamedTuple):
 
     @property
     def header(self) -> bytes:
-        """The inverse of `read`."""
+        """The encoded delta header."""
         return _DELTA_HEADER.pack(_DELTA_MARK, bytes.fromhex(self.base), self.head, self.tail)
 
     def middle(self, data: bytes) -> bytes:
-        """What is left of some bytes without both ends."""
+        """Return the bytes between the shared head and tail."""
         return data[self.head : len(data) - self.tail]
 
     def around(self, middle: bytes, base: bytes) -> bytes:
-        """The inverse of `middle`."""
+        """Rebuild the full bytes from the middle and the base blob."""
         return b"".join((base[: self.head], middle, base[len(base) - self.tail :]))
 
 
@@ -59,24 +56,24 @@ _HEADER_COLUMN = f"substr(data, 1, {DELTA_HEADER_BYTES})"
 
 
 class Blobs:
-    """Content-addressed: the same bytes are kept once."""
+    """Content-addressed blob table with use counts: equal bytes are stored once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def put(self, connection: sqlite3.Connection, node: Node | None, *, near: Node | None = None) -> None:
-        """Keep the bytes of a node, which are much like those `near` if given; each keeping is one use."""
+        """Store a node's bytes or add a use; as delta to `near` if they are similar."""
         if node is not None and kept_in_record(node) and not _count_use(connection, node.digest):
             packed = self._spliced(connection, node.data, near) or compressed(node.data)
             self._insert(connection, node, packed)
 
     def put_change(self, connection: sqlite3.Connection, change: Change) -> None:
-        """Keep the bytes before and after."""
+        """Store the bytes before and after a change."""
         self.put(connection, change.before)
         self.put(connection, change.after, near=change.before)
 
     def get(self, connection: sqlite3.Connection, digest: str) -> bytes | None:
-        """The bytes of a digest; None when they were let go."""
+        """Return the bytes of a digest; None if they were deleted."""
         row = connection.execute("SELECT bytes, data FROM blobs WHERE digest = ?", (digest,)).fetchone()
         if row is None:
             return None
@@ -94,7 +91,7 @@ class Blobs:
         return None if base is None else splice.around(middle, base)
 
     def release(self, connection: sqlite3.Connection, digests: Iterable[str | None]) -> int:
-        """Take back one use of each digest; bytes without a use are let go. Gives back how many were freed."""
+        """Subtract one use from each digest, delete unused blobs, and return the bytes freed."""
         freed = 0
         waiting = list(digests)
         while waiting:
@@ -113,7 +110,7 @@ class Blobs:
         return freed
 
     def make_whole(self, connection: sqlite3.Connection, bases: Collection[str | None]) -> None:
-        """Keep whole what is a difference from one of these, so that they are needed by nobody for that."""
+        """Rewrite deltas to the given base blobs as whole blobs, so that the bases can be deleted."""
         rows = connection.execute(
             f"SELECT digest, {_HEADER_COLUMN} FROM blobs WHERE data >= x'64' AND data < x'65'"
         )
@@ -129,7 +126,7 @@ class Blobs:
                 self.release(connection, [splice.base])
 
     def _spliced(self, connection: sqlite3.Connection, data: bytes, near: Node | None) -> bytes | None:
-        """The bytes as what they have between the ends of others; None where that is not much less."""
+        """Encode bytes as delta to a similar blob; None if that saves less than three quarters."""
         if near is None or near.held or near.kind != "file" or len(data) < COMPRESS_BYTES:
             return None
         base, (head, tail) = near.digest, common_ends(near.data, data)
@@ -163,7 +160,7 @@ def _count_use(connection: sqlite3.Connection, digest: str) -> bool:
 
 
 def kept_in_record(node: Node) -> bool:
-    """Whether a node's bytes are the record's to keep, and not only the vault's; a plain folder has none."""
+    """Whether a node's bytes are stored as blob in the journal, not only in the backup store."""
     if node.held is None:
         return node.kind != "folder"
     return node.known and not node.held.mark.startswith("stat:")
@@ -173,7 +170,7 @@ _local = threading.local()
 
 
 def _compressor() -> zstandard.ZstdCompressor:
-    """One per thread: making one costs more than using it, and they can't be shared."""
+    """Return this thread's zstd compressor, made on first use."""
     if not hasattr(_local, "compressor"):
         _local.compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL)
     compressor: zstandard.ZstdCompressor = _local.compressor
@@ -181,7 +178,7 @@ def _compressor() -> zstandard.ZstdCompressor:
 
 
 def compressed(data: bytes) -> bytes:
-    """Compressed when that pays; a first byte says which."""
+    """Compress bytes if that makes them smaller; the first byte tells which."""
     if len(data) >= COMPRESS_BYTES:
         packed = _compressor().compress(data)
         if len(packed) < len(data):
@@ -190,7 +187,7 @@ def compressed(data: bytes) -> bytes:
 
 
 def decompressed(packed: bytes, size: int) -> bytes:
-    """The inverse of `compressed`."""
+    """Decompress bytes made by `compressed`; raises `HostError` if they are damaged."""
     if packed[:1] == b"=":
         return packed[1:]
     try:

@@ -1,4 +1,4 @@
-"""What is kept by call: the log and results, pending approvals, held commands, grants, once-only marks."""
+"""Journal tables by call: log and results, pending approvals, held commands, grants, once-only marks."""
 
 import base64
 import json
@@ -20,7 +20,7 @@ CALL_COLUMNS = "seq, id, session, turn, agent, parent, tool, args, started, ende
 
 @dataclass(frozen=True, slots=True)
 class LoggedCall:
-    """One row of the log."""
+    """One recorded call in the log: tool, arguments, times, status."""
 
     seq: int
     id: str
@@ -37,7 +37,7 @@ class LoggedCall:
 
 
 class ChangeAuthor(NamedTuple):
-    """Who made a change: the words that undo takes."""
+    """Call id, session and turn of a change, as undo takes them."""
 
     call_id: str
     session: str
@@ -46,7 +46,7 @@ class ChangeAuthor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PendingCall:
-    """A call that waits for an answer, and the effects it was granted before."""
+    """A call that waits for approval, with the request and the effects approved before."""
 
     call: Call
     approval: Approval
@@ -54,7 +54,7 @@ class PendingCall:
 
 
 class Calls:
-    """The record of calls."""
+    """Journal table of calls with their results, pending approvals and grants."""
 
     def __init__(self, database: Database, owner: str = "") -> None:
         self._database = database
@@ -63,7 +63,7 @@ class Calls:
         )
 
     def record(self, call: Call, result: Result[Any], started: float, ended: float | None = None) -> None:
-        """Keep how a call ended; the first ending of an id stays, except that pending gives way."""
+        """Record a call's result; the first result of an id stays, unless it was pending."""
         packed = result_to_bytes(result)
         row = (
             call.id, call.session, call.turn, call.agent, call.parent, call.tool,
@@ -82,7 +82,7 @@ class Calls:
                 connection.execute("DELETE FROM approvals WHERE call_id = ?", (call.id,))
 
     def recall(self, call_id: str) -> dict[str, Any] | None:
-        """The recorded result of an id, as JSON values; None when there is none."""
+        """Return the recorded result of a call id as JSON values, or None."""
         if call_id in self._database.behind:
             self._database.catch_up()
         row = self._database.peek(f"SELECT result FROM {self._calls} WHERE id = ?", (call_id,))
@@ -95,13 +95,13 @@ class Calls:
         return recalled
 
     def has(self, call_id: str) -> bool:
-        """Whether a call of exactly this id is on record."""
+        """Whether a call with exactly this id is recorded."""
         if call_id in self._database.behind:
             self._database.catch_up()
         return self._database.peek(f"SELECT 1 FROM {self._calls} WHERE id = ?", (call_id,)) is not None
 
     def find(self, call_id: str) -> LoggedCall | None:
-        """One call by its id, or by the start of it when that names one call."""
+        """Return the recorded call with this id or unique id prefix, or None."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 f"SELECT {CALL_COLUMNS} FROM {self._calls} WHERE id >= ? AND id < ? LIMIT 2",
@@ -111,7 +111,7 @@ class Calls:
         return _logged(exact[0]) if len(exact) == 1 else None
 
     def starting(self, prefix: str, limit: int = 5) -> list[str]:
-        """Ids that begin so, the exact one first."""
+        """List recorded call ids that start with a prefix, an exact match first."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 f"SELECT id FROM {self._calls} WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
@@ -120,7 +120,7 @@ class Calls:
         return [str(row[0]) for row in rows]
 
     def short(self, call_id: str, least: int = 7) -> str:
-        """The start of an id that names no other call."""
+        """Return the shortest unique prefix of a call id, at least `least` characters."""
         with self._database.reading() as connection:
             beside = connection.execute(
                 f"SELECT (SELECT max(id) FROM {self._calls} WHERE id < ?1), "
@@ -133,14 +133,14 @@ class Calls:
         return next((s for s in starts if not any(other.startswith(s) for other in others)), call_id)
 
     def newest_change(self) -> ChangeAuthor | None:
-        """Whose change is the newest that stands."""
+        """Return the author of the newest change that is not undone, or None."""
         return self._author(
             f"FROM {self._entries} e WHERE e.state = 'done' AND e.kind = 'change' AND EXISTS "
             "(SELECT 1 FROM touches t WHERE t.entry = e.id AND t.reverted_by IS NULL) ORDER BY e.id DESC"
         )
 
     def newest_undone(self) -> ChangeAuthor | None:
-        """Whose change was taken back last, and is still."""
+        """Return the author of the change that was undone last and not redone, or None."""
         return self._author(
             "FROM reversals r JOIN touches t ON t.id = r.touch AND t.reverted_by = r.entry "
             "JOIN entries u ON u.id = r.entry AND u.kind = 'undo' "
@@ -155,7 +155,7 @@ class Calls:
     def page(
         self, *, session: str | None = None, before: int | None = None, limit: int = 20
     ) -> list[LoggedCall]:
-        """The newest calls first; `before` is the seq that the last page ended on."""
+        """List recorded calls, newest first; `before` is the `seq` of the previous page's last call."""
         where, values = ["seq < ?"], [before if before is not None else 1 << 62]
         if session is not None:
             where.append("session = ?")
@@ -168,7 +168,7 @@ class Calls:
         return [_logged(row) for row in rows]
 
     def count_since(self, logged: LoggedCall) -> int:
-        """How many calls of the same session were recorded after one."""
+        """Count the calls of the same session recorded after the given one."""
         with self._database.reading() as connection:
             row = connection.execute(
                 f"SELECT count(*) FROM {self._calls} WHERE session = ? AND seq > ?",
@@ -177,14 +177,14 @@ class Calls:
         return int(row[0])
 
     def suspend(self, call: Call, approval: Approval, granted: Iterable[str] = ()) -> None:
-        """Keep a question whose answer is out, with the call that asked it and what it was granted so far."""
+        """Store a pending approval request with its call and the effects approved so far."""
         values = (call_to_json(call), approval_to_json(approval), sorted(granted))
         row = (call.id, *(json.dumps(value) for value in values), time.time(), call.owner)
         with self._database.writing() as connection:
             connection.execute("INSERT OR REPLACE INTO approvals VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def suspended(self, call_id: str) -> PendingCall | None:
-        """The call behind a pending approval."""
+        """Return the pending call with its approval request, or None."""
         with self._database.reading() as connection:
             row = connection.execute(
                 f"SELECT call, approval, granted FROM {self._approvals} WHERE call_id = ?", (call_id,)
@@ -195,13 +195,13 @@ class Calls:
         return PendingCall(call_from_json(call), Approval(**approval), frozenset(granted))
 
     def waiting(self) -> list[Approval]:
-        """Every question whose answer is out, oldest first."""
+        """List all approval requests that wait for an answer, oldest first."""
         with self._database.reading() as connection:
             rows = connection.execute(f"SELECT approval FROM {self._approvals} ORDER BY at").fetchall()
         return [Approval(**json.loads(row[0])) for row in rows]
 
     def grant(self, call: Call, remembered: str, *, lasts: Literal["session", "project"]) -> None:
-        """Remember a yes to what a call wanted, for its owner: in this session, or in all of them."""
+        """Store a grant for a call's owner, for its session or for the whole project."""
         key = call.session_key if lasts == "session" else _every_session(call)
         with self._database.writing() as connection:
             connection.execute(
@@ -209,7 +209,7 @@ class Calls:
             )
 
     def granted(self, call: Call, remembered: str) -> bool:
-        """Whether a remembered yes covers this."""
+        """Whether a stored grant covers this line for the call."""
         with self._database.reading() as connection:
             row = connection.execute(
                 "SELECT 1 FROM grants WHERE session IN (?, ?) AND remembered = ?",
@@ -228,23 +228,23 @@ def _logged(row: tuple[Any, ...]) -> LoggedCall:
 
 
 UNNAMED_SESSION = "default"
-"""The session of callers that name none: each run of the program is one of its own."""
+"""Session name of callers that name none; each process then counts as its own session."""
 
 
 class OnceMarks:
-    """Marks that outlive the process."""
+    """Persistent marks for things that must happen once, with their outcome."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._run = new_id()
 
     def in_session(self, call: Call, name: str) -> bool:
-        """Whether this is the first time for the agent of a call in its session; from now on it is not."""
+        """Set a mark for the call's session and agent; return whether it was not set before."""
         run = self._run if call.session == UNNAMED_SESSION else ""
         return self.begin(f"session {call.session_key}\n{call.agent}\n{run}", name)
 
     def begin(self, scope: str, name: str) -> bool:
-        """Whether nobody has begun it; from now on somebody has."""
+        """Set a mark; return whether it was not set before."""
         with self._database.writing() as connection:
             made = connection.execute(
                 "INSERT OR IGNORE INTO once VALUES (?, ?, '', ?)",
@@ -253,7 +253,7 @@ class OnceMarks:
             return made.rowcount > 0
 
     def end(self, scope: str, name: str, value: str) -> None:
-        """Write down what came of it."""
+        """Store the outcome under a mark."""
         with self._database.writing() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO once VALUES (?, ?, ?, ?)",
@@ -261,14 +261,14 @@ class OnceMarks:
             )
 
     def drop(self, scope: str, name: str) -> None:
-        """It did not happen after all."""
+        """Delete a mark."""
         with self._database.writing() as connection:
             connection.execute(
                 "DELETE FROM once WHERE scope = ? AND name = ?", (scope, path_to_column(name))
             )
 
     def value(self, scope: str, name: str) -> str | None:
-        """What came of it: empty while it is not over, None when nobody has begun."""
+        """Return the outcome under a mark: empty if unfinished, None without the mark."""
         with self._database.reading() as connection:
             row = connection.execute(
                 "SELECT value FROM once WHERE scope = ? AND name = ?", (scope, path_to_column(name))
@@ -277,13 +277,13 @@ class OnceMarks:
 
 
 class HeldCommands:
-    """By call: what it printed, how it ended, and what is to land when the answer is yes."""
+    """Finished commands by call whose file changes wait for approval."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def keep(self, call_id: str, ran: FinishedCommand) -> None:
-        """Write down a command that has ended."""
+        """Store a finished command until its changes are approved."""
         row = (
             call_id,
             json.dumps(_finished_to_json(ran)),
@@ -294,13 +294,13 @@ class HeldCommands:
             connection.execute("INSERT OR REPLACE INTO holds VALUES (?, ?, ?, ?)", row)
 
     def find(self, call_id: str) -> FinishedCommand | None:
-        """The command that a call ran before it was asked about its changes."""
+        """Return the stored finished command of a call, or None."""
         with self._database.reading() as connection:
             row = connection.execute("SELECT ran FROM holds WHERE call_id = ?", (call_id,)).fetchone()
         return None if row is None else _finished_from_json(json.loads(row[0]))
 
     def drop(self, call_id: str) -> list[str]:
-        """Forget it; gives back the items of the vault that it held."""
+        """Delete a call's stored command; return the backup items that it used."""
         with self._database.writing() as connection:
             row = connection.execute(
                 "DELETE FROM holds WHERE call_id = ? RETURNING items", (call_id,)
@@ -308,7 +308,7 @@ class HeldCommands:
         return [] if row is None else list(json.loads(row[0]))
 
     def items(self) -> set[str]:
-        """The items of the vault that are waited with."""
+        """Return the backup items used by stored commands."""
         with self._database.reading() as connection:
             rows = connection.execute("SELECT items FROM holds").fetchall()
         return {item for row in rows for item in json.loads(row[0])}

@@ -1,4 +1,4 @@
-"""Change entries: what was changed by which call, with the bytes before and after, and what undo took back."""
+"""Change entries of the journal: paths changed by each call, bytes before and after, and what undo reverted."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,27 +25,27 @@ _CONSEQUENCES = (
     "EXISTS (SELECT 1 FROM reversals WHERE entry = ?1)"
 )
 _BACKUP_ONLY_MARK = "~"
-"""Before the digest of bytes that only the vault has: it uses nothing of the record's."""
+"""Prefix of a digest whose bytes are only in the backup store, not in the blob table."""
 MAX_SEEN_BYTES = 1 << 20
-"""Files up to this size are kept as the agent saw them, so that a stale edit can be merged."""
+"""Largest file in bytes whose content is stored as last read by an agent, for merging stale edits."""
 SEEN_KEY = "session = ? AND agent = ? AND path = ?"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedNode:
-    """What was at a path, by the name of its bytes."""
+    """Recorded state of a path: kind, mode and digest or backup reference."""
 
     kind: str
     digest: str
     mode: int | None
     ref: str | None = None
-    """Where the vault has it, if it is held."""
+    """Backup reference, if the node was moved to the backups."""
     bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedTouch:
-    """One path of one entry."""
+    """One path of a change entry: its recorded state before and after, and what reverted it."""
 
     id: int
     entry: int
@@ -55,12 +55,12 @@ class RecordedTouch:
     after: RecordedNode | None
     reverted_by: int | None
     kind: str
-    """Of its entry: `change`, `undo` or `redo`."""
+    """Kind of the entry: `change`, `undo` or `redo`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeEntry:
-    """One transaction."""
+    """One recorded transaction of file changes: id, call, kind and state."""
 
     id: int
     call_id: str
@@ -70,7 +70,7 @@ class ChangeEntry:
 
 
 class ChangeEntries:
-    """The record of changes: intent, done, and who took what back."""
+    """Journal tables of change entries: intents, applied changes, reversals, and files that agents read."""
 
     def __init__(
         self, database: Database, blobs: Blobs, refs: BackupRefs, contents: DeferredDigests, owner: str = ""
@@ -82,7 +82,7 @@ class ChangeEntries:
         self._owned = rows_of_owner("entries", owner)
 
     def owned_by(self, owner: str) -> "ChangeEntries":
-        """The same record, of which only the owner's changes can be named; what a crash left is everyone's."""
+        """Return the same tables restricted to one owner's changes; unfinished entries stay visible to all."""
         return ChangeEntries(self._database, self._blobs, self._refs, self._contents, owner)
 
     def intend(
@@ -97,9 +97,10 @@ class ChangeEntries:
         note: str = "",
         reverts: Iterable[int] = (),
     ) -> int | None:
-        """Write down what is about to happen, with all bytes needed to finish it or to take it back.
+        """Record changes as an intent before they are made, with all bytes to finish or revert them; return its
+        id.
 
-        None when the call has more landings on record than `ordinal`: it is being repeated.
+        Returns None if the call has recorded more than `ordinal` entries, so that a rerun does not repeat them.
         """
         with self._database.writing() as connection:
             counted = connection.execute("SELECT count(*) FROM entries WHERE call_id = ?", (call.id,))
@@ -131,7 +132,7 @@ class ChangeEntries:
         return entry
 
     def finish(self, entry: int) -> None:
-        """Mark an entry done. What it took back is reverted; what those had taken back stands again."""
+        """Mark an entry as applied, what it reverts as reverted, and what that had reverted as standing again."""
         with self._database.writing() as connection:
             connection.execute("UPDATE entries SET state = 'done' WHERE id = ?", (entry,))
             moved, reverts = connection.execute(_CONSEQUENCES, (entry,)).fetchone()
@@ -149,12 +150,12 @@ class ChangeEntries:
             )
 
     def void(self, entry: int) -> None:
-        """Mark an entry as never having happened."""
+        """Mark an entry as void: its changes were not made."""
         with self._database.writing() as connection:
             connection.execute("UPDATE entries SET state = 'void' WHERE id = ?", (entry,))
 
     def of_call(self, call_id: str) -> list[ChangeEntry]:
-        """Everything a call changed, in order."""
+        """List the change entries of a call, in order."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT id, call_id, kind, state, fingerprint FROM entries WHERE call_id = ? ORDER BY id",
@@ -163,7 +164,7 @@ class ChangeEntries:
         return [ChangeEntry(*row) for row in rows]
 
     def open(self) -> list[ChangeEntry]:
-        """Intents without a done: a crash, or a call that is running now."""
+        """List entries that are intended but not finished: left by a crash, or of a running call."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT id, call_id, kind, state, fingerprint FROM entries WHERE state = 'intent' ORDER BY id"
@@ -172,21 +173,23 @@ class ChangeEntries:
 
     @property
     def is_settled(self) -> bool:
-        """Whether no intent is open."""
+        """Whether no entry is unfinished."""
         return self._database.peek("SELECT 1 FROM entries WHERE state = 'intent' LIMIT 1", ()) is None
 
     def kind(self, entry: int) -> str | None:
-        """Whether an entry changed something, took that back, or took back an undo; None where it is gone."""
+        """Return the kind of an entry, `change`, `undo` or `redo`; None if it was pruned."""
         with self._database.reading() as connection:
             row = connection.execute("SELECT kind FROM entries WHERE id = ?", (entry,)).fetchone()
         return None if row is None else row[0]
 
     def touches(self, entry: int) -> list[RecordedTouch]:
-        """The paths of an entry, whoever made it, in the order they were written."""
+        """List the touched paths of an entry of any owner, in the order written."""
         return self._touches("t.entry = ? ORDER BY t.id", entry, chosen="entries")
 
     def selected(self, scope: UndoScope, name: str) -> list[RecordedTouch]:
-        """Landed touches that the words name, newest first, taken back or not."""
+        """List the applied touches in an undo scope (call, turn, session or path), newest first, reverted or
+        not.
+        """
         match scope:
             case "call":
                 return self._touches("e.call_id = ? AND e.state = 'done' ORDER BY t.id DESC", name)
@@ -200,7 +203,7 @@ class ChangeEntries:
                 return self._touches("t.path = ? AND e.state = 'done' ORDER BY t.id DESC LIMIT 100", name)
 
     def node(self, trace: RecordedNode | None) -> Node | None:
-        """What was at the path, bytes and all; `KeyError` when the bytes were let go."""
+        """Load a recorded node with its bytes; raises `KeyError` if they were pruned."""
         if trace is None:
             return None
         kind: NodeKind = "folder" if trace.kind == "folder" else "link" if trace.kind == "link" else "file"
@@ -219,12 +222,12 @@ class ChangeEntries:
         return Node(kind, data or b"", trace.mode, held)
 
     def step(self, touch: RecordedTouch) -> PlannedWrite:
-        """The step as it was planned, for recovery."""
+        """Rebuild the planned write of a touch, for crash recovery."""
         change = Change(touch.path, self.node(touch.before), self.node(touch.after))
         return PlannedWrite(change, touch.temporary)
 
     def versions(self, path: str, limit: int = 50) -> list[FileVersion]:
-        """Recorded versions of a path, newest first; a version is what a call left there."""
+        """List the recorded versions of a path, newest first."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT t.id, e.call_id, coalesce(c.tool, ''), e.at, t.before_kind, t.after_kind, "
@@ -237,23 +240,23 @@ class ChangeEntries:
         return [FileVersion(r[0], r[1], r[2], r[3], action_of(r[4], r[5]), r[6]) for r in rows]
 
     def call_of(self, entry: int) -> str:
-        """The id of the call that made an entry."""
+        """Return the id of the call that made an entry."""
         with self._database.reading() as connection:
             row = connection.execute("SELECT call_id FROM entries WHERE id = ?", (entry,)).fetchone()
         return str(row[0]) if row else ""
 
     def touch(self, number: int) -> RecordedTouch | None:
-        """One touch by its number."""
+        """Return a touch by its number, or None."""
         return next(iter(self._touches("t.id = ? AND e.state = 'done'", number)), None)
 
     def first(self, path: str) -> RecordedTouch | None:
-        """The oldest landed touch of a path."""
+        """Return the oldest applied touch of a path, or None."""
         return next(
             iter(self._touches("t.path = ? AND e.state = 'done' ORDER BY t.id LIMIT 1", path)), None
         )
 
     def ref_left(self, path: str, mark: str) -> str | None:
-        """Where the vault is to have what a change left at a path, if it is known by this mark."""
+        """Return the backup reference of what a change left at a path, if its mark is the same; else None."""
         with self._database.reading() as connection:
             row = connection.execute(
                 "SELECT t.after_ref FROM touches t JOIN entries e ON e.id = t.entry WHERE t.path = ? "
@@ -264,7 +267,7 @@ class ChangeEntries:
         return None if row is None else path_from_column(row[0])
 
     def saw_all(self, call: Call, sights: Mapping[str, Node]) -> None:
-        """Remember what an agent saw in a call, by path."""
+        """Record the files that an agent read in a call."""
         for path, node in sights.items():
             if len(node.data) <= MAX_SEEN_BYTES:
                 self.saw(call, path, node)
@@ -272,7 +275,7 @@ class ChangeEntries:
                 self.saw_more(call, path)
 
     def saw(self, call: Call, path: str, node: Node) -> None:
-        """Remember what an agent last saw of a path."""
+        """Record the content of a file as this agent last read it."""
         key = (call.session_key, call.agent, path)
         with self._database.writing() as connection:
             row = connection.execute(f"SELECT digest FROM seen WHERE {SEEN_KEY}", key).fetchone()
@@ -287,7 +290,7 @@ class ChangeEntries:
             )
 
     def saw_more(self, call: Call, path: str) -> None:
-        """What an agent last saw of a path is more than is remembered; what it saw before is no longer that."""
+        """Delete the record of what an agent last read of a path, because the file is now too large to store."""
         key = (call.session_key, call.agent, path)
         if self._database.peek(f"SELECT 1 FROM seen WHERE {SEEN_KEY}", key) is not None:
             with self._database.writing() as connection:
@@ -295,7 +298,7 @@ class ChangeEntries:
                 self._blobs.release(connection, [digest for (digest,) in gone.fetchall()])
 
     def seen_bytes(self, call: Call, path: str) -> bytes | None:
-        """The bytes this agent last saw of a path, where they were kept."""
+        """Return the bytes of a path as this agent last read them, or None if not stored."""
         waiting = self._database.behind.sight(call, path)
         if waiting is not None:
             return waiting.data if len(waiting.data) <= MAX_SEEN_BYTES else None
@@ -327,7 +330,7 @@ class ChangeEntries:
 
 
 def action_of(before: object, after: object) -> Literal["created", "changed", "deleted"]:
-    """What a change of a path is called."""
+    """Return "created", "changed" or "deleted" for a path's state before and after."""
     if before is None:
         return "created"
     return "deleted" if after is None else "changed"

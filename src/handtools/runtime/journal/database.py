@@ -1,7 +1,4 @@
-"""The journal's SQLite file: WAL mode, shared by processes, with write-behind for calls that changed nothing.
-
-ADR 35, 120.
-"""
+"""The journal's SQLite database: WAL mode, shared by processes, with write-behind for calls without changes."""
 
 import atexit
 import sqlite3
@@ -18,13 +15,13 @@ from handtools.core.errors import HostError, JournalDamaged
 from handtools.core.result import Result
 
 WRITE_DELAY_SECONDS = 0.2
-"""How long a record may wait: what a crash can lose."""
+"""Seconds that a queued record may wait; a crash can lose it meanwhile."""
 MAX_WAITING_RECORDS, MAX_WAITING_BYTES = 256, 8 << 20
-"""How many records may wait, and how much they may hold on to."""
+"""Most queued records, and most bytes that they may hold."""
 
 
 class CallRecord(NamedTuple):
-    """How a call ended, and what the agent saw in it."""
+    """Record of a finished call and the files that the agent read in it."""
 
     call: Call
     result: Result[Any]
@@ -34,10 +31,9 @@ class CallRecord(NamedTuple):
 
 
 class WriteBehind:
-    """What is still to be written, found by the same keys as what is.
+    """Queue of call records to be written by a background thread; lookups find queued records too.
 
-    The thread lives only while something waits. So does the promise to write at exit: a process that ends in
-    order loses nothing.
+    The thread and an exit handler exist only while records wait, so that a normal exit loses nothing.
     """
 
     def __init__(self, write: Callable[[], None]) -> None:
@@ -55,7 +51,7 @@ class WriteBehind:
         return call_id in self._notes
 
     def add(self, note: CallRecord) -> None:
-        """Let a record wait; the first ending of an id stays."""
+        """Queue a record; the first one of a call id stays."""
         call = note.call
         with self._lock:
             self._notes.setdefault(call.id, note)
@@ -68,11 +64,11 @@ class WriteBehind:
             self._write()
 
     def sight(self, call: Call, path: str) -> Node | None:
-        """What an agent last saw of a path, if that is still to be written."""
+        """Return what an agent last read of a path if that is still queued, or None."""
         return self._sights.get((call.session_key, call.agent, path))
 
     def take(self) -> list[CallRecord]:
-        """Give what waits, to be written now; whoever looks for it meanwhile waits for the database."""
+        """Empty the queue and return its records, for writing."""
         with self._lock:
             taken = list(self._notes.values())
             self._notes, self._sights, self._held = {}, {}, 0
@@ -103,7 +99,7 @@ BUSY_SECONDS = 30.0
 PRIVATE_MODE = 0o600
 WAL_SUFFIXES = ("-wal", "-shm")
 CHECKPOINT_WRITES = 400
-"""After this many transactions the log is folded into the file, by a caller that has time."""
+"""Number of transactions after which the write-ahead log is checkpointed."""
 
 ONCE_SCHEMA = """CREATE TABLE once (
   scope TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (scope, name)
@@ -159,21 +155,21 @@ ADD_OWNER_COLUMNS = ";\n".join(
     for table in ("calls", "entries", "approvals")
 )
 UPGRADES = {1: ONCE_SCHEMA, 2: ADD_CONTENT_COLUMN, 3: "", 4: ADD_OWNER_COLUMNS}
-"""What each older version lacks; from 4 on some blobs are differences, which older programs can't read.
+"""SQL to upgrade from each older schema version; from 4 on, blobs may be deltas.
 
-Whose the calls of older versions were is not known: they are the local user's.
+Calls recorded before version 5 belong to the local user.
 """
 
 
 def rows_of_owner(table: str, owner: str) -> str:
-    """A table as its owner sees it, for a query to choose from; the local user has no name, and sees all of it."""
+    """Return the SQL for a table restricted to an owner's rows; all rows for the local user."""
     return (
         f"(SELECT * FROM {table} WHERE owner = CAST(x'{owner.encode().hex()}' AS TEXT))" if owner else table
     )
 
 
 def path_to_column(name: str) -> str | bytes:
-    """A name as SQLite takes it: one that is no valid text, as its bytes."""
+    """Convert a path to a column value: text, or bytes if it is not valid Unicode."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -182,36 +178,36 @@ def path_to_column(name: str) -> str | bytes:
 
 
 def path_from_column(value: str | bytes) -> str:
-    """The inverse of `path_to_column`."""
+    """Convert a column value back to a path."""
     return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
 
 
 class DatabaseBusy(HostError):
-    """Someone else is writing, or there is housekeeping to do: come back with time to wait."""
+    """Another thread or process is writing, or a checkpoint is due; retry with waiting allowed."""
 
 
 class Database:
-    """A lazily opened connection that any thread may use, one at a time."""
+    """The SQLite connection of the journal: opened on first use, shared by threads under a lock."""
 
     def __init__(self, path: str, write: Callable[[Sequence[CallRecord]], None]) -> None:
         self.path = path
         self.behind = WriteBehind(self.catch_up)
         self._write = write
         self.healed: str = ""
-        """Says what was done when the file was found damaged; empty otherwise."""
+        """What was repaired when the file was found damaged; empty if nothing."""
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._writes = 0
 
     def catch_up(self) -> None:
-        """Write what waits, so that all that follows finds it; not within a transaction that may be taken back."""
+        """Write the queued records, unless a transaction is open."""
         if self.behind:
             with self._lock:
                 if self._connection is None or not self._connection.in_transaction:
                     self._write(self.behind.take())
 
     def peek(self, query: str, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """One row of what is written by now: for who knows what still waits."""
+        """Query one row without writing queued records first."""
         with self._lock:
             try:
                 row: tuple[Any, ...] | None = self._open().execute(query, values).fetchone()
@@ -221,18 +217,18 @@ class Database:
 
     @contextmanager
     def peeking(self) -> Iterator[sqlite3.Connection]:
-        """The same for more than a row."""
+        """Connection for queries without writing queued records first."""
         with self._lock, _explained(self.path):
             yield self._open()
 
     def reading(self) -> AbstractContextManager[sqlite3.Connection]:
-        """Look without taking the write lock."""
+        """Connection for queries, after writing queued records; takes no write lock."""
         self.catch_up()
         return self.peeking()
 
     @contextmanager
     def writing(self, *, wait: bool = True) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it or nothing. Without `wait`, raises `DatabaseBusy` rather than take long."""
+        """Connection in one write transaction; without `wait`, raises `DatabaseBusy` instead of blocking."""
         if not self._lock.acquire(blocking=wait):
             raise DatabaseBusy("Another thread is writing.")
         try:
@@ -276,7 +272,7 @@ class Database:
             connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
 
     def close(self) -> None:
-        """Let go of the file; the next use opens it again."""
+        """Write queued records and close the file; the next use reopens it."""
         self.catch_up()
         with self._lock:
             if self._connection is not None:
@@ -297,7 +293,7 @@ class Database:
 
 @contextmanager
 def _explained(path: str) -> Iterator[None]:
-    """SQLite's errors, as ours; anything else passes."""
+    """Context manager that converts SQLite errors to `HostError`."""
     try:
         yield
     except sqlite3.IntegrityError:
@@ -341,7 +337,7 @@ def _connect(path: str) -> sqlite3.Connection:
 
 
 def _make_private(path: str) -> None:
-    """For its owner alone, whatever the umask and whoever made it; SQLite gives its other files the same mode."""
+    """Set the file's mode to 0600, whatever the umask; SQLite copies it to its WAL files."""
     with suppress(PermissionError):  # another user's: then it is theirs to close
         Path(path).touch(PRIVATE_MODE)
         for file in (Path(path), *(Path(path + suffix) for suffix in WAL_SUFFIXES)):
@@ -350,7 +346,7 @@ def _make_private(path: str) -> None:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    """Make the tables, or those that are missing; another process may be doing the same."""
+    """Create missing tables; safe when other processes do the same."""
     connection.execute("BEGIN IMMEDIATE")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     scripts = [UPGRADES[each] for each in range(version, SCHEMA_VERSION)] if version else [SCHEMA]
@@ -361,7 +357,7 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _check_length(path: str) -> None:
-    """A file shorter than its own header says was cut; SQLite would notice only when it needs a lost page."""
+    """Raise if the file is shorter than its SQLite header says."""
     file = Path(path)
     if not file.exists() or not (length := file.stat().st_size):
         return
@@ -377,7 +373,7 @@ def _check_length(path: str) -> None:
 
 
 def _set_aside(path: str, damage: str) -> str:
-    """Keep the damaged file for a person to look at, and make room for a new one."""
+    """Rename the damaged file so that a new one can be made; return a sentence about it."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     kept = f"{path}.damaged-{stamp}"
     for suffix in ("", *WAL_SUFFIXES):

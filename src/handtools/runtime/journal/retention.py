@@ -1,4 +1,4 @@
-"""Retention: entries pruned by age and size; a path forgotten, with its traces elsewhere in the journal."""
+"""Retention of the journal: prune entries by age and size; forget a path with all traces of its content."""
 
 import json
 import re
@@ -14,26 +14,26 @@ from handtools.runtime.journal.database import Database, path_from_column
 from handtools.text.encoding import decode, is_binary
 
 MIN_LINE_CHARS = 8
-"""Shorter lines stand in every other file."""
+"""Shortest line in characters that is searched as a trace; shorter ones occur in any file."""
 MIN_WORD_CHARS = 16
-"""A word of this length is looked for by itself: a key that was printed without its name."""
+"""Shortest word in characters that is searched by itself, such as a key printed without its name."""
 MAX_PIECES = 500
-"""Lines and words that are looked for; of a file with more, some of every part."""
+"""Most lines and words searched as traces; longer files are sampled."""
 CHUNK_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class FileTraces:
-    """Pieces of a file, as texts and as they stand in JSON."""
+    """Lines and words of a file to search for in recorded calls and outputs, also in JSON escaping."""
 
     texts: tuple[bytes, ...]
     quoted: tuple[bytes, ...]
     sampled: bool
-    """Whether there were more than are looked for."""
+    """Whether the file had more lines and words than are searched."""
 
     @classmethod
     def of(cls, versions: Iterable[bytes]) -> "FileTraces":
-        """The lines and long words of all versions of a file; bytes that are no text leave none."""
+        """Collect the lines and long words of all versions of a file; binary versions give none."""
         pieces = dict.fromkeys(
             piece for data in versions if not is_binary(data) for piece in _pieces(decode(data).body)
         )
@@ -45,11 +45,11 @@ class FileTraces:
         return cls(texts, tuple(dict.fromkeys(quoted)), sampled=step > 1)
 
     def in_json(self, data: bytes) -> bool:
-        """Whether JSON holds one of them."""
+        """Whether JSON bytes contain one of the lines or words."""
         return any(piece in data for piece in self.quoted)
 
     def in_output(self, outputs: Store, name: str) -> bool:
-        """Whether a kept output holds one of them."""
+        """Whether a stored output contains one of the lines or words."""
         longest = max(map(len, self.texts), default=0)
         before = b""
         for start in range(0, outputs.size(name), CHUNK_BYTES):
@@ -80,14 +80,14 @@ PRUNE_BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class RetentionLimits:
-    """How much is kept."""
+    """Limits of the journal: age and total bytes."""
 
     max_bytes: int = 2 << 30
     max_age: float = 90 * 86400.0
 
 
 class Retention:
-    """What is let go is gone for undo; the log says what happened all the same."""
+    """Prunes and forgets what the journal keeps; pruned changes can't be undone, but stay in the log."""
 
     def __init__(self, database: Database, blobs: Blobs, refs: BackupRefs) -> None:
         self._database = database
@@ -95,7 +95,7 @@ class Retention:
         self._refs = refs
 
     def kept_bytes(self) -> int:
-        """Bytes kept for undo, after compression, with those in the vault."""
+        """Return the bytes stored for undo, compressed blobs and backups together."""
         sums = (
             "SELECT coalesce(sum(kept), 0) + "
             "(SELECT coalesce(sum(bytes), 0) FROM refs WHERE present) FROM blobs"
@@ -104,7 +104,7 @@ class Retention:
             return int(connection.execute(sums).fetchone()[0])
 
     def prune(self, limits: RetentionLimits) -> int:
-        """Drop the oldest entries until both limits hold; gives back the bytes that were freed."""
+        """Delete the oldest change entries until both limits hold; return the bytes freed."""
         horizon = time.time() - limits.max_age
         excess = self.kept_bytes() - limits.max_bytes
         freed, more = 0, True
@@ -137,9 +137,9 @@ class Retention:
         return freed
 
     def forget(self, path: str, *, now: bytes = b"", outputs: Store | None = None) -> "Forgotten":
-        """Let go of every kept version of a path, and of the calls that named or printed it.
+        """Delete all versions of a path and the content of calls that named or printed it, overwriting the disk.
 
-        `now` is what the file holds, which nobody may have recorded. What the database had is overwritten on disk.
+        `now` is the file's current content, which may not be recorded; its traces are searched too.
         """
         with self._database.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
@@ -165,7 +165,7 @@ class Retention:
     def _forget_calls(
         self, connection: sqlite3.Connection, path: str, traces: FileTraces, outputs: Store | None
     ) -> tuple[str, ...]:
-        """Empty what the calls said and were told, with their questions, and drop what they printed."""
+        """Clear arguments and results of the calls concerned, their approval requests and stored outputs."""
         named = re.compile(rf"(?<![\w./-])(?:\./)?{re.escape(json.dumps(path)[1:-1])}(?![\w-]|\.\w)")
         rows = connection.execute(
             "SELECT c.id, c.args, c.result, a.approval, h.ran FROM calls c "
@@ -199,15 +199,15 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What was let go of a path, and what could not be."""
+    """Result of forgetting a path: what was deleted, and what remains."""
 
     versions: int
     calls: tuple[str, ...]
-    """That had named it, changed it or printed lines of it."""
+    """Ids of the calls that named, changed or printed the file."""
     copies: tuple[str, ...]
-    """Other paths of which a version with the same bytes is kept."""
+    """Other paths with a stored version of the same bytes."""
     sampled: bool
-    """Whether only some of its lines were looked for in what calls printed."""
+    """Whether only a sample of the file's lines was searched in outputs."""
 
 
 def _parts_of_call(args: str, result: bytes, *others: str | None) -> Iterator[bytes]:
@@ -228,7 +228,7 @@ def _copies(connection: sqlite3.Connection, path: str, digests: set[str]) -> tup
 
 
 def _digests(connection: sqlite3.Connection, where: str, *values: str | int) -> list[str | None]:
-    """The bytes that touches keep; what only the vault has is not among them."""
+    """Return the blob digests of the selected touches, without those only in the backup store."""
     rows = connection.execute(f"SELECT before_digest, after_digest FROM touches WHERE {where}", values)
     return [digest for row in rows.fetchall() for digest in row]
 
@@ -239,7 +239,7 @@ def _refs(connection: sqlite3.Connection, where: str, *values: str | int) -> lis
 
 
 def _refs_to(connection: sqlite3.Connection, path: str) -> list[str]:
-    """Where the vault has a path: by itself, or in a folder that was moved as one."""
+    """Return the backup references of a path, by itself or inside a folder moved as one."""
     found = [ref for ref in _refs(connection, "path = ?", path) if ref]
     parts = path.split("/")
     for depth in range(1, len(parts)):

@@ -1,7 +1,7 @@
-"""Policy: rules over effects. Deny beats ask beats allow, and every decision names its rule.
+"""The `Policy`: rules that allow, deny or ask about effects; deny beats ask beats allow.
 
-Start here. `rules` has the rule itself, `command_rules` what is special about commands, `protected_paths`
-a table. A policy may be written as TOML: `policy_from_toml`.
+`rules` has the rule type, `command_rules` how scripts and their changes are judged, `private_paths` and
+`protected_paths` the built-in tables. `policy_from_toml` reads a policy file.
 """
 
 import tomllib
@@ -33,26 +33,31 @@ ToolSet = Literal["all", "coding", "read_only", "none"]
 DEFAULTS: dict[EffectKind, Verdict] = {
     "read": "allow", "change": "allow", "run": "ask", "visit": "ask", "deliver": "allow", "delegate": "allow",
 }  # fmt: skip
-"""The last two are done by what the program around us supplied, to be used."""
+"""Default verdict for each kind of effect.
+
+Deliver and delegate are allowed, as the embedding program supplies them.
+"""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What is offered, and what may be done. Values only: several can judge the same tools, one per agent."""
+    """Rules and settings that decide which tools are offered and which effects are allowed; immutable."""
 
     rules: tuple[Rule, ...] = (PRIVATE_RULE, PROTECTED_RULE)
     tools: ToolSet = "all"
     allow: tuple[str, ...] | None = None
-    """Only these tools, when given."""
+    """Names of the only tools offered; None means no such restriction."""
     block: tuple[str, ...] = ()
-    """Never these tools: applied last."""
+    """Names of tools that are never offered; overrides `allow`."""
     excluded: tuple[str, ...] = ()
-    """Globs of paths that no tool sees, beyond the private ones."""
+    """Globs of paths hidden from all tools, in addition to the private ones."""
     hosts: tuple[str, ...] = ()
-    """Hosts that every command may reach, and that the web tools may visit without a question:
-    `name`, `*.name`, `name:port`, an address or a network."""
+    """Hosts that commands may reach and web tools may visit without approval.
+
+    Written as `name`, `*.name`, `name:port`, an IP address or a network.
+    """
     unattended: Verdict = "ask"
-    """What an `ask` becomes when there is nobody to ask; `ask` leaves the call pending."""
+    """Verdict in place of "ask" when no approver exists; "ask" leaves the call pending."""
     defaults: dict[EffectKind, Verdict] = field(default_factory=lambda: dict(DEFAULTS))
 
     def __post_init__(self) -> None:
@@ -65,7 +70,7 @@ class Policy:
             raise UsageError(str(error)) from error
 
     def offers(self, tool: AnyTool) -> bool:
-        """Whether the tool may be listed and called at all."""
+        """Whether a tool may be listed and called."""
         sets = {
             "all": True,
             "coding": "visit" not in tool.effects,
@@ -76,14 +81,14 @@ class Policy:
         return named and tool.name not in self.block
 
     def decide(self, effect: Effect, tool: str) -> Decision:
-        """Judge an effect: the strongest verdict over all its targets."""
+        """Judge an effect and return the strictest decision over its targets."""
         decisions = self.decisions(effect, tool)
         if len(decisions) == 1:
             return decisions[0]
         return max(decisions, key=lambda d: VERDICT_STRENGTH[d.verdict], default=self._default(effect.kind))
 
     def decisions(self, effect: Effect, tool: str) -> list[Decision]:
-        """The verdict on each target."""
+        """Return one decision for each target of an effect."""
         if isinstance(effect, CommandRun):
             parts = command_decisions(effect, self.all_rules, tool, self._default("run"))
             return [*self._reached(effect.command), *parts]
@@ -93,7 +98,7 @@ class Policy:
         return [self._judge(effect.kind, each, tool, link=each in links) for each in effect_targets(effect)]
 
     def _reached(self, command: Command) -> Iterator[Decision]:
-        """Hosts that are not listed, judged as visits: being allowed to run is not being allowed to go there."""
+        """Judge the unlisted hosts that a command wants to reach, as visits."""
         wanted = ("every host",) if command.network == "on" else command.hosts
         reason = "It wants to reach what is not on the list of hosts."
         for host in wanted if command.network != "off" else ():
@@ -110,17 +115,19 @@ class Policy:
         )
 
     def opens(self, host: str, port: int, tool: str) -> bool:
-        """Whether a host or an address is listed by itself: then it may be local, and its port unusual."""
+        """Whether a host and port are explicitly listed, so that local addresses and unusual ports are
+        permitted.
+        """
         rules = (rule for rule in self.rules if rule.verdict == "allow" and rule.hosts)
         listed = (rule.listed for rule in rules if rule.speaks("visit", tool))
         return any(hosts.lists(host, port) for hosts in (self._listed, *listed))
 
     def forbids(self, path: str, tool: str, *, link: bool = False) -> bool:
-        """Whether a path may not be changed at all, or not be made a link."""
+        """Whether rules deny changing a path, or making it a link."""
         return self._judge("change", path, tool, link=link).verdict == "deny"
 
     def hides(self, path: str) -> bool:
-        """Whether listings and searches must leave the path out."""
+        """Whether rules deny reading a path, so that listings and searches leave it out."""
         return self._judge("read", path, "").verdict == "deny"
 
     def _judge(self, kind: EffectKind, target: str, tool: str, *, link: bool = False) -> Decision:
@@ -144,7 +151,7 @@ class Policy:
 
     @cached_property
     def all_rules(self) -> Sequence[Rule]:
-        """The rules, and one for what is excluded."""
+        """All rules, with one for the excluded paths."""
         if not self.excluded:
             return self.rules
         reason = "It is excluded from this workspace."
@@ -152,11 +159,11 @@ class Policy:
 
     @cached_property
     def read_once(self) -> dict[str, Any]:
-        """What others have worked out from these values, by the name of a tool: the values never change."""
+        """Cache for values derived from this policy, by tool name."""
         return {}
 
     def with_rules(self, rules: Iterable[Rule]) -> "Policy":
-        """This policy and more rules."""
+        """Return a copy of the policy with more rules."""
         return replace(self, rules=(*self.rules, *rules))
 
 
@@ -166,7 +173,7 @@ RULE_LIST_KEYS = {field.name for field in fields(Rule)} - {"name", "verdict", "r
 
 
 def policy_from_toml(text: str, where: str) -> Policy:
-    """The policy of a file's text. Its rules come beside the built-in ones; unknown words are refused."""
+    """Parse a policy from TOML, adding its rules to the built-in ones; raises `UsageError` for unknown keys."""
     try:
         written = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:

@@ -1,7 +1,6 @@
-"""Commands judged: a script part by part before it runs, then which of its changes may be applied.
+"""Policy for commands: judges a script part by part before it runs, then the file changes that it made.
 
-None of this confines a command: it decides who is asked. Links that leave the workspace and new git
-repositories are asked about for every tool. ADR 59.
+This does not confine a command. For all tools, links out of the workspace and new git repositories need approval.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -24,7 +23,9 @@ _CONFINED = "The kernel keeps it in the workspace, and off all hosts but those t
 
 
 def command_decisions(run: CommandRun, rules: Iterable[Rule], tool: str, usual: Decision) -> list[Decision]:
-    """The decisions on a script: those of strict rules, then one for each part."""
+    """Judge a shell script: decisions of deny and ask rules on any part, then one decision for each simple
+    command.
+    """
     spoken = [rule for rule in rules if rule.speaks("run", tool)]
     general = [rule for rule in spoken if not rule.commands and not rule.paths]
     about = [rule for rule in spoken if rule.commands]
@@ -37,12 +38,12 @@ def command_decisions(run: CommandRun, rules: Iterable[Rule], tool: str, usual: 
 
 
 def _could_look_at_all(run: CommandRun, rules: Sequence[Rule]) -> bool:
-    """Whether strict rules could look at all of it: padding must not carry a command past them."""
+    """Whether the script could be parsed completely, if there are deny or ask rules to apply."""
     return run.script.seen or all(rule.verdict == "allow" for rule in rules)
 
 
 def _strict_decisions(run: CommandRun, rules: Sequence[Rule]) -> Iterator[Decision]:
-    """Wherever it stands in the script, as far as it can be seen."""
+    """Yield decisions of deny and ask rules on commands found anywhere in the script."""
     for rule in rules:
         if rule.verdict != "allow":
             hits = (words for words in run.script.found if rule.beginnings.match(words))
@@ -50,7 +51,7 @@ def _strict_decisions(run: CommandRun, rules: Sequence[Rule]) -> Iterator[Decisi
 
 
 def _private_words(run: CommandRun, rules: Sequence[Rule]) -> Iterator[Decision]:
-    """Words that name what no tool may read. In a sandbox it is not there; here it is at least not handed out."""
+    """Yield deny decisions for arguments of unconfined commands that name private paths."""
     closed = [rule for rule in rules if rule.verdict == "deny" and rule.paths and "read" in rule.effects]
     for words in run.script.found if closed else ():
         for word in words[1:]:
@@ -82,7 +83,7 @@ def _part_decisions(run: CommandRun, allowing: Sequence[Rule], usual: Decision) 
 
 
 def _other_program(run: CommandRun, words: CommandWords) -> str:
-    """Why a name does not stand for the program that a rule means, or nothing."""
+    """Return why a command name may not run the program that a rule means (alias, changed PATH), or empty."""
     if words[0] in run.defined:
         return f"`{words[0]}` is a function or an alias of this session"
     if run.steering:
@@ -96,37 +97,37 @@ def _decision_of(rule: Rule, target: str = "") -> Decision:
 
 
 SYSTEM_PREFIXES = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/store/")
-"""Where links may point although it is outside: only the machine's owner writes there."""
+"""System folders to which links may point from the workspace."""
 NULL_DEVICE = "/dev/null"
 REPOSITORY_PARTS = frozenset({"commondir", "objects", "refs", "config", "packed-refs"})
-"""Beside a HEAD, each makes git look for a repository: it needs objects and refs, or to be told where they are."""
+"""Names that, beside a HEAD file, make git take a folder for a repository."""
 REPOSITORY_CONFIG_PARTS = frozenset(
     {"config", "config.worktree", "commondir", "gitdir", "hooks", "info", "worktrees", "modules"}
 )
-"""In a repository: what says which programs git runs, or leads to what does. Objects and refs are only data."""
+"""Names in a git repository that configure which programs git runs, unlike objects and refs."""
 _GIT_NAMES = REPOSITORY_PARTS | REPOSITORY_CONFIG_PARTS | {"HEAD"}
 MAX_NAMED_PATHS = 5
 
 PathTest = Callable[[str], bool]
-"""Whether a path is in the workspace already; whether a target is inside it."""
+"""Predicate on paths: whether one exists in the workspace, or whether a target is inside it."""
 ForbiddenTest = Callable[[str, bool], bool]
-"""Whether a path is off limits; and as what, for a link brings along what is below it."""
+"""Predicate: whether changing a path is forbidden, as a link if the second argument is true."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuledChanges:
-    """A delta after the rules."""
+    """File changes of a command after the rules: the permitted ones, notes, and a reason to ask."""
 
     changes: tuple[Change, ...]
     notes: tuple[str, ...] = ()
     question: str = ""
-    """Why a person must see it first; empty when nobody has to."""
+    """Why a person must approve the changes; empty if not needed."""
 
 
 def rule_changes(
     delta: Sequence[Change], *, forbidden: ForbiddenTest, there: PathTest, within: PathTest
 ) -> RuledChanges:
-    """Drop what is off limits, and say what has to be asked about."""
+    """Drop forbidden changes of a command, and say why the others need approval, if they do."""
     changes, left_out = without_forbidden(delta, forbidden)
     notes = (
         (f"Off limits, and left as it was: {_few([f'`{path}`' for path in left_out])}.",)
@@ -138,7 +139,7 @@ def rule_changes(
 
 
 def reason_to_ask(changes: Sequence[Change], *, there: PathTest, within: PathTest) -> str:
-    """What was made that a person must see first; empty when there is no such thing."""
+    """Return what in the changes needs approval: links out of the workspace, git repositories; else empty."""
     links = links_created(changes).items()
     leaving = [
         f"`{path}` -> `{target}`" for path, target in links if link_leaves_workspace(path, target, within)
@@ -152,7 +153,7 @@ def reason_to_ask(changes: Sequence[Change], *, there: PathTest, within: PathTes
 
 
 def without_forbidden(delta: Sequence[Change], forbidden: ForbiddenTest) -> tuple[list[Change], list[str]]:
-    """The changes that are not off limits, and the paths that are; a folder in which some are comes apart."""
+    """Split changes into permitted ones and forbidden paths, splitting folders that hold some."""
     links = links_created(delta)
     touched_paths = (path for change in delta for path in (change.path, *paths_inside(change)))
     refused = [path for path in touched_paths if forbidden(path, path in links)]
@@ -174,7 +175,7 @@ def without_forbidden(delta: Sequence[Change], forbidden: ForbiddenTest) -> tupl
 
 
 def link_leaves_workspace(path: str, target: str, within: PathTest) -> bool:
-    """Whether a link at a path points outside, and not to the system; also when text alone can't tell."""
+    """Whether a link's target is outside the workspace and the system folders, or can't be determined."""
     parts = [part for part in target.split("/") if part not in {"", "."}]
     up = next((number for number, part in enumerate(parts) if part != ".."), len(parts))
     # After a name, `..` is above whatever that name stands for: a link may take it anywhere.
@@ -186,7 +187,7 @@ def link_leaves_workspace(path: str, target: str, within: PathTest) -> bool:
 
 
 def repositories_made(changes: Iterable[Change], there: PathTest) -> list[str]:
-    """Folders that become repositories, in whichever shape; and repositories that get other programs to run."""
+    """List folders that changes turn into git repositories, and repositories whose configuration changes."""
     made = {
         path
         for change in changes

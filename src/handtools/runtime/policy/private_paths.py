@@ -1,9 +1,7 @@
-"""Private paths: where programs and people keep secrets, and the copies of them that editors and people leave.
+"""Table of private paths: files with secrets, such as keys, passwords, tokens; and names of their backup copies.
 
-One row for each, with what is in it. A name stands for itself, for a link of that name and for all below it. Where
-ordinary projects have a folder of the same name (`.docker`, `.cargo`, `.config`), only the file in it is named.
-
-ADR 126.
+Each row has a glob and what the file holds. A glob covers files, links and all below it. Where ordinary projects
+use the same folder name (`.docker`, `.cargo`, `.config`), only the file in it is listed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -90,7 +88,7 @@ AGENTS = {
 }
 ROWS: dict[str, str] = dict(chain.from_iterable(each.items() for each in (KEYS, PASSWORDS, CLOUDS, AGENTS)))
 EXAMPLES = ("*.pub", ".env.example", ".env.sample", ".env.template", ".env.dist")
-"""What is meant to be read."""
+"""Globs of example and public files that are exempt."""
 
 _COPIES = (
     "{}~",
@@ -106,11 +104,11 @@ _COPIES = (
     ".{}.swp",
     ".{}.swo",
 )
-"""What Emacs, nano, vim and people make of a name."""  # fmt: skip
+"""Name patterns of backup copies that Emacs, nano, vim and people make."""
 
 
 def with_copies(globs: Iterable[str]) -> tuple[str, ...]:
-    """Globs, and those of what editors and people leave beside each: the same bytes under a longer name."""
+    """Return the globs, each followed by globs of its backup copies."""
     return tuple(dict.fromkeys(chain.from_iterable((glob, *_copies(glob)) for glob in globs)))
 
 

@@ -1,4 +1,4 @@
-"""Protected paths: a table of files that programs run or trust by themselves, with who does that."""
+"""Table of protected paths: files that programs run or trust by themselves, with the program and reason."""
 
 from itertools import chain
 

@@ -1,7 +1,4 @@
-"""Rules about paths, commands and hosts, the decisions they lead to, and the two that are built in.
-
-ADR 91.
-"""
+"""Policy rules about paths, commands and hosts, the decisions they give, and the two built-in rules."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,7 +23,7 @@ VERDICT_STRENGTH: dict[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict, and the rule that gave it."""
+    """A verdict, the rule that gave it, its reason and the target."""
 
     verdict: Verdict
     rule: str
@@ -39,25 +36,25 @@ class Decision:
 
 @dataclass(frozen=True)
 class CommandPrefixes:
-    """Beginnings of commands, as rules write them: words with `|` between alternatives, `*` for any word."""
+    """Command prefixes of a rule: words, with `|` between alternatives and `*` for any word."""
 
     written: tuple[str, ...]
     narrow: bool
-    """An allowance: exactly this program, and no word after the beginning that changes what the command is."""
+    """Whether to match strictly, for allow rules: no options before the prefix, no hazardous words after it."""
 
     def match(self, words: CommandWords) -> bool:
-        """Whether a command begins like one of them."""
+        """Whether a command starts with one of the prefixes."""
         return any(self._begins(words, each) for each in self._read)
 
     def excess(self, words: CommandWords) -> str:
-        """Why a command that begins so is still not meant, or nothing."""
+        """Return the hazard in a command beyond the matched prefix, or empty if there is none."""
         lengths = [len(each) for each in self._read if self._begins(words, each)]
         spoken_for = words[: max(lengths, default=0)]
         left = [hazard for hazard in find_hazards(words) if hazard.word not in spoken_for]
         return str(left[0]) if left else ""
 
     def cover(self, text: str) -> bool:
-        """Whether a whole script is what the rule is about."""
+        """Whether a whole script matches: any command, or for allow rules every command."""
         script = read_script(text)
         if not self.narrow:
             return any(self.match(words) for words in script.found)
@@ -83,7 +80,7 @@ def _word_matches(word: str, some: frozenset[str]) -> bool:
 
 
 def _begins_after_options(words: CommandWords, beginning: Sequence[frozenset[str]]) -> bool:
-    """Whether a command begins so without the options before its task, with a value of their own or not."""
+    """Whether a command starts with a prefix when options (and their values) before subcommands are skipped."""
     if not beginning:
         return True
     if not words:
@@ -97,34 +94,36 @@ def _begins_after_options(words: CommandWords, beginning: Sequence[frozenset[str
 
 @dataclass(frozen=True)
 class Rule:
-    """One sentence: these effects on these paths are denied, asked about or allowed, because."""
+    """A policy rule: a verdict with reason for effects on certain paths, commands or hosts."""
 
     name: str
     verdict: Verdict
     reason: str
     effects: frozenset[EffectKind] = EFFECT_KINDS
     paths: tuple[str, ...] = ()
-    """Globs, matched without regard to case; none means every path. Each stands for the thing itself, be it a
-    folder, a file or a link, and for everything below it: a slash at its end adds nothing. Where reading is
-    denied, it stands for copies that editors and people leave, too: `x~`, `#x#`, `.x.swp`, `x.bak`, `x.old`."""
+    """Globs of paths, case-insensitive; empty means every path. Each covers a file, link or folder and all below
+    it.
+
+    Rules that deny reading also cover backup copies: `x~`, `#x#`, `.x.swp`, `x.bak`, `x.old`.
+    """
     commands: tuple[str, ...] = ()
-    """Beginnings of commands, with alternatives: `git log|diff`, `npm run *`. Then it is about commands only."""
+    """Command prefixes with alternatives, such as `git log|diff` or `npm run *`; limits the rule to commands."""
     hosts: tuple[str, ...] = ()
-    """Hosts, written as in `Policy.hosts`. Then it is about visits only."""
+    """Hosts, written as in `Policy.hosts`; limits the rule to visits."""
     but: tuple[str, ...] = ()
-    """Globs that the rule leaves alone."""
+    """Globs of paths exempt from the rule."""
     tools: tuple[str, ...] = ()
-    """Names of tools; none means every tool."""
+    """Names of tools to which the rule applies; empty means all."""
     match: tuple[str, ...] = ()
-    """Paths, scripts or hosts that the rule must hit: checked when the policy is made."""
+    """Examples that the rule must match; checked when the policy is made."""
     not_match: tuple[str, ...] = ()
-    """Paths, scripts or hosts that the rule must leave alone: checked when the policy is made."""
+    """Examples that the rule must not match; checked when the policy is made."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "paths", without_trailing_slashes(self.paths))
 
     def judge(self, kind: EffectKind, target: str, tool: str, *, link: bool = False) -> Verdict | None:
-        """What the rule says about this, if anything; about a link also if it is about what would be below."""
+        """Return the rule's verdict on a target, or None; a link is also judged by what would be below it."""
         if self.commands or not self.speaks(kind, tool):
             return None
         if self.covers(target):
@@ -136,25 +135,25 @@ class Rule:
 
     @property
     def hides(self) -> bool:
-        """Whether it is about what no tool may read."""
+        """Whether the rule denies reading paths."""
         return self.verdict == "deny" and "read" in self.effects and bool(self.paths)
 
     def speaks(self, kind: EffectKind, tool: str) -> bool:
-        """Whether the rule is about this kind of effect and this tool at all."""
+        """Whether the rule applies to this kind of effect and this tool."""
         if (self.hosts and kind != "visit") or (self.paths and kind == "delegate"):
             return False
         return kind in self.effects and (not self.tools or tool in self.tools)
 
     def meets(self, visit: Visit, tool: str) -> bool:
-        """Whether the rule speaks about this visit; one about paths or commands does not."""
+        """Whether the rule applies to a visit of a host."""
         if self.commands or self.paths or not self.speaks("visit", tool):
             return False
         return not self.hosts or self.listed.lists(visit.host, visit.port)
 
     def covers(self, target: str) -> bool:
-        """Whether the rule speaks about this path.
+        """Whether the rule applies to a path.
 
-        An exception by name is for what has that name. Below such a folder the rule counts anew: `site.pub/.env`.
+        An exception by bare name covers that file or folder only; paths inside such a folder are judged anew.
         """
         if self.paths and not self._paths.matches(target):
             return False
@@ -169,17 +168,17 @@ class Rule:
 
     @cached_property
     def beginnings(self) -> CommandPrefixes:
-        """The commands that the rule is about; an allowance is read narrowly, everything else widely."""
+        """The rule's parsed command prefixes; strict for allow rules."""
         return CommandPrefixes(self.commands, narrow=self.verdict == "allow")
 
     @cached_property
     def listed(self) -> HostList:
-        """The hosts that the rule is about."""
+        """The rule's parsed host list."""
         return parse_host_list(self.hosts)
 
     @cached_property
     def globs(self) -> tuple[str, ...]:
-        """The paths, with copies of what is hidden."""
+        """The path globs, with backup copies if the rule denies reading."""
         return private_paths.with_copies(self.paths) if self.hides else self.paths
 
     @cached_property
@@ -188,7 +187,7 @@ class Rule:
 
     @cached_property
     def _above(self) -> Itself:
-        """The folders that lead to what the rule is about: as a link, one brings all of it along."""
+        """Matcher of parent folders of the rule's paths; a link in their place could bring all of them in."""
         split = [path.split("/") for path in self.paths]
         heads = [
             parts[:depth] for parts in split for depth in range(1, len(parts)) if parts[depth - 1] != "**"
@@ -197,7 +196,7 @@ class Rule:
 
     @cached_property
     def _but_below(self) -> GlobSet:
-        """The exceptions by path: they are for everything below them, too."""
+        """Matcher of exceptions that contain a slash, which cover everything below them."""
         return GlobSet([path for path in self.but if "/" in path], case_sensitive=False)
 
     @cached_property
@@ -205,7 +204,7 @@ class Rule:
         return GlobSet(self.but, case_sensitive=False)
 
     def check(self) -> None:
-        """Try the rule on its own examples."""
+        """Check the rule for errors and against its own examples; raises `UsageError`."""
         if self.verdict not in get_args(Verdict):
             verdicts = ", ".join(get_args(Verdict))
             raise UsageError(
@@ -232,7 +231,7 @@ class Rule:
 
 
 def without_trailing_slashes(globs: Iterable[str]) -> tuple[str, ...]:
-    """Globs without a slash at the end, which would leave out a file or a link of that name."""
+    """Strip trailing slashes from globs, so that they match files and links too."""
     return tuple(each.rstrip("/") or each for each in globs)
 
 

@@ -1,1 +1,1 @@
-"""What the editing tools share: drafts of files, and the session of the edit agent. Start with `drafts`."""
+"""Code shared by the editing tools: drafts of changed files, and the edit agent's session. Start with `drafts`."""

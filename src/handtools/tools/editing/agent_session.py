@@ -1,7 +1,4 @@
-"""A session with the edit agent's model: its edits are applied as it writes; what does not fit is asked again.
-
-ADR 97.
-"""
+"""Conversation with the model of `edit_agent`: applies its edits as they stream in and retries those that fail."""
 
 from dataclasses import dataclass, field
 
@@ -32,7 +29,7 @@ from handtools.tools.editing.drafts import Draft, refusal_error
 MAX_ROUNDS = 5
 WHOLE_LINES = 2_000
 WHOLE_TOKENS = 30_000
-"""A file over either is shown by its outline and the parts that the instructions seem to mean."""
+"""Larger files are shown as an outline and the parts that the instructions seem to mean."""
 MAX_SHOWN_LINES = 1_200
 MAX_ANSWER_CHARS = 1_000_000
 
@@ -41,18 +38,18 @@ _EDIT_DIRECTLY_HINT = "Nothing was written. Say it more precisely, or use `edit`
 
 @dataclass(slots=True)
 class EditAgentSession:
-    """Asks, takes up edits, asks again with what is really there; nothing is written before it ends well."""
+    """One conversation of the edit agent with its model; the file is written only after every edit fits."""
 
     model: Model
     draft: Draft
     instructions: str
     say: Progress
     outline: str = ""
-    """Of a long file, to go with the parts that are shown."""
+    """Outline of a long file, shown to the model with some of its parts."""
     rounds: int = 0
     made: list[OldNewPair] = field(default_factory=list)
     there: int = 0
-    """How many edits had nothing to do."""
+    """Number of edits whose result was in the file already."""
     _wanted: list[LineRange] = field(default_factory=list)
     _marks: AnswerTags = field(init=False)
 
@@ -60,7 +57,7 @@ class EditAgentSession:
         self._marks = AnswerTags.absent_from(self.draft.body, self.instructions)
 
     async def hold(self) -> None:
-        """Ask until every edit has its place and the model is done."""
+        """Ask the model, in up to `MAX_ROUNDS` rounds, until all its edits apply and it says that it is done."""
         open_points: list[str] = []
         for self.rounds in range(1, MAX_ROUNDS + 1):
             open_points = await self._ask(self._so_far(open_points))
@@ -76,7 +73,7 @@ class EditAgentSession:
             raise InvalidInput("The model made no edit.", hint=_EDIT_DIRECTLY_HINT)
 
     async def land(self, files: Files, note: str) -> None:
-        """Write all edits as one change; onto what others wrote meanwhile, if every edit still has its place."""
+        """Write all edits as one change; if the file changed meanwhile, reapply them to its new content."""
         if not self.draft.is_changed:
             return
         if self.draft.before is not None:
@@ -96,7 +93,7 @@ class EditAgentSession:
         self.draft = fresh
 
     async def _ask(self, so_far: list[str]) -> list[str]:
-        """One answer, taken up as it comes; what is still open after it."""
+        """Stream one answer of the model and apply its edits; return the problems that are left."""
         asked = edit_prompt(self._sight(), self.instructions, self._marks, before=so_far)
         stream, chars, open_points = EditStreamParser(self._marks), 0, list[str]()
         answer = self.model(asked)
@@ -117,7 +114,7 @@ class EditAgentSession:
         return open_points or ([f"Not finished: {left}. Write what is missing."] if left else [])
 
     async def _take(self, piece: AnswerPiece) -> list[str]:
-        """Use one piece; what is wrong with it, in words for the model."""
+        """Process one part of the model's answer; return its problems as messages for the model."""
         if isinstance(piece, OldTextComplete):
             self._announce(piece.old)
         elif isinstance(piece, OldNewPair):
@@ -153,7 +150,7 @@ class EditAgentSession:
         return []
 
     def _announce(self, old: str) -> None:
-        """Say where an edit goes while its new text is still being written."""
+        """Report as progress which line an edit changes, while its new text is still streaming."""
         if self.draft.body.count(old) == 1:
             line = line_at(self.draft.body, self.draft.body.index(old))
             self.say(f"{self.draft.path}: edit {len(self.made) + 1} goes to line {line}\n")

@@ -1,6 +1,6 @@
-"""Drafts: text files as a call will leave them, from the bytes read to the change written.
+"""Drafts of text files for the editing tools: read, change in memory, then written as one change.
 
-Also the errors and notes that the editing tools tell a model about a match. ADR 30.
+Also the error messages and notes for the model about how its text was matched.
 """
 
 import builtins
@@ -41,7 +41,7 @@ from handtools.text.lines import convert_line_ends, number_lines
 from handtools.text.splice import SplicedText
 
 MAX_EDIT_BYTES = 50_000_000
-"""Files over this size are not edited as text."""
+"""Largest file in bytes that is edited as text."""
 
 _PLAIN = DecodedText("", "utf-8")
 _MAX_SHOWN_LINES = 12
@@ -58,7 +58,7 @@ _FAULTS: dict[RefusalCode, type[ToolError]] = {
 def refusal_error(
     refused: EditRefused, where: str = "", *, old: str = "old_string", new: str = "new_string"
 ) -> ToolError:
-    """What the model reads when the matcher refuses, in the words of the tool it called."""
+    """Convert a refused edit to an error for the model, with the argument names of the tool that it called."""
     said = _with_argument_names(without_surrogates(render_refusal(refused)), old, new)
     return _FAULTS.get(refused.code, NoMatch)(where + said)
 
@@ -66,7 +66,7 @@ def refusal_error(
 async def refusal_with_history(
     history: History, path: str, refused: EditRefused, old: str, where: str
 ) -> ToolError:
-    """The refusal, with where the text went if a recorded call took it out."""
+    """Convert a refused edit to an error that also names the recorded call which removed the text."""
     error = refusal_error(refused, where)
     by = await history.replacer(path, convert_line_ends(old, "\n")) if refused.code == "not_found" else None
     if by is not None:
@@ -76,7 +76,7 @@ async def refusal_with_history(
 
 
 def _with_argument_names(text: str, old: str, new: str) -> str:
-    """The text with the names of the arguments; what stands between fences is the file's and stays."""
+    """Put a tool's argument names into a message, except in fenced blocks, which quote the file."""
     fence = ""
     rows = text.split("\n")
     for index, row in enumerate(rows):
@@ -88,14 +88,14 @@ def _with_argument_names(text: str, old: str, new: str) -> str:
 
 
 def already_applied_text(done: AlreadyApplied) -> str:
-    """What the model reads when its change is there: that it is made, and where."""
+    """Message for the model when its edit has been made already, with the line."""
     shown = without_surrogates(number_lines(done.window.lines[:_MAX_SHOWN_LINES], done.window.line))
     once_more = "To have it once more, send more of the lines around it."
     return f"Nothing to do: the change is already there, at {done.where}.\n{shown}\n{once_more}"
 
 
 def match_note(outcome: Applied | AlreadyApplied) -> str:
-    """A sentence on how the text was found; empty where it stood there letter for letter."""
+    """Sentence on how inexactly the text was matched; empty for an exact match."""
     if isinstance(outcome, AlreadyApplied):
         return f" Nothing to do: the change was already there, at {outcome.where}."
     return _inexact_match_note(outcome)
@@ -115,22 +115,22 @@ def _inexact_match_note(applied: Applied) -> str:
 
 @dataclass(slots=True)
 class Draft:
-    """One text file: what it was, what it is to be."""
+    """Draft of one text file: its original content and the content to be written."""
 
     path: str
     before: bytes | None
     source: DecodedText
     _text: str | SplicedText
     mode: int | None = None
-    """The permission bits to give it; None leaves them."""
+    """Permission bits to set; None keeps them."""
     origin: str | None = None
-    """The path that it is moved or copied from."""
+    """Path from which the file is moved or copied, or None."""
     same: KnownCommonEnds = KnownCommonEnds()  # noqa: RUF009 — a plain tuple, never changed
-    """How much at both ends of the text is known to be as it was, so that a large file need not be compared."""
+    """Known length of the unchanged start and end of the text, so that large files need no full comparison."""
 
     @classmethod
     async def read(cls, files: Files, path: str, *, text_only: bool = True) -> Self:
-        """The file as it is; refused where it is no text or too large."""
+        """Read a file into a draft; raises a tool error if it is not text or too large."""
         before = await files.read(path)
         path = files.named(path)
         if is_binary(before):
@@ -147,13 +147,13 @@ class Draft:
 
     @classmethod
     def new(cls, path: str, body: str = "") -> Self:
-        """A file that is not there yet."""
+        """Make a draft of a file that does not exist yet."""
         return cls(path, None, _PLAIN, body)
 
     async def replace(self, files: Files | None, old: str, new: str, *, every: bool = False) -> EditOutcome:
-        """Replace text in the only place that can be meant; what the agent last saw helps where the text fails.
+        """Replace `old` by `new` where it matches unambiguously, or everywhere with `every`; return the outcome.
 
-        Without files nothing was seen but the text as it is.
+        With `files`, the version that the agent last saw helps to match a text that has changed since.
         """
         outcome = replace_text(self.body, old, new, every=every)
         if files and not every and not (isinstance(outcome, Applied) and outcome.tier == "exact"):
@@ -169,15 +169,15 @@ class Draft:
 
     @property
     def body(self) -> str:
-        """The text as it is to be."""
+        """The text to be written."""
         return self._text if isinstance(self._text, str) else self._text.whole
 
     def put(self, body: str) -> None:
-        """Make it another text, of which nothing is known."""
+        """Replace the whole text."""
         self._text, self.same = body, KnownCommonEnds()
 
     def bytes(self) -> bytes:
-        """The file as it is to be written."""
+        """Encode the text to the bytes to be written, in the file's encoding and line ends."""
         try:
             return self._spliced() or self.source.encode(self.body)
         except Unencodable as failure:
@@ -185,7 +185,7 @@ class Draft:
             raise InvalidInput(f"`{self.path}` can't hold the new text: {failure}.", hint=hint) from failure
 
     def _spliced(self) -> builtins.bytes | None:
-        """The file's own bytes around the new ones, where every character is a byte; no text is put together."""
+        """Build the new bytes from the unchanged ends and the encoded middle; None for multi-byte encodings."""
         now, before = self._text, self.before
         if isinstance(now, str) or before is None or now.text is not self.source.body:
             return None
@@ -195,29 +195,29 @@ class Draft:
         return b"".join((around[: now.start], self.source.encode(now.new), around[now.end :]))
 
     def change(self) -> Change:
-        """What lands."""
+        """Return the file change to apply."""
         return Change.of(self.path, before=self.before, after=self.bytes(), mode=self.mode)
 
     @property
     def is_changed(self) -> bool:
-        """Whether there is anything to land."""
+        """Whether the draft differs from the original file."""
         if isinstance(self._text, SplicedText) and self._text.text is self.source.body:
             return not self._text.is_same or self.mode is not None
         return self.before is None or self.body != self.source.body or self.mode is not None
 
     def diff(self) -> str:
-        """What is written, as a unified diff that any transport can carry."""
+        """Return the unified diff from the original to the draft."""
         was = None if self.before is None and self.origin is None else self.source.body
         diff = unified_diff(self.path, was, self._text, before_path=self.origin, same=self._counted())
         return _shown(diff)
 
     @property
     def first_changed_line(self) -> int | None:
-        """The first line that differs from the file as it was."""
+        """Number of the first line that differs from the original; None if there is none."""
         return first_changed_line(self.source.body, self._text, same=self._counted())
 
     def _counted(self) -> KnownCommonEnds:
-        """What is the same, its lines counted: once, for a large file has many."""
+        """Return the unchanged ends with their lines counted; cached for large files."""
         if self.same.feeds is None:
             feeds = self.source.body.count("\n", 0, self.same.head)
             self.same = self.same._replace(feeds=feeds)
@@ -230,14 +230,14 @@ def _shown(diff: str) -> str:
 
 @dataclass(slots=True)
 class DraftSet:
-    """Several drafts that land together or not at all; what an earlier step left is what a later one finds."""
+    """Drafts of several files that are written together or not at all; each step sees the earlier ones."""
 
     files: Files
     drafts: dict[str, Draft] = field(default_factory=dict)
     removed: dict[str, Draft] = field(default_factory=dict)
 
     async def open(self, path: str) -> Draft:
-        """The file as earlier steps left it."""
+        """Return the draft of a file as earlier steps left it, reading the file on first use."""
         key = await self._key(path)
         self._refuse_removed(path, key)
         if key not in self.drafts:
@@ -245,7 +245,7 @@ class DraftSet:
         return self.drafts[key]
 
     async def create(self, path: str, body: str, source: DecodedText | None = None) -> Draft:
-        """A new file where there is none; one that an earlier step removed is written over."""
+        """Draft a new file; raises if one exists, unless an earlier step removed it."""
         key = await self._key(path)
         gone = self.removed.pop(key, None)
         if key in self.drafts or (gone is None and await self.files.facts(key) is not None):
@@ -256,7 +256,7 @@ class DraftSet:
         return draft
 
     async def remove(self, path: str) -> Draft:
-        """Take a file away."""
+        """Draft the deletion of a file."""
         self._refuse_link(path)
         key = await self._key(path)
         self._refuse_removed(path, key)
@@ -267,7 +267,7 @@ class DraftSet:
         return draft
 
     async def move(self, path: str, target: str, *, keep: bool = False) -> Draft:
-        """Take a file to another path, with its encoding and mode; or only a copy of it."""
+        """Draft a move of a file to another path with its encoding and mode, or with `keep` a copy."""
         self._refuse_link(path)
         draft = await self.open(path)
         facts = await self.files.facts(path)
@@ -279,11 +279,11 @@ class DraftSet:
 
     @property
     def is_changed(self) -> bool:
-        """Whether there is anything to land."""
+        """Whether any draft differs from its file."""
         return bool(self.removed) or any(draft.is_changed for draft in self.drafts.values())
 
     def changes(self, note: str) -> ChangeSet:
-        """Everything as one change; removals first, so that a name can be taken over."""
+        """Return all drafts as one change set, deletions first so that their names can be reused."""
         gone = [Change.of(path, before=draft.before, after=None) for path, draft in self.removed.items()]
         written = [draft.change() for draft in self.drafts.values() if draft.is_changed]
         if not gone and not written:
@@ -292,7 +292,7 @@ class DraftSet:
         return ChangeSet((*gone, *written), note)
 
     def diff(self) -> str:
-        """All of it as one unified diff."""
+        """Return one unified diff of all drafts."""
         # What was moved is told by where it went.
         moved = {draft.origin for draft in self.drafts.values()}
         gone = (
@@ -310,7 +310,7 @@ class DraftSet:
             raise NotFound(message, hint="Leave one of the two out.")
 
     def _refuse_link(self, path: str) -> None:
-        """Not what a link leads to: who names the link means the link."""
+        """Raise if a path is a symbolic link, so that the link's target is not deleted or moved in its place."""
         folder, _, name = path.rpartition("/")
         above = self.files.named(folder) if folder else "."
         file = self.files.named(path)
@@ -319,7 +319,7 @@ class DraftSet:
             raise WrongKind(f"`{path}` is a link to `{file}`.", hint=hint)
 
     async def _key(self, path: str) -> str:
-        """One name for one file, whatever way the path is written."""
+        """Return the normalized path, so that each file has one draft."""
         facts = await self.files.facts(path)
         if facts is not None or path.startswith("/"):
             return path if facts is None else facts.path

@@ -1,1 +1,1 @@
-"""What the reading tools share: views of a file, and the repository map. Start with `file_view`."""
+"""Code shared by the reading tools: views of a file, and data of the repository map. Start with `file_view`."""

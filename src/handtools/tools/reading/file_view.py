@@ -1,6 +1,6 @@
-"""One file as `read` shows it: numbered lines, outline, fold, symbol, diff, preview, repository map.
+"""Views of one file for the `read` tool: numbered lines, outline, fold, symbol, diff, preview, repository map.
 
-Text that is too large to hold is read a window of lines at a time. ADR 21.
+Text files too large for memory are indexed and read in windows of lines.
 """
 
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ HEAD_BYTES = 64 << 10
 
 
 async def index_lines(files: Files, path: str) -> LargeFileIndex:
-    """Count the lines of a file; the memory of one window is enough."""
+    """Build an index of a large file's line positions, reading it in windows."""
     counts: list[int] = []
     size, ended, reading = 0, True, LargeFileFormat()
     while window := await files.read(path, start=size, size=WINDOW_BYTES):
@@ -60,18 +60,18 @@ async def index_lines(files: Files, path: str) -> LargeFileIndex:
 
 @dataclass(frozen=True, slots=True)
 class LargeFileLines:
-    """Lines that follow each other, and what their characters are."""
+    """Consecutive lines of a large file, and the encoding."""
 
     lines: list[str]
     encoding: str
     cut: bool = False
-    """Whether the one line that is here is only the beginning of one."""
+    """Whether the only line is cut because it is too long."""
 
 
 async def read_lines_at(
     files: Files, path: str, found: LargeFileIndex, first: int, *, max_bytes: int
 ) -> LargeFileLines:
-    """Lines from one on, as many as come whole in so many bytes, or the beginning of one."""
+    """Read whole lines of a large file from line `first`, up to `max_bytes`; a longer line is cut."""
     window, ends = found.place(first)
     data, last = b"", False
     while len(data) <= max_bytes and not last:
@@ -95,18 +95,18 @@ MAX_LINES = 2_000
 MAX_BYTES = 50_000
 MAX_LINE_CHARS = 2_000
 WHOLE_BYTES = 4 << 20
-"""A larger text is read in windows."""
+"""Text files larger than this are read in windows."""
 LARGE_BYTES = 2 * MAX_BYTES
-"""How much of such a text is looked at to show a page of it."""
+"""Most bytes of a large text file that are read to show one page."""
 MEDIA_BYTES = 64 << 20
 MAP_TOKENS = 4_000
 NEAR_SECONDS = 2.0
-"""How long the tree is searched for a file that may have moved."""
+"""Time limit in seconds of the search for a missing file's new place."""
 _BINARY_HINT = "Use a tool that understands its format."
 _GLOB = frozenset("*?[]{}!\\")
 _ENDS = {"\n": "lf", "\r\n": "crlf", "\r": "cr"}
 _UNFOLDED_KINDS = frozenset({"class", "impl", "interface", "namespace", "struct", "trait", "enum"})
-"""Kinds whose bodies are lists of more symbols: a folded view keeps them open."""
+"""Kinds of symbols whose bodies hold more symbols; a folded view keeps them open."""
 
 
 class ViewFacts(BaseModel):
@@ -129,7 +129,7 @@ class ViewFacts(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ViewedText:
-    """What is shown of one file, and the facts about it."""
+    """Text and pictures shown of one file, and facts about it."""
 
     text: str
     part: ViewFacts
@@ -138,7 +138,7 @@ class ViewedText:
 
 @dataclass(frozen=True, slots=True)
 class FileView:
-    """One look at one file."""
+    """One request to view a file: path, range, kind of view and token budget."""
 
     ctx: Context
     target: PathSpec
@@ -148,7 +148,7 @@ class FileView:
     budget: ReadBudget
 
     async def piece(self) -> ViewedText:
-        """Show it the way that was asked for, or the way that suits it."""
+        """Read the file and return the requested view, or the kind of view that fits the file."""
         path = self.target.path
         if self.view == "map":
             return await self._map()
@@ -204,7 +204,7 @@ class FileView:
         return first, last
 
     def _symbol(self, facts: ViewFacts, lines: list[str], outline: Outline) -> ViewedText:
-        """The lines of a symbol; of several that bear the name, all."""
+        """Show the lines of a named symbol; of all symbols with that name if several."""
         ways = symbols_named(outline.symbols, self.target.symbol)
         if not ways:
             names = [qualified_name(way) for way in symbol_chains(outline.symbols)]
@@ -253,7 +253,7 @@ class FileView:
         return ViewedText("\n".join([*map(bare, kept), note]), part)
 
     async def _changes(self, facts: ViewFacts, lines: list[str], source: DecodedText) -> ViewedText:
-        """Only what is different from what this agent last saw, because it asked for that."""
+        """Show the diff from what this agent last read to the current content."""
         seen = await self.ctx.files.seen(self.target.path)
         if seen is None:
             return self._page(facts, lines, "(You have not read this file before, so here it is.)\n")
@@ -302,7 +302,7 @@ class FileView:
         return await self._media(data)
 
     async def _large(self) -> ViewedText:
-        """Lines of a text that is too large to hold."""
+        """Show lines of a text file that is too large for memory."""
         path = self.target.path
         if self.target.symbol or self.view in {"outline", "fold", "changes"}:
             raise TooLarge(f"`{path}` is over {WHOLE_BYTES >> 20} MB.", hint="Read a range of lines.")
@@ -354,7 +354,7 @@ class FileView:
 
 
 def _pictures(found: Preview, part: ViewFacts) -> tuple[Image, ...]:
-    """The pictures that belong to the lines that are shown."""
+    """Return the preview's pictures that belong to the shown lines."""
     if not found.image_lines:
         return found.images
     lines = range(part.start_line or 1, (part.end_line or 0) + 1)
@@ -374,12 +374,12 @@ def _facts(path: str, data: bytes, source: DecodedText, total: int) -> ViewFacts
 
 
 def _with_facts(part: ViewFacts, **facts: str | int) -> ViewFacts:
-    """The same part with other facts."""
+    """Return a copy of the facts with some fields replaced."""
     return part.model_copy(update=facts)
 
 
 def _lines_not_shown(first: int, end: int, total: int) -> str:
-    """The lines that are not shown."""
+    """Sentence on which lines are not shown."""
     gaps = [(1, first - 1), (end + 1, total)]
     return ", ".join(f"lines {start}-{last}" for start, last in gaps if start <= last)
 
@@ -392,7 +392,7 @@ def _outline_or_error(outline: Outline | None, path: str) -> Outline:
 
 
 def outline_heads(outline: Outline) -> list[OutlineSymbol]:
-    """The symbols as views draw them."""
+    """Convert an outline to the flat list of symbols that views draw."""
     return [_outline_head(len(way) - 1, way[-1]) for way in symbol_chains(outline.symbols)]
 
 
@@ -404,7 +404,7 @@ def _outline_head(depth: int, one: Symbol) -> OutlineSymbol:
 
 
 async def _not_found_with_hint(ctx: Context, path: str, missing: NotFound) -> NotFound:
-    """The error, with where the file went or what it may have been meant to be."""
+    """Return the error with a hint: where git says that the file went, or similar names."""
     if (now := await ctx.files.moved(path)) is not None:
         return NotFound(missing.message, hint=f"It moved to {now}.")
     folder, _, name = path.rpartition("/")
@@ -424,7 +424,7 @@ async def _is_link(ctx: Context, folder: str, name: str) -> bool:
 
 
 async def _near_names(ctx: Context, path: str) -> list[str]:
-    """Names like the missing one in its folder, else the same name elsewhere: files move."""
+    """List names similar to the missing one in its folder, else files of the same name elsewhere."""
     folder, _, name = path.rpartition("/")
     facts = await ctx.files.facts(folder or ".")
     if facts is not None and facts.kind == "folder":

@@ -1,4 +1,4 @@
-"""What the sources below a folder define and mention: the data of the repository map. ADR 21."""
+"""Survey of the source files below a folder: definitions and mentioned words, the input of the repository map."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from handtools.text.truncation import clip_line
 
 MAX_MAPPED_FILES = 1_000
 MAX_SOURCE_BYTES = 300_000
-"""Larger sources are generated or data."""
+"""Largest source file in bytes that is surveyed; larger ones are generated or data."""
 HEAD_CHARS = 120
 _BATCH = 50
 _DEFINING: frozenset[SymbolKind] = frozenset(
@@ -22,7 +22,7 @@ _DEFINING: frozenset[SymbolKind] = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RepositorySurvey:
-    """Definitions of a tree, the words of each file, and how many files there are."""
+    """Result of a survey: definitions, words of each file, and number of files."""
 
     definitions: tuple[MappedDefinition, ...]
     mentions: dict[str, Counter[str]]
@@ -31,7 +31,9 @@ class RepositorySurvey:
 
 
 async def survey_repository(search: Search, syntax: Syntax, root: str) -> RepositorySurvey:
-    """Look at the sources below a folder, a batch at a time; what rules hide is not among them."""
+    """Parse the source files below a folder in batches and collect definitions and words; hidden files are
+    left out.
+    """
     found = await search.paths(SearchScope(root=root), wanted="file", most=MAX_MAPPED_FILES)
     small = sorted(entry.path for entry in found.found if (entry.bytes or 0) <= MAX_SOURCE_BYTES)
     definitions: list[MappedDefinition] = []
@@ -55,7 +57,7 @@ async def survey_repository(search: Search, syntax: Syntax, root: str) -> Reposi
 
 
 def _is_defined(way: tuple[Symbol, ...]) -> bool:
-    """Whether others can name it: what a function defines for itself is its own affair."""
+    """Whether a symbol is visible from outside: not local to a function."""
     local = any(outer.kind in {"function", "method"} for outer in way[:-1])
     return way[-1].kind in _DEFINING and len(way) <= 2 and not local
 

@@ -1,1 +1,1 @@
-"""What the search tools share: hits, ranked, paged and shown with the symbols around them."""
+"""Code shared by the search tools: hits ranked, paged and shown with their enclosing symbols."""

@@ -1,7 +1,4 @@
-"""Search hits ranked, paged and shown with their symbols; searches by syntax kind and structural pattern.
-
-ADR 10.
-"""
+"""Search hits ranked, paged and shown with their symbols; searches by syntactic role and structural pattern."""
 
 import re
 from collections import Counter
@@ -28,24 +25,24 @@ from handtools.text.search.result_pages import (
 from handtools.text.token_budget import estimate_tokens
 
 MAX_PARSED_HITS = 1_000
-"""How many hits are looked at to find those of a kind."""
+"""Most hits that are parsed to find those with a syntactic role."""
 MAX_PARSED_FILES = 300
-"""How many files are parsed for a structural pattern."""
+"""Most files that are parsed for a structural pattern."""
 MAX_MATCH_LINES = 6
-"""How much of a long structural match is shown."""
+"""Most lines shown of a long structural match."""
 RANKING_BLOCK = 100
-"""Hits are ranked within blocks of so many, in the order of paths: no search has to find all to show the first."""
+"""Hits are ranked within blocks of this many, so that the first page needs no complete search."""
 MAX_COUNTED_FILES = 10_000
-"""How many files are counted at the most."""
+"""Most files whose matches are counted."""
 PROBE_SECONDS = 5.0
-"""How long each look for what was missed may take."""
+"""Time limit in seconds of each search that explains an empty result."""
 _HOLE = re.compile(r"\$+\w*")
 _WORD = re.compile(r"[^\W\d]\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class HitInContext:
-    """A hit, the symbols around it, and how it is shown."""
+    """A hit with its enclosing symbols and the rendered lines around it."""
 
     hit: Hit
     symbols: tuple[Symbol, ...]
@@ -57,20 +54,20 @@ T = TypeVar("T", Hit, MatchCount)
 
 @dataclass(frozen=True, slots=True)
 class HitPage(Generic[T]):
-    """Some of what was found, out of ranked blocks, and where it is."""
+    """One page of ranked hits or files, with the data for the next page's cursor."""
 
     found: list[T]
     start: int
-    """How many come before them."""
+    """Number of results before this page."""
     moved: bool
-    """Whether what is found is no longer what the page before was taken from."""
+    """Whether the results changed since the page before."""
     keys: list[str]
     block: int
-    """Where the block begins that the first is out of."""
+    """Offset of the ranking block in which the page starts."""
     size: int
 
     def after(self, shown: int) -> str:
-        """The cursor for the page that follows the first `hits_text` of this one."""
+        """Return the cursor for the page that follows the first `shown` results of this one."""
         return str(
             result_pages.cursor_after(self.keys, self.block, self.size, self.start - self.block + shown)
         )
@@ -78,16 +75,16 @@ class HitPage(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitQuery:
-    """What is looked for, where, and what it has to be to the parser."""
+    """Search request: patterns, scope, and a syntactic role or structural pattern."""
 
     patterns: SearchPatterns
     scope: SearchScope
     shape: bool = False
-    """Whether the patterns are structural."""
+    """Whether the patterns are structural (ast-grep) instead of text."""
     kind: SyntaxRole | None = None
 
     async def hits(self, search: Search, syntax: Syntax, *, most: int) -> Hits:
-        """Hits in the order of paths; where a parser decides, all that it was shown."""
+        """Search and return up to `most` hits sorted by path; searches by syntax return all that were parsed."""
         if self.shape:
             return await structural_hits(search, syntax, self.patterns.patterns, self.scope)
         if self.kind is not None:
@@ -95,7 +92,7 @@ class HitQuery:
         return await search.hits(self.patterns, self.scope, most=most)
 
     async def tallies(self, search: Search, syntax: Syntax) -> MatchCounts:
-        """The files that hold it, and how often."""
+        """Search and return match counts by file."""
         if not self.shape and self.kind is None:
             return await search.tallies(self.patterns, self.scope, most=MAX_COUNTED_FILES)
         found = await self.hits(search, syntax, most=MAX_PARSED_HITS)
@@ -104,7 +101,7 @@ class HitQuery:
 
 
 def hits_needed(offset: int, cursor: SearchCursor | None, limit: int) -> int:
-    """How many hits must be found to have a page; after a cursor a block more, should hits have been added."""
+    """Return how many hits a page needs; with a cursor one block more, in case hits were added."""
     if cursor is None:
         return -(-(offset + limit) // RANKING_BLOCK) * RANKING_BLOCK
     return (cursor.block + 1 - (-(cursor.shown + limit) // RANKING_BLOCK)) * RANKING_BLOCK
@@ -113,7 +110,7 @@ def hits_needed(offset: int, cursor: SearchCursor | None, limit: int) -> int:
 def page_of_hits(
     found: Hits, root: str, *, offset: int, cursor: SearchCursor | None, limit: int
 ) -> HitPage[Hit]:
-    """A page of what was found; blocks are of one size, however large the pages are that are asked for."""
+    """Rank hits in blocks of fixed size and return the requested page."""
     keys = _hit_keys(found.hits)
     place = result_pages.PageStart(
         offset // RANKING_BLOCK * RANKING_BLOCK, offset % RANKING_BLOCK, moved=False
@@ -131,7 +128,7 @@ def page_of_hits(
 def page_of_files(
     found: MatchCounts, *, by_count: bool, offset: int, cursor: SearchCursor | None, limit: int
 ) -> HitPage[MatchCount]:
-    """A page of files: all of them are one block, as they are known before any is shown."""
+    """Rank files as one block and return the requested page."""
     ranking = ordered_counts(found.tallies, by_count=by_count)
     keys = [f"{tally.path}\0{tally.matches * by_count}" for tally in ranking]
     place = (
@@ -150,7 +147,7 @@ def _refuse_empty_page(shown: Sequence[Hit | MatchCount], there: str) -> None:
 
 
 def _hit_keys(hits: Sequence[Hit]) -> list[str]:
-    """What names each hit: no line number, as lines that were added above it do not make it another one."""
+    """Return keys that identify hits across searches, without line numbers, which edits may shift."""
     keys = [f"{hit.path}\0{hit.text}" for hit in hits]
     if len(set(keys)) == len(keys):
         return keys
@@ -162,7 +159,7 @@ def _hit_keys(hits: Sequence[Hit]) -> list[str]:
 
 
 async def why_no_hits(search: Search, asked: HitQuery) -> list[str]:
-    """Why nothing was found, as sentences: what there would be if less was left out."""
+    """Explain an empty search result: sentences on hits that other options would have found."""
     patterns, scope, kind = asked.patterns, asked.scope, asked.kind
     if asked.shape:
         return []
@@ -198,7 +195,7 @@ async def _hits_elsewhere(
 async def hits_of_kind(
     search: Search, syntax: Syntax, patterns: SearchPatterns, scope: SearchScope, kind: SyntaxRole
 ) -> Hits:
-    """Those hits that are of a kind to the parser."""
+    """Search for hits whose text has the given syntactic role."""
     found = await search.hits(patterns, scope, most=MAX_PARSED_HITS)
     sources = await search.read(_paths(found.hits))
     kept: list[Hit] = []
@@ -216,7 +213,7 @@ async def hits_of_kind(
 async def structural_hits(
     search: Search, syntax: Syntax, patterns: Sequence[str], scope: SearchScope
 ) -> Hits:
-    """Matches of structural patterns, in the files that hold the longest word of each."""
+    """Find matches of structural patterns in files that contain each pattern's longest word."""
     words = [max(_WORD.findall(_HOLE.sub(" ", one)), key=len, default="") for one in patterns]
     if not all(words):
         hint = "Write `open($FILE)`, not only `$CALL($FILE)`."
@@ -256,7 +253,7 @@ async def structural_hits(
 
 
 def rank_hits(hits: Sequence[Hit], root: str) -> list[Hit]:
-    """Source before tests, files that define it before those that use it: the same for the same hits."""
+    """Rank hits: sources before tests, defining files before using ones; the order is deterministic."""
     start = 0 if root in {"", "."} else len(root) + 1
     files: dict[str, list[Hit]] = {}
     for hit in hits:
@@ -272,7 +269,7 @@ def rank_hits(hits: Sequence[Hit], root: str) -> list[Hit]:
 async def hits_in_context(
     search: Search, syntax: Syntax, hits: Sequence[Hit], context: int
 ) -> list[HitInContext]:
-    """Hits with their surroundings; a file that changed since it was searched is shown without any."""
+    """Add enclosing symbols and context lines to hits; files changed since the search get no context."""
     sources = await search.read(_paths(hits))
     seen: list[HitInContext] = []
     for path, group in groupby(hits, key=lambda hit: hit.path):
@@ -294,13 +291,13 @@ async def hits_in_context(
 
 
 def hits_text(seen: Sequence[HitInContext]) -> str:
-    """Sights as text, file by file."""
+    """Format hits as text, grouped by file."""
     files = groupby(seen, key=lambda sight: sight.hit.path)
     return "\n".join(render_hits(path, [sight.citation for sight in group]) for path, group in files)
 
 
 def hits_text_within(seen: Sequence[HitInContext], tokens: int) -> tuple[str, int]:
-    """As many sights as fit, without surroundings if need be; one at least. The text, and how many."""
+    """Format as many hits as fit into a token budget, at least one; return the text and the number shown."""
     text, count = "", 0
     for some in _smaller_selections(seen):
         text, count = hits_text(some), len(some)
@@ -335,12 +332,12 @@ def _citation(hit: Hit, crumbs: str = "", lines: Sequence[str] = (), context: in
 
 
 def _lines(data: bytes) -> list[str]:
-    """The lines of a file as `read` counts them."""
+    """Split a file's bytes into lines as the `read` tool numbers them."""
     return [bare(line) for line in split(decode(data).body)]
 
 
 def ordered_counts(tallies: Sequence[MatchCount], *, by_count: bool) -> list[MatchCount]:
-    """Files, the best first; or the most frequent first."""
+    """Sort match counts by rank of the file, or by count."""
 
     def rank(tally: MatchCount) -> tuple[int, tuple[str, ...]]:
         return (-tally.matches if by_count else file_category(tally.path), path_sort_key(tally.path))
