@@ -557,7 +557,7 @@ SILENCE = _Silence()
 
 
 async def _next_message(hearing: MemoryObjectReceiveStream[Any]) -> Any:
-    """The next message of a stream; `SILENCE` after a ping interval without one, None when it is closed."""
+    """The next message of a stream, or a marker after a ping interval without one; None when it is closed."""
     try:
         return hearing.receive_nowait()
     except anyio.WouldBlock:
