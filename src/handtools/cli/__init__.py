@@ -1,1 +1,4 @@
-"""The `handtools` command: `entry`, then `main`, then one module per command or group of commands."""
+"""The `handtools` command line.
+
+`entry` starts it, `main` registers the commands, the others hold a command or a few each.
+"""

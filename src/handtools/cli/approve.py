@@ -1,4 +1,4 @@
-"""`handtools pending`, `approve` and `deny`: answer calls that wait for a person."""
+"""CLI commands `handtools pending`, `approve` and `deny`: list calls that wait for approval, and answer them."""
 
 from dataclasses import asdict, replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`handtools call`: run one tool, as an agent would."""
+"""CLI command `handtools call`: run one tool, under the same policy and journal as an agent's call."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -54,7 +54,10 @@ def call(
 def ask_until_settled(
     toolbox: "BlockingToolbox", record: WorkspaceRecord, call_id: str, result: "Result[Any]"
 ) -> "Result[Any]":
-    """Ask the person about a pending call and resume it: no lock is held while they think."""
+    """While a call is pending, ask the person in the terminal and resume the call with the reply.
+
+    Returns the last result, still pending if the person decides later; no lock is held while they think.
+    """
     more = record.step("show", record.calls.short(call_id))
     while result.request is not None:
         reply = ask_approval(result.request, more)

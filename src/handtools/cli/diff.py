@@ -1,4 +1,4 @@
-"""`handtools diff`: what a call, a session or all calls on a path changed."""
+"""CLI command `handtools diff`: print the diff of what one call, a session or all calls on a path changed."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,7 +43,10 @@ def diff(
 def _chosen_touches(
     record: WorkspaceRecord, name: str | None, session: str | None
 ) -> tuple[str, list["RecordedTouch"]]:
-    """What the words mean, and its touches, oldest first."""
+    """Resolve the argument (a path, a call id or none) to recorded file changes, oldest first, and a label.
+
+    Raises `CommandStopped` when it matches nothing.
+    """
     if name is None:
         newest = record.calls.newest_change()
         if session is None and newest is None:
@@ -61,12 +64,12 @@ def _chosen_touches(
 
 
 def _standing_touches(newest_first: list["RecordedTouch"]) -> list["RecordedTouch"]:
-    """Changes that were not taken back."""
+    """The recorded changes that were not undone, oldest first, from a list with the newest first."""
     return [t for t in newest_first[::-1] if t.kind == "change" and t.reverted_by is None]
 
 
 def _recorded_path(record: WorkspaceRecord, name: str) -> str | None:
-    """The path as the record knows it; None when no call changed it."""
+    """The workspace-relative path that the argument names, or None when no recorded call changed that path."""
     try:
         path = record.files.locate(name)
     except ToolError:

@@ -1,4 +1,4 @@
-"""`handtools doctor`: what works here, what is missing, and what to do about it."""
+"""CLI command `handtools doctor`: check this machine and print each check's state with the next step."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated

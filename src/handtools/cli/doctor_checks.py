@@ -1,7 +1,4 @@
-"""Checks of `handtools doctor`: this machine and its journal, language servers.
-
-And the MCP server with its clients.
-"""
+"""The checks of `handtools doctor`: the machine and its journal, language servers, the MCP server and clients."""
 
 import contextlib
 import json
@@ -27,12 +24,12 @@ from handtools.core.errors import HostError, UsageError, caught_exception
 CheckState = Literal["ok", "missing", "broken"]
 
 READ_THROUGH_BYTES = 64 << 20
-"""A larger journal is read through only when that is asked for."""
+"""Largest journal file, in bytes, that `handtools doctor` checks page by page without `--deep`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One row: how it is, what follows from it, and the next step where there is one."""
+    """Result of one `handtools doctor` check: name, state (ok, missing, broken), explanation and next step."""
 
     name: str
     state: CheckState
@@ -41,7 +38,10 @@ class CheckResult:
 
 
 def machine_checks(root: Path, *, deep: bool) -> Iterator[CheckResult]:
-    """Everything that is worth knowing, in the order of what breaks most."""
+    """Run the default checks of `handtools doctor`: workspace, journal, kernel, sandbox, web, programs, plugins.
+
+    `deep` also reads a large journal through.
+    """
     from handtools.host.files.user_folders import state_folder
 
     yield _workspace(root)
@@ -75,7 +75,7 @@ def _workspace(root: Path) -> CheckResult:
 
 
 def _installation(root: Path) -> Iterator[CheckResult]:
-    """Whether our own program could be changed by what it is used on."""
+    """Warn when handtools itself is installed inside the workspace, where tools could change its code."""
     from handtools.host.programs import installation_folders
 
     if folders := installation_folders(root):
@@ -124,7 +124,7 @@ def _journal(root: Path, state: Path, *, deep: bool) -> Iterator[CheckResult]:
 
 
 def _check_pages(file: Path, calls: int, *, deep: bool) -> CheckResult:
-    """Read the journal through, where that is quick or wanted."""
+    """Check the journal database with SQLite's `quick_check`; a large file is skipped unless `deep` is set."""
     size = file.stat().st_size
     told = f"{calls:,} calls, {_size(size)}"
     if size > READ_THROUGH_BYTES and not deep:
@@ -174,7 +174,7 @@ def _kernel(root: Path, state: Path) -> Iterator[CheckResult]:
 
 
 def _capture(root: Path, state: Path) -> CheckResult:
-    """How what commands change is seen, and why not better."""
+    """Check whether overlay file systems can capture what commands change, and give the reason if they can't."""
     from handtools.host.files.backups import FolderBackups
     from handtools.host.files.user_folders import backups_folder
     from handtools.host.sandbox.overlay.capture import overlay_problem
@@ -191,7 +191,7 @@ def _capture(root: Path, state: Path) -> CheckResult:
 
 
 def _sandbox(root: Path) -> Iterator[CheckResult]:
-    """What confines commands, and why not something stronger."""
+    """Report which sandbox commands run in, and for each stronger one why it is not available."""
     from handtools.host.sandbox.runners.runner_selection import choose_runner
 
     choice = choose_runner(root=root)
@@ -208,7 +208,7 @@ def _sandbox(root: Path) -> Iterator[CheckResult]:
 
 
 def _container() -> CheckResult:
-    """Whether commands could run in a container, for those who ask for it."""
+    """Check whether commands can run in a container (Docker, Podman), which is optional."""
     from handtools.host.sandbox.runners.container import ContainerRunner
 
     runner = ContainerRunner()
@@ -222,7 +222,7 @@ def _container() -> CheckResult:
 
 
 def _web() -> CheckResult:
-    """Whether pages can be fetched, and where searches go."""
+    """Check whether web pages can be fetched and which search engine is configured."""
     from handtools.host.web.local_web import LocalWeb
     from handtools.host.web.search_engines import configured_engine
 
@@ -275,13 +275,13 @@ def _plugins() -> Iterator[CheckResult]:
 
 
 def _which(name: str) -> str | None:
-    """Also beside this Python, where packages put their programs."""
+    """Find a program on the PATH or next to the running Python interpreter, where pip puts scripts."""
     beside = str(Path(sys.executable).parent)
     return shutil.which(name, path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
 
 
 def _file_system(folder: Path) -> str:
-    """The type of the file system that holds a folder, where the system says so."""
+    """The type of the file system that holds a folder (ext4, tmpfs …), read from /proc/self/mounts."""
     best, found = "", "file system unknown"
     try:
         rows = Path("/proc/self/mounts").read_text("utf-8", "surrogateescape").splitlines()
@@ -315,7 +315,10 @@ def _size(count: float) -> str:
 
 
 def language_checks(root: Path) -> Iterator[CheckResult]:
-    """Every server that we know how to use, the found ones first."""
+    """Check every supported language server: its version if it is installed, else how to install it.
+
+    Installed ones come first; no server is started.
+    """
     from handtools.host.language.language_selection import SWITCH_VARIABLE
     from handtools.host.language.local_language import LocalLanguage
     from handtools.host.language.server_discovery import UNCONFINED_NOTE
@@ -358,7 +361,10 @@ INITIALIZE_MESSAGES: tuple[dict[str, Any], ...] = (
 
 
 def mcp_checks(root: Path) -> Iterator[CheckResult]:
-    """What keeps a client from using the tools here, the likeliest first."""
+    """Run the checks of `handtools doctor --mcp`.
+
+    They cover the mcp package, a test start of the MCP server, and the config of each client.
+    """
     package = _mcp_package()
     yield package
     if package.state == "ok":
@@ -378,7 +384,7 @@ def _mcp_package() -> CheckResult:
 
 
 def _server_start(root: Path) -> CheckResult:
-    """Start the server as a client does, and ask what it offers."""
+    """Start the MCP server as a client would, list its tools, and report failure or a slow start."""
     # Clients wait for the tools; the other answer only shows that what runs them loads, too.
     listed, loaded = _ask_server(root, "tools/list", "resources/list")
     if "tools" not in listed.result or "resources" not in loaded.result:
@@ -393,7 +399,7 @@ def _server_start(root: Path) -> CheckResult:
 
 
 def _text_reaches_client() -> CheckResult:
-    """Read a file as a client does: its text must be there whichever field of the result the client forwards."""
+    """Check, with a test server, that a file's text is in every field of a `read` result that clients forward."""
     line = f"read by handtools doctor {uuid.uuid4()}"
     with tempfile.TemporaryDirectory() as place:
         root = Path(place, "folder")
@@ -415,18 +421,21 @@ def _text_reaches_client() -> CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class _ServerAnswer:
-    """What a server says to one question; its last words on standard error where it has ended."""
+    """The test server's answer to one request: its result, how long it took, and the last line on stderr."""
 
     result: dict[str, Any]
     seconds: float
-    """Since it was started."""
+    """Seconds from the start of the server process to this answer."""
     last_words: str = ""
 
 
 def _ask_server(
     root: Path, *methods: str, params: dict[str, Any] | None = None, **environment: str
 ) -> list[_ServerAnswer]:
-    """Start a server as a client does, and put questions to it."""
+    """Start `handtools mcp` as a child process, send it requests over stdin, and return its answers.
+
+    The process is killed at the end, or after 20 seconds.
+    """
     command = [sys.executable, "-P", "-m", "handtools", "mcp", str(root.resolve())]
     asked = [
         {"id": number, "method": name, "params": params or {}} for number, name in enumerate(methods, 2)
@@ -504,6 +513,6 @@ def _installed_clients(root: Path) -> Iterator[CheckResult]:
 
 
 def _program_in_entry(entry: str) -> str:
-    """The program that our entry starts, read from its text: JSON, TOML and YAML quote it alike."""
+    """The program that our MCP server entry starts, found by a regex in its JSON, TOML or YAML; else empty."""
     found = re.search(r'"?(?:command|cmd)"?\s*[:=]\s*\[?\s*("(?:[^"\\]|\\.)*")', entry)
     return str(json.loads(found[1])) if found else ""

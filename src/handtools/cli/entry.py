@@ -1,4 +1,7 @@
-"""The first lines of the command: the MCP server is started without loading what only people need."""
+"""Entry point of the `handtools` command.
+
+`handtools mcp` starts at once, without importing typer; all else goes to `cli.main`.
+"""
 
 import os
 import sys
@@ -6,7 +9,7 @@ from collections.abc import Sequence
 
 
 def main() -> None:
-    """Run what was typed, unless that needs a folder that is gone."""
+    """Run the `handtools` command; exits with a message when the current folder has been deleted."""
     try:
         _run()
     except FileNotFoundError:
@@ -24,7 +27,10 @@ def _is_here() -> bool:
 
 
 def _run() -> None:
-    """`handtools mcp [FOLDER]` goes by the shortest way, as clients start it."""
+    """Start the stdio MCP server for a plain `handtools mcp [FOLDER]`, else run the typer command line.
+
+    Exits with a message when typer or rich is not installed.
+    """
     words = with_folder(sys.argv[1:])
     if words[:1] == ["mcp"] and len(words) <= 2 and not any(word.startswith("-") for word in words):
         from handtools.mcp.stdio import serve_folder
@@ -42,7 +48,7 @@ def _run() -> None:
 
 
 def with_folder(words: Sequence[str]) -> list[str]:
-    """`-C FOLDER COMMAND …` as the command itself has it: what it says of a folder comes later, and counts."""
+    """Move a `-C FOLDER` that stands before the command's name to after it, where the command parses it."""
     match words:
         case ["-C" | "--workspace", folder, "mcp", *rest]:
             return ["mcp", folder, *rest]

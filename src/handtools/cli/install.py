@@ -1,7 +1,4 @@
-"""`handtools install` and `uninstall`: put the server into a client's configuration, and take it out again.
-
-ADR 130.
-"""
+"""CLI commands `handtools install` and `uninstall`: add our MCP server to an AI client's config, or remove it."""
 
 import shutil
 import sys
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ClientName(StrEnum):
-    """The clients that are known."""
+    """Names of the AI clients (Claude Code, Cursor, VS Code …) that `handtools install` can set up."""
 
     claude = "claude"
     claude_desktop = "claude-desktop"
@@ -161,9 +158,10 @@ def _install_record() -> "InstallRecord":
 
 
 def _launch_command(client: "KnownClient", folder: Path) -> "LaunchCommand":
-    """By name in a team's file, which is for every machine; by its full path in a person's own.
+    """The program and arguments with which a client starts our MCP server.
 
-    Clients start programs with a PATH of their own: the full path is found whatever it is.
+    A project's shared config gets the bare program name, a user's own config its full path, since clients have a
+    PATH of their own.
     """
     words = ["mcp", client.folder or str(folder)]
     beside = Path(sys.executable).with_name("handtools")
@@ -204,7 +202,10 @@ def _offer_own_tools_off(
     *,
     yes: bool,
 ) -> "list[FileChange]":
-    """The changes with the client's own tools off, if a person wants that."""
+    """Ask whether the client's built-in file and shell tools shall be disabled as well.
+
+    Returns the file changes that do so, or the given ones when the person says no or can't be asked.
+    """
     from dataclasses import replace
 
     print_remark(OWN_TOOLS_NOTICE.format(title=client.title))
@@ -220,7 +221,10 @@ def _offer_own_tools_off(
 
 
 def _confirm_changes(changes: "Sequence[FileChange]", question: str, *, yes: bool) -> bool:
-    """Show the changes, and ask; nothing is written without either."""
+    """Print the config changes as diffs and ask for confirmation, which `yes` skips.
+
+    Raises `CommandStopped` when nobody can be asked.
+    """
     _print_changes(changes)
     if yes:
         return True
@@ -272,7 +276,7 @@ def _print_installed(
 
 
 def _write_change(change: "FileChange", record: "InstallRecord") -> None:
-    """Write one file, all or nothing, and what is to be remembered of it."""
+    """Write or delete one config file, by an atomic rename, and update the record that uninstall needs."""
     file, known = change.file, record.find(change.file)
     with _writing(file):
         if change.after is None:

@@ -1,4 +1,7 @@
-"""`handtools log`: what was called, newest first; and what is recorded of calls, as `show` and `diff` need it."""
+"""CLI command `handtools log`: list recorded tool calls, newest first.
+
+Also helpers that `show` and `diff` share: a call's file changes, net diff, undone state.
+"""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -26,12 +29,12 @@ UndoneState = Literal["no", "partly", "yes"]
 
 
 def touches_of(record: "WorkspaceRecord", call_id: str) -> list["RecordedTouch"]:
-    """What a call changed, oldest first."""
+    """The file changes recorded for one call, oldest first."""
     return record.entries.selected("call", call_id)[::-1]
 
 
 def undone_state(touches: Sequence["RecordedTouch"]) -> UndoneState:
-    """Whether what a call changed was taken back."""
+    """Whether a call's file changes were undone: `no`, `partly` or `yes`."""
     back = sum(touch.reverted_by is not None for touch in touches)
     if not back:
         return "no"
@@ -39,7 +42,10 @@ def undone_state(touches: Sequence["RecordedTouch"]) -> UndoneState:
 
 
 def actions_by_path(touches: Iterable["RecordedTouch"]) -> dict[str, str]:
-    """Each path with what happened to it; folders only where nothing else was touched."""
+    """Map each changed path to `created`, `changed` or `deleted`.
+
+    Folders appear, with a trailing slash, only when no file changed.
+    """
     from handtools.runtime.journal.change_entries import action_of
 
     found: dict[str, tuple[str, bool]] = {}
@@ -51,7 +57,10 @@ def actions_by_path(touches: Iterable["RecordedTouch"]) -> dict[str, str]:
 
 
 def touched_summary(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> str:
-    """What a call was about, in a few words."""
+    """A short text for the log's TOUCHED column: the first paths that the call changed.
+
+    For a call without changes it is the path or first text among its arguments.
+    """
     if touches:
         signed = [f"{SIGNS[action]}{path}" for path, action in actions_by_path(touches).items()]
         more = f" and {len(signed) - LISTED_PATHS} more" if len(signed) > LISTED_PATHS else ""
@@ -63,7 +72,10 @@ def touched_summary(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) ->
 
 
 def net_diff(record: "WorkspaceRecord", touches: Iterable["RecordedTouch"]) -> str:
-    """From before the first touch of each path to after its last, as one unified diff."""
+    """One unified diff per path from before its first change to after its last, joined.
+
+    Paths whose old content is no longer kept are named instead.
+    """
     from handtools.core.changes import ChangeSet
     from handtools.runtime.approval.preview import changes_diff
 
@@ -82,7 +94,7 @@ def net_diff(record: "WorkspaceRecord", touches: Iterable["RecordedTouch"]) -> s
 
 
 def logged_to_json(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> dict[str, Any]:
-    """A row of the log as JSON values."""
+    """A logged call as a JSON object, with its changed paths and whether it was undone."""
     from dataclasses import asdict
 
     changes = [{"path": path, "action": action} for path, action in actions_by_path(touches).items()]
@@ -152,7 +164,7 @@ def _print_log(record: WorkspaceRecord, rows: Sequence["Row"]) -> None:
 
 
 def shown_time(at: float) -> str:
-    """A time of day for what is recent, a date for what is not."""
+    """Format a Unix time for people: the time of day if it is at most 12 hours ago, else date and time."""
     recent = 0 <= time.time() - at < DAY_SECONDS / 2
     return time.strftime("%H:%M:%S" if recent else "%Y-%m-%d %H:%M", time.localtime(at))
 

@@ -1,4 +1,4 @@
-"""The command line: which commands there are, and what a failure looks like."""
+"""The typer application: registers all `handtools` commands and turns errors into messages with an exit code."""
 
 import sys
 from collections.abc import Callable
@@ -34,13 +34,13 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     doctor,
 )
 EXIT_INTERRUPTED = 130
-"""How typer leaves when a person presses Ctrl-C."""
+"""Exit code of a command that Ctrl-C ended."""
 OPTION_DEFAULTS = {"help": False, "install_completion": False, "show_completion": False}
-"""Typer loads pydantic to learn that an option without a value has none; these have one."""
+"""Defaults of built-in flags, given so that typer need not import pydantic, which is slow, to find them."""
 
 
 def main() -> None:
-    """Run the command that was typed."""
+    """Run the typer application on the command line; errors are printed with a next step and exit with 1."""
     _let_odd_bytes_through()
     try:
         _app()(prog_name="handtools")
@@ -80,11 +80,11 @@ def _options(
         typer.Option("--version", is_eager=True, callback=_say_version, help="Say which version this is."),
     ] = False,
 ) -> None:
-    """Options before a command."""
+    """Declare the options that come before any command, such as `--version`."""
 
 
 def _failure_and_step(failure: HandtoolsError) -> tuple[str, str]:
-    """What is so, and the next step."""
+    """The message for an error and the suggested next step, by the error's type."""
     if isinstance(failure, ToolError):
         return failure.message, failure.hint or "`handtools --help` lists the commands."
     if isinstance(failure, CommandStopped):
@@ -95,7 +95,7 @@ def _failure_and_step(failure: HandtoolsError) -> tuple[str, str]:
 
 
 def _let_odd_bytes_through() -> None:
-    """A diff of bytes that are no text must come out of a pipe as it is, and never as a traceback."""
+    """Make stdout and stderr pass undecodable bytes through, so that printing a diff of them does not raise."""
     for stream in (sys.stdout, sys.stderr):
         utf8 = stream.encoding.lower().replace("-", "") == "utf8"
         stream.reconfigure(errors="surrogateescape" if utf8 else "backslashreplace")  # type: ignore[union-attr]

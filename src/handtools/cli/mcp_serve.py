@@ -1,4 +1,4 @@
-"""`handtools mcp` and `serve`: the tools for clients over stdin and stdout, and over HTTP."""
+"""CLI commands `handtools mcp` and `serve`: run the MCP server over stdio, or over HTTP with bearer tokens."""
 
 import os
 from enum import StrEnum
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class PresetName(StrEnum):
-    """Which tools are offered."""
+    """Values of `--preset`: the sets of tools that an MCP server can offer."""
 
     reading = "reading"
     coding = "coding"
@@ -23,7 +23,7 @@ class PresetName(StrEnum):
 
 
 class UnattendedVerdict(StrEnum):
-    """What happens to a question that nobody can be asked."""
+    """Values of `--unattended`: what happens to a call that needs approval when the client can't ask anyone."""
 
     ask = "ask"
     deny = "deny"

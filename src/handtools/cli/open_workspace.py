@@ -1,4 +1,4 @@
-"""Open a workspace: from the folder that a person names to its toolbox and its record of calls."""
+"""Open a workspace for a CLI command: its journal of calls alone, or its toolbox as well."""
 
 import shlex
 from collections.abc import Iterator
@@ -22,30 +22,36 @@ JOURNAL_NAME = "journal.sqlite"
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceRecord:
-    """What is remembered of a folder, and the words to go on with."""
+    """A workspace's journal and files, as CLI commands read them, with a builder of suggested next commands."""
 
     path: Path
-    """As the person wrote it."""
+    """The workspace folder as given on the command line, not resolved."""
     journal: "Journal"
     files: "HostFiles"
 
     @property
     def calls(self) -> "Calls":
-        """The log."""
+        """The journal's log of tool calls."""
         return self.journal.calls
 
     @property
     def entries(self) -> "ChangeEntries":
-        """What was changed."""
+        """The journal's record of file changes."""
         return self.journal.entries
 
     def step(self, *words: str) -> str:
-        """A command to type next, for this same folder."""
+        """A `handtools` command line to suggest to the person as the next step.
+
+        It has `-C FOLDER` when the workspace is not the current folder.
+        """
         where = [] if self.path == Path() else ["-C", str(self.path)]
         return shlex.join(["handtools", *words, *where])
 
     def named(self, name: str) -> str:
-        """The id of the one call whose id begins so."""
+        """The full id of the one recorded call whose id starts with the given text.
+
+        Raises `CommandStopped` when none or several do.
+        """
         found = self.calls.starting(name)
         if not name or not found:
             raise CommandStopped(
@@ -59,7 +65,10 @@ class WorkspaceRecord:
 
 @contextmanager
 def open_record_at(path: Path) -> Iterator[WorkspaceRecord]:
-    """The record of a folder, to look at: no tool is loaded for that."""
+    """Open the journal of a workspace without loading any tool; closes it at the end.
+
+    Raises `CommandStopped` when nothing is recorded for the folder.
+    """
     from handtools.local_journal import open_local_journal
 
     record = open_local_journal(path)
@@ -77,7 +86,10 @@ def open_record_at(path: Path) -> Iterator[WorkspaceRecord]:
 def open_toolbox_at(
     path: Path, *, plugins: bool = False, yes: bool = False, runner: str = ""
 ) -> Iterator[tuple["BlockingToolbox", WorkspaceRecord]]:
-    """The tools of a folder and its record; `yes` answers everything that is asked."""
+    """Open the toolbox of a workspace and its journal, under the user's policy; closes the journal at the end.
+
+    `plugins` adds tools of installed packages, `yes` approves every call that would be asked about.
+    """
     from handtools.toolbox import BlockingToolbox, coding, everything, load_policy
 
     make = everything if plugins else coding
@@ -97,7 +109,7 @@ async def _approve_all(_: Approval) -> Reply:
 
 
 def _nothing_recorded(path: Path, state: Path) -> CommandStopped:
-    """Says so, and where there is a record when a folder above has one."""
+    """The error for a folder without a journal; suggests a parent folder that has one."""
     from handtools.host.files.user_folders import workspace_id
 
     real = path.resolve()

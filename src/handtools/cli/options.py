@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, so that they are spelt, explained and parsed once."""
+"""Typer options and arguments that several commands share, and the parsing of KEY=VALUE tool arguments."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ import typer
 
 
 class OutputFormat(StrEnum):
-    """How a command that takes arguments as JSON answers."""
+    """Values of `--output` for `call` and `why`, whose `--json` option already takes the tool arguments."""
 
     text = "text"
     json = "json"
@@ -42,7 +42,10 @@ STDIN_WORD = "-"
 
 
 def parse_arguments(given: str | None, pairs: Sequence[str] | None) -> dict[str, Any]:
-    """Put `--json` and `key=value` words together; a word wins over the JSON."""
+    """Build a tool's arguments from the `--json` object and from KEY=VALUE words, which override it.
+
+    `--json -` reads stdin; malformed input raises `typer.BadParameter`.
+    """
     text = sys.stdin.read() if given == STDIN_WORD else given
     whole = {} if text is None else _parse_json(text, "--json")
     if not isinstance(whole, dict):

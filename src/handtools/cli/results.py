@@ -1,4 +1,4 @@
-"""Print the result of a call, with what can be done next, and give its exit code."""
+"""Print a tool call's result in the terminal, with the command to run next, and map its status to an exit code."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +21,12 @@ EXIT_FAILED, EXIT_PENDING = 1, 3
 
 
 def exit_code(result: "Result[Any]") -> int:
-    """0 ok, 1 failed or denied, 3 waiting for an answer."""
+    """The process exit code for a call's result: 0 ok, 1 failed or denied, 3 waiting for approval."""
     return {"ok": 0, "pending": EXIT_PENDING}.get(result.status, EXIT_FAILED)
 
 
 def print_result(result: "Result[Any]", call_id: str, record: "WorkspaceRecord", *, as_json: bool) -> None:
-    """Show how a call ended, and what can be done next."""
+    """Print a call's result, failure or pending approval as text or JSON, with the command to run next."""
     short = record.calls.short(call_id)
     if as_json:
         _print_json_result(result, call_id, short, record)
@@ -45,7 +45,10 @@ def print_result(result: "Result[Any]", call_id: str, record: "WorkspaceRecord",
 
 
 def print_content(result: "Result[Any]") -> None:
-    """What the model reads; a diff in it is coloured for people."""
+    """Print a result's text to stdout, with the diff in it coloured on a terminal.
+
+    Images and documents are named by type and size.
+    """
     from handtools.core.result import Text
 
     text, diff = result.text, diff_of(result.details)
@@ -61,7 +64,7 @@ def print_content(result: "Result[Any]") -> None:
 
 
 def diff_of(details: Any) -> str:
-    """The diff among a result's details, where it has one."""
+    """The `diff` field of a result's details (a dict or a model); empty when there is none."""
     found = details.get("diff") if isinstance(details, dict) else getattr(details, "diff", "")
     return found if isinstance(found, str) else ""
 

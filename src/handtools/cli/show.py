@@ -1,4 +1,4 @@
-"""`handtools show`: one call whole: what was asked, what came of it, what it changed."""
+"""CLI command `handtools show`: print one recorded call with its arguments, result and file changes."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`handtools skills`: what skills an agent finds here, and what is wrong with them."""
+"""CLI command `handtools skills`: list a workspace's agent skills (SKILL.md) and what is invalid in them."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -39,7 +39,7 @@ def skills(
 
 
 def _skills_with_problems(workspace: Path, near: str) -> list[tuple["Skill", list[str]]]:
-    """Every skill with its problems; one that a nearer skill of the same name covers has that one more."""
+    """Every skill found near a path with its problems, also that a nearer one of the same name hides it."""
     from handtools.core.skills import nearest_by_name as nearest
     from handtools.toolbox import local_workspace
 

@@ -1,4 +1,4 @@
-"""The terminal: what people read, coloured, and programs read, as JSON; questions, and the approval prompt."""
+"""Terminal input and output of the CLI: coloured text, tables, diffs, JSON, questions, the approval prompt."""
 
 import json
 import os
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 PIPE_COLUMNS = 1_000
-"""How wide a table may become where no terminal limits it."""
+"""Width of tables, in characters, when the output is not a terminal."""
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _HEADERS = ("--- ", "+++ ", "diff --git ")
 
 
 class CommandStopped(HandtoolsError):
-    """A command can't go on; what a person does next is part of it."""
+    """Error that ends a CLI command; its message is printed together with `step`, what the person can do next."""
 
     def __init__(self, message: str, step: str) -> None:
         super().__init__(message)
@@ -34,28 +34,28 @@ class CommandStopped(HandtoolsError):
 
 
 def stdout_console() -> "Console":
-    """Where answers go."""
+    """A rich console on stdout, for the answer of a command."""
     return _console(stderr=False)
 
 
 def stderr_console() -> "Console":
-    """Where remarks and failures go, so that a pipe gets the answer alone."""
+    """A rich console on stderr, for remarks, questions and errors, so that a pipe gets the answer alone."""
     return _console(stderr=True)
 
 
 def one_line(text: str, most: int = 60) -> str:
-    """Text for a cell of a table."""
+    """Text for a table cell: on one line, control characters made visible, cut to `most` characters."""
     flat = visible(" ".join(text.split()))
     return flat if len(flat) <= most else f"{flat[: most - 1]}…"
 
 
 def print_json(value: Any) -> None:
-    """One value on one line."""
+    """Print a value to stdout as one line of JSON."""
     print(json.dumps(value))
 
 
 def print_text(text: str) -> None:
-    """Text as it is into a pipe, made harmless on a terminal."""
+    """Print text to stdout: unchanged into a pipe, with control characters made visible on a terminal."""
     console = stdout_console()
     if console.is_terminal:
         console.print(visible(text), soft_wrap=True)
@@ -64,7 +64,7 @@ def print_text(text: str) -> None:
 
 
 def print_diff(diff: str) -> None:
-    """A diff: coloured on a terminal, exact in a pipe so that it can be applied."""
+    """Print a unified diff to stdout: coloured on a terminal, unchanged into a pipe so that it can be applied."""
     console = stdout_console()
     if console.is_terminal:
         console.print(coloured_diff(diff), soft_wrap=True, end="")
@@ -73,7 +73,7 @@ def print_diff(diff: str) -> None:
 
 
 def coloured_diff(diff: str) -> "Text":
-    """A diff in the colours that people expect."""
+    """A unified diff as rich text: changed and header lines coloured, control characters made visible."""
     from rich.text import Text
 
     text = Text()
@@ -85,7 +85,7 @@ def coloured_diff(diff: str) -> "Text":
 
 
 def plain_table(*columns: str) -> "Table":
-    """A table without lines: as readable in a pipe as on a terminal."""
+    """A rich table without borders and with the given column headings."""
     from rich.table import Table
 
     made = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 3, 0, 0))
@@ -95,18 +95,18 @@ def plain_table(*columns: str) -> "Table":
 
 
 def print_remark(*lines: str) -> None:
-    """Say something beside the answer."""
+    """Print dimmed lines to stderr, beside the command's answer on stdout."""
     for line in lines:
         stderr_console().print(visible(line), style="dim", soft_wrap=True)
 
 
 def print_failure(message: str, step: str) -> None:
-    """Say what went wrong, and what to do next."""
+    """Print an error message to stderr, with the suggested next step."""
     _print_with_step(("✗ ", "bold red"), message, step)
 
 
 def print_waiting(message: str, step: str) -> None:
-    """Say what is held up, and how to go on."""
+    """Print to stderr that a call is pending approval, with the commands that answer it."""
     _print_with_step(("⏸ ", "bold yellow"), message, step)
 
 
@@ -129,12 +129,12 @@ def _console(*, stderr: bool) -> "Console":
 
 
 def is_interactive() -> bool:
-    """Whether there is a person who sees a question and can answer it."""
+    """Whether stdin and stderr are terminals, so that a person can be asked."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def ask_line(console: "Console", question: str) -> str:
-    """One line; empty when the input ends or the person presses Ctrl-C."""
+    """Print a question and read one line from stdin; empty at the end of input or on Ctrl-C."""
     try:
         console.print(question, end="", soft_wrap=True)
         return _read_line().strip()
@@ -144,12 +144,12 @@ def ask_line(console: "Console", question: str) -> str:
 
 
 def ask_yes_no(console: "Console", question: str) -> bool:
-    """Whether a person says yes; anything else is a no."""
+    """Ask a yes/no question on the terminal; True only for `y` or `yes`."""
     return ask_line(console, f"{question} [y/N] ").lower() in {"y", "yes"}
 
 
 def _read_line() -> str:
-    """One line, without its end; `EOFError` when the input ends, `KeyboardInterrupt` on Ctrl-C.
+    """Read one line from stdin; raises `EOFError` at the end of input, `KeyboardInterrupt` on Ctrl-C.
 
     A Ctrl-C in the instant before `input` begins to read would be noticed only after the next key. So both are
     waited for, and only a line that is there is read.
@@ -169,7 +169,7 @@ def _read_line() -> str:
 
 @contextmanager
 def _signal_pipe() -> Iterator[int]:
-    """A file that can be read from as soon as a signal has come, wherever Python was at that moment."""
+    """A file descriptor for `select` that becomes readable when a signal arrives (`signal.set_wakeup_fd`)."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
@@ -187,7 +187,10 @@ REMEMBER_KEYS: dict[str, Remember] = {"o": "once", "s": "session", "p": "project
 
 
 def ask_approval(approval: Approval, more: str) -> Reply | None:
-    """Put the question; None when the person leaves it open. `more` says how to see a clipped preview."""
+    """Show an approval request in the terminal and read the answer: once, session, project or no.
+
+    None when the person decides later; `more` is the command that shows a clipped preview in full.
+    """
     console = stderr_console()
     print_approval(console, approval, more)
     console.print(f'  o  once\n  s  for this session   ("{one_line(approval.remembered)}")')
@@ -204,7 +207,10 @@ def ask_approval(approval: Approval, more: str) -> Reply | None:
 
 
 def print_approval(console: "Console", approval: Approval, more: str) -> None:
-    """The change, the rule that asked, and who wants it."""
+    """Print an approval request: its title, the rule that asked, the agent, and a preview of the change, clipped.
+
+    `more` is the command that shows all of it.
+    """
     from rich.panel import Panel
     from rich.text import Text
 

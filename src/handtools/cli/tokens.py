@@ -1,4 +1,4 @@
-"""`handtools tokens`: what the definitions of the tools cost a model in every conversation."""
+"""CLI command `handtools tokens`: estimate how many tokens the tool definitions cost in every conversation."""
 
 import json
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`handtools tools`: what can be called."""
+"""CLI command `handtools tools`: list the available tools, with their argument schemas on request."""
 
 import json
 from dataclasses import asdict
@@ -42,5 +42,5 @@ def tools(
 
 
 def _sentence(description: str) -> str:
-    """The first sentence: the rest is for the model."""
+    """The first sentence of a tool's description."""
     return description.partition("\n")[0].partition(". ")[0].rstrip(".") + "."

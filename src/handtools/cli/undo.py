@@ -1,4 +1,4 @@
-"""`handtools undo` and `redo`: take changes back, and bring them back again."""
+"""CLI commands `handtools undo` and `redo`: revert the file changes of a call, turn, session or path, or redo."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from handtools.runtime.journal.calls import ChangeAuthor
 
 PERSON = "person"
-"""The agent under which the log shows what people do themselves."""
+"""Agent name under which the log records undo and redo that a person runs from the command line."""
 LAST_WORD = "last"
 UNDO_VERBS = {"created": "returned", "changed": "restored", "deleted": "removed"}
 
@@ -35,7 +35,7 @@ MergeOption = Annotated[bool, typer.Option("--merge", help="Merge where a file c
 
 
 class UndoArguments(NamedTuple):
-    """What a person named; None where they did not."""
+    """What the user of `undo` or `redo` chose: call id, turn, session or path; None for those not given."""
 
     call_id: str | None
     turn: str | None
@@ -45,7 +45,7 @@ class UndoArguments(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UndoTarget:
-    """What to take back, as the undo tool is told and as a person repeats it."""
+    """What to undo: scope and name for the undo tool, and the command-line words that name it again."""
 
     scope: "UndoScope"
     name: str
@@ -118,7 +118,10 @@ def _revert(
 
 
 def _undo_target(record: WorkspaceRecord, action: str, given: UndoArguments) -> UndoTarget:
-    """One scope from what was typed; the newest change when nothing was."""
+    """Turn the given options into one undo target; with none given, the call of the newest change.
+
+    Raises `BadParameter` when several are given, `CommandStopped` when there is nothing to undo.
+    """
     name, turn, session, path = given
     if sum(word is not None for word in (name, turn or session, path)) > 1:
         raise typer.BadParameter("Name one thing: an ID, --turn, --session or --path.")
@@ -139,7 +142,7 @@ def _undo_target(record: WorkspaceRecord, action: str, given: UndoArguments) -> 
 def _newest_target(
     record: WorkspaceRecord, newest: "ChangeAuthor", turn: str | None, session: str | None
 ) -> UndoTarget:
-    """The words for the newest change: its call, its turn or its session."""
+    """The undo target for the newest change: its turn or session where one is asked for, else its call."""
     within = newest.session if session in {None, LAST_WORD} else str(session)
     if turn is not None:
         turn = newest.turn if turn == LAST_WORD else turn

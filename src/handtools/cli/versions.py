@@ -1,4 +1,4 @@
-"""`handtools versions` and `forget`: what is kept of a file, and letting go of it."""
+"""CLI commands `handtools versions` and `forget`: list the recorded versions of a file, or delete them all."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from handtools.runtime.journal.retention import Forgotten
 
 SEARCHED_FILE_BYTES = 8 << 20
-"""Of a file: what is larger is looked for by what was recorded of it."""
+"""Largest file, in bytes, whose current lines `forget` looks for in recorded outputs."""
 LISTED_CALLS = 10
 PathArgument = Annotated[str, typer.Argument(metavar="PATH", help="A file of the workspace.")]
 
@@ -93,7 +93,10 @@ def forget(
 
 
 def _present_bytes(record: WorkspaceRecord, path: str) -> bytes:
-    """What the file holds, so that lines of it are found in what calls printed."""
+    """The file's current content, whose lines `forget` looks for in recorded outputs.
+
+    Empty if the file is missing or too large.
+    """
     facts = record.files.facts(path)
     if facts is None or facts.kind != "file" or facts.bytes > SEARCHED_FILE_BYTES:
         return b""
@@ -101,7 +104,7 @@ def _present_bytes(record: WorkspaceRecord, path: str) -> bytes:
 
 
 def _print_forgotten(record: WorkspaceRecord, gone: "Forgotten") -> None:
-    """What went with it, and what may still be there."""
+    """Print which calls' records `forget` emptied, and where copies of the content may remain."""
     if gone.calls:
         listed = ", ".join(record.calls.short(call_id) for call_id in gone.calls[:LISTED_CALLS])
         more = f" and {len(gone.calls) - LISTED_CALLS} more" if len(gone.calls) > LISTED_CALLS else ""

@@ -1,4 +1,4 @@
-"""`handtools why`: the rule that would decide a call, found without making it."""
+"""CLI command `handtools why`: show which policy rule would allow, ask about or deny a call; nothing runs."""
 
 from typing import Annotated
 

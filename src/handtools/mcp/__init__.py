@@ -1,1 +1,1 @@
-"""The tools in every client that speaks MCP. Start with `stdio` or `http_server`; both end in `tool_calls`."""
+"""The MCP server, over stdio (`stdio`) and HTTP (`http_server`). Both hand tool calls to `tool_calls`."""

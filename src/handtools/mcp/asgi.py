@@ -1,7 +1,4 @@
-"""ASGI: requests, refusals and answers; plain JSON.
-
-And a stream of events only where something comes before it. ADR 73.
-"""
+"""HTTP over ASGI for the MCP server: reading requests, refusing them, and sending JSON or server-sent events."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
@@ -21,7 +18,7 @@ JSON_TYPE = "application/json"
 
 
 class HttpRefusal(Exception):
-    """A request that goes no further."""
+    """Exception that ends an HTTP request with an error status, a reason for the client and extra headers."""
 
     def __init__(self, status: int, reason: str, **headers: str) -> None:
         super().__init__(reason)
@@ -31,34 +28,34 @@ class HttpRefusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """What methods can know of the request that brought a message."""
+    """The headers of an HTTP request, as MCP method handlers can read them."""
 
     lines: tuple[tuple[str, str], ...]
-    """Its headers as they came, names in lower case."""
+    """All request headers in order, duplicates included, with lower-case names."""
     headers: Mapping[str, str]
-    """Each once: of two that are alike, the first."""
+    """Request headers by lower-case name; of duplicates, the first one."""
 
     @classmethod
     def of(cls, scope: AsgiScope) -> Self:
-        """The request that a scope tells of."""
+        """Read the request headers from an ASGI scope."""
         lines = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
         return cls(lines, dict(reversed(lines)))
 
 
 def encode_headers(headers: Mapping[str, str]) -> AsgiHeaders:
-    """Headers as ASGI has them."""
+    """Encode header names and values as the pairs of bytes that ASGI takes."""
     return tuple((name.encode(), value.encode()) for name, value in headers.items())
 
 
 async def send_json(send: AsgiSend, status: int, body: bytes, headers: AsgiHeaders = ()) -> None:
-    """A whole answer in JSON."""
+    """Send a complete HTTP response with a JSON body over ASGI."""
     await send_response(send, status, JSON_TYPE, body, headers)
 
 
 async def send_response(
     send: AsgiSend, status: int, kind: str, body: bytes, headers: AsgiHeaders = ()
 ) -> None:
-    """A whole answer, never to be kept by anyone on the way."""
+    """Send a complete HTTP response over ASGI: status, headers and body, marked as not to be cached."""
     own = (
         (b"content-type", kind.encode()),
         (b"content-length", str(len(body)).encode()),
@@ -69,7 +66,7 @@ async def send_response(
 
 
 async def start_event_stream(send: AsgiSend, headers: AsgiHeaders = ()) -> None:
-    """Begin a stream of events."""
+    """Send the status and headers of a server-sent event stream over ASGI; events follow with `send_body`."""
     own = (
         (b"content-type", b"text/event-stream"),
         (b"cache-control", b"no-cache, no-transform"),
@@ -79,12 +76,12 @@ async def start_event_stream(send: AsgiSend, headers: AsgiHeaders = ()) -> None:
 
 
 async def send_body(send: AsgiSend, body: bytes, *, more: bool) -> None:
-    """A piece of an answer."""
+    """Send one chunk of an HTTP response body over ASGI; `more=False` ends the response."""
     await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
 async def until_disconnect(receive: AsgiReceive) -> None:
-    """Return when the client has left."""
+    """Wait until the HTTP client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -92,11 +89,14 @@ async def until_disconnect(receive: AsgiReceive) -> None:
 EVENT_STREAM_TYPE = "text/event-stream"
 PING_EVENT = b": ping\r\n\r\n"
 PING_SECONDS = 15.0
-"""How long a connection stays silent: proxies close those that say nothing for long."""
+"""Seconds without output after which a ping is sent, because proxies close silent connections."""
 
 
 class HttpAnswer:
-    """What is said to one request."""
+    """The HTTP response to one MCP request.
+
+    It is plain JSON, unless messages are sent before the result: then it becomes an event stream.
+    """
 
     def __init__(self, send: AsgiSend, headers: AsgiHeaders = ()) -> None:
         self._send, self._headers = send, headers
@@ -105,29 +105,29 @@ class HttpAnswer:
         self._turn = anyio.Lock()
 
     async def tell(self, message: bytes) -> None:
-        """Say something before the answer."""
+        """Send a JSON-RPC message, such as a progress notification, as an event before the result."""
         await self._say(_event_bytes(message))
 
     async def ping(self) -> None:
-        """Say that we are still at it."""
+        """Send an empty event that keeps the connection open."""
         await self._say(PING_EVENT)
 
     async def end(self, message: bytes, status: int = 200) -> None:
-        """Say the answer itself; within a stream the status is told already."""
+        """Send the result and end the response. `status` counts only while no event stream has begun."""
         if self._streams:
             await send_body(self._send, _event_bytes(message), more=False)
         else:
             await send_json(self._send, status, message, self._headers)
 
     async def open(self) -> None:
-        """Begin a stream though there is nothing to say yet."""
+        """Start the event stream, unless it has started, before there is an event to send."""
         async with self._turn:
             if not self._streams:
                 await start_event_stream(self._send, self._headers)
                 self._streams = True
 
     async def close(self) -> None:
-        """End a stream to which no answer belongs, or none comes."""
+        """End the event stream without a result."""
         await send_body(self._send, b"", more=False)
 
     async def _say(self, event: bytes) -> None:
@@ -136,7 +136,10 @@ class HttpAnswer:
 
 
 def check_post(headers: Mapping[str, str]) -> None:
-    """Refuse a message that is no JSON, and who could not read each kind of answer."""
+    """Check the Content-Type and Accept headers of a POST request.
+
+    Raises `HttpRefusal` unless the body is JSON and the client accepts both JSON and event streams.
+    """
     if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON_TYPE:
         raise HttpRefusal(400, "The body must be application/json.")
     kinds = {kind.partition(";")[0].strip().lower() for kind in headers.get("accept", "").split(",")}
@@ -147,7 +150,7 @@ def check_post(headers: Mapping[str, str]) -> None:
 
 
 def message_json(message: BaseModel) -> bytes:
-    """A message of the SDK as it travels."""
+    """Serialize a JSON-RPC message of the MCP SDK to JSON bytes."""
     return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
 
 

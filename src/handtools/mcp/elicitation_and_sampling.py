@@ -1,7 +1,4 @@
-"""What the server asks of a client: an approval as a form (elicitation), and the client's own model (sampling).
-
-ADR 71.
-"""
+"""Requests of the MCP server to its client: approval forms (elicitation) and prompts to its model (sampling)."""
 
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -18,12 +15,12 @@ if TYPE_CHECKING:
 
 SAMPLING_TOKENS = 32_000
 _current_request: ContextVar["ServerRequestContext[Any, Any] | None"] = ContextVar("request", default=None)
-"""Whose call this is: a desk may serve several clients, each with its own model."""
+"""The MCP request whose tool call runs in this context; its client's model is asked by `sample_model`."""
 
 
 @contextmanager
 def sampling_from(ctx: "ServerRequestContext[Any, Any]") -> Iterator[None]:
-    """Calls made within this ask the client of this request."""
+    """Within this block, `sample_model` sends its prompts to the client that made this MCP request."""
     before = _current_request.set(ctx)
     try:
         yield
@@ -32,7 +29,10 @@ def sampling_from(ctx: "ServerRequestContext[Any, Any]") -> Iterator[None]:
 
 
 async def sample_model(prompt: str) -> AsyncIterator[str]:
-    """The answer of the client's model; the protocol brings it in one piece."""
+    """Send a prompt to the client's model by MCP sampling and yield its answer, in one piece.
+
+    Raises `WrongKind` when the client offers no sampling or refuses.
+    """
     ctx = _current_request.get()
     capabilities = ctx.session.client_capabilities if ctx else None
     if (
@@ -61,7 +61,7 @@ async def sample_model(prompt: str) -> AsyncIterator[str]:
 
 
 APPROVAL_KEY = "approval"
-"""The name of our one question among the input requests of a result."""
+"""Key of the approval question in the `inputRequests` of an MCP result."""
 QUESTION_LINES = 60
 QUESTION_BYTES = 6_000
 REMEMBERED_LINES = 12
@@ -74,7 +74,7 @@ DECISIONS: dict[str, Remember | None] = {
 
 
 def approval_question(approval: Approval) -> str:
-    """What the person reads: what is wanted, why they are asked, what exactly it is, what a yes stands for."""
+    """The text of an approval form: what the call wants, the rule that asks, a preview, and what is remembered."""
     shown = approval.excerpt(max_lines=QUESTION_LINES, max_bytes=QUESTION_BYTES)
     remembered = clip(
         approval.remembered, max_lines=REMEMBERED_LINES, max_bytes=QUESTION_BYTES, keep="both"
@@ -86,7 +86,7 @@ def approval_question(approval: Approval) -> str:
 
 
 def approval_form() -> dict[str, Any]:
-    """The flat schema of an answer: clients can only draw plain fields."""
+    """The JSON schema of an approval form, with a decision and a message; flat, as MCP elicitation demands."""
     return {
         "type": "object",
         "properties": {
@@ -107,7 +107,10 @@ def approval_form() -> dict[str, Any]:
 
 
 def input_required(approval: Approval) -> dict[str, Any]:
-    """The question as a result of the current protocol: the client asks, and calls again with the answer."""
+    """An approval as an MCP result of type `input_required`.
+
+    The client shows the form and repeats the call with the answer.
+    """
     params = {"mode": "form", "message": approval_question(approval), "requestedSchema": approval_form()}
     return {
         "resultType": "input_required",
@@ -117,12 +120,15 @@ def input_required(approval: Approval) -> dict[str, Any]:
 
 
 def request_state_of(approval: Approval) -> str:
-    """The question, as a client carries it to its answer."""
+    """The `requestState` that ties a client's answer to an approval: call id and fingerprint."""
     return f"{approval.call_id}.{approval.fingerprint}"
 
 
 def reply_from_form(action: object, content: Mapping[str, Any] | None, *, to: str = "") -> Reply | None:
-    """What the person said to the question of this fingerprint; None when they left it open."""
+    """Turn the answer to an approval form into a `Reply`, for the approval with fingerprint `to`.
+
+    None when the person cancelled the form.
+    """
     if action == "decline":
         return Reply(allow=False, fingerprint=to)
     if action != "accept":
@@ -136,7 +142,7 @@ def reply_from_form(action: object, content: Mapping[str, Any] | None, *, to: st
 
 
 def can_elicit(capabilities: Any) -> bool:
-    """Whether the client can show a form: one that names no kind of form at all means the plain one."""
+    """Whether the client's capabilities include form elicitation; naming neither form nor URL counts as form."""
     asked = getattr(capabilities, "elicitation", None)
     if asked is None:
         return False
@@ -144,7 +150,7 @@ def can_elicit(capabilities: Any) -> bool:
 
 
 def pending_text(approval: Approval) -> str:
-    """What the model is told when nobody could be asked."""
+    """The message to the model when a call waits for approval and nobody could be asked."""
     return (
         f"Waiting for a person: {approval.title}. Nothing was changed. They can answer with "
         f"`handtools approve {approval.call_id}` or `handtools deny {approval.call_id}`; "

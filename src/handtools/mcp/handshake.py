@@ -1,10 +1,8 @@
-"""The handshake: `initialize` and the first `tools/list`, answered before the MCP SDK is loaded.
+"""The MCP handshake on stdio: answers `initialize` and the first `tools/list` before the MCP SDK is imported.
 
-A client shows our tools once it has an answer to both. Both are known without the SDK, whose import takes
-longer than all the rest: so they are answered first, and the SDK is loaded then. What it has to know of is
-handed to it afterwards, and its own answers to that are kept back; a test holds that both are alike.
-
-ADR 70.
+A client shows our tools once it has both answers. Both are known without the SDK, whose import takes longer than
+all the rest; so they are sent first, and the SDK is imported then. The lines that it has to know of are replayed
+to it afterwards, and its own answers to them are suppressed; a test checks that both answers are alike.
 """
 
 import asyncio
@@ -29,15 +27,15 @@ A long output is cut and kept whole: `read` its `output:` path by range. A call 
 nothing yet."""
 
 CODING_TOOLS_FILE = Path(__file__).with_name("coding.json")
-"""The answer to `tools/list` for the coding tools, on a machine that runs commands.
+"""The stored answer to `tools/list` for the coding preset, on a machine that runs commands.
 
-Making it takes pydantic and every tool, which is most of the time until a client has its first answer. So it is
-written down; `just docs` writes it anew, and a test holds it against the tools.
+Building it takes pydantic and every tool, which is most of the time until a client has its first answer. `just
+docs` writes the file anew, and a test compares it with the tools.
 """
 
 
 def written_tools_list() -> dict[str, Any] | None:
-    """What was written down; None where the tools must say it themselves."""
+    """Load the stored answer to `tools/list`; None where it must be built, because the system is not Linux."""
     if not sys.platform.startswith("linux"):
         return None
     found: dict[str, Any] = json.loads(CODING_TOOLS_FILE.read_bytes())
@@ -45,31 +43,31 @@ def written_tools_list() -> dict[str, Any] | None:
 
 
 NEXT_LINE_SECONDS = 0.3
-"""Seconds to wait for the next question before the SDK is loaded anyway."""
+"""Seconds to wait for the client's next handshake message before the SDK is imported anyway."""
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 CURRENT_VERSION = "2026-07-28"
 META_PREFIX = "io.modelcontextprotocol/"
 
 DEFERRED_METHODS = frozenset({"prompts/list", "resources/list", "resources/templates/list"})
-"""Questions for the SDK, which can wait until the tools are told."""
+"""MCP methods that are left for the SDK to answer, after the tools were listed."""
 
 Json = dict[str, Any]
 
 
 @dataclass(slots=True)
 class Handshake:
-    """Answers the first lines of a client."""
+    """Answers a client's first JSON-RPC lines on stdio, and notes which of them the SDK must still process."""
 
     listed: Callable[[], Json]
-    """The answer to `tools/list`."""
+    """Gives the result of `tools/list`."""
     say: Callable[[bytes], None]
     heard: list[bytes] = field(default_factory=list)
-    """Lines that the SDK is to hear."""
+    """Lines that were read already and must be replayed to the SDK."""
     silent: set[str | int] = field(default_factory=set)
-    """Requests among them that have been answered."""
+    """Ids of replayed requests that were answered already, so that the SDK's answers are dropped."""
 
     async def greet(self, reader: asyncio.StreamReader) -> None:
-        """Answer until something else is asked, the tools were told, or nothing more comes."""
+        """Answer lines until `tools/list` was answered, another method is called, or no line comes for a while."""
         patience: float | None = None
         while True:
             try:
@@ -83,7 +81,7 @@ class Handshake:
             patience = NEXT_LINE_SECONDS
 
     def _answer(self, line: bytes) -> bool:
-        """Answer a line; False when it is time for the SDK."""
+        """Answer one JSON-RPC line or keep it for the SDK; False when the SDK shall take over."""
         try:
             message = json.loads(line)
         except ValueError:
@@ -150,7 +148,7 @@ def _with_server_info(result: Json) -> Json:
 
 
 def _is_current_request(message: Json) -> bool:
-    """Whether a request brings the envelope of the current protocol along."""
+    """Whether a request has the `_meta` of the current protocol version."""
     match message:
         case {"params": {"_meta": meta}}:
             return _is_current_meta(meta)
@@ -158,7 +156,7 @@ def _is_current_request(message: Json) -> bool:
 
 
 def _is_current_meta(meta: Any) -> bool:
-    """Whether the envelope is one that the SDK would take; any other is left to it."""
+    """Whether a `_meta` names the current protocol version and the client's capabilities."""
     if not isinstance(meta, dict) or meta.get(f"{META_PREFIX}protocolVersion") != CURRENT_VERSION:
         return False
     return isinstance(meta.get(f"{META_PREFIX}clientCapabilities"), dict)

@@ -1,7 +1,4 @@
-"""The HTTP server: many clients and workspaces in one process.
-
-Tokens, access checks and limits, start and shutdown. ADR 72.
-"""
+"""The MCP server over HTTP: bearer tokens, access checks, size and time limits, start and graceful shutdown."""
 
 import gc
 import hashlib
@@ -42,19 +39,22 @@ from handtools.mcp.tool_calls import AnsweredBy, CallMetrics, ConnectionTools
 from handtools.toolbox import Toolbox
 
 LEAST_TOKEN_CHARS = 24
-"""Shorter tokens can be guessed, and are refused when the file is read."""
+"""Minimum length of a bearer token; shorter ones could be guessed and are refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenGrant:
-    """One token: only its digest is kept, so that neither memory nor a log shows it."""
+    """What one bearer token gives access to: workspace, preset and policy.
+
+    Only the token's SHA-256 digest is kept, so that no memory or log shows the token.
+    """
 
     name: str
     sha256: str
     workspace: Path
     preset: str = "coding"
     policy: Path | None = None
-    """A policy file; without one, the user's own."""
+    """Path of a policy file; None uses the user's own policy."""
     unattended: str | None = None
     asks: AnsweredBy = "client"
     block: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class TokenGrant:
 
 
 class TokenGrants:
-    """The tokens of one server."""
+    """All bearer tokens of one HTTP server; names and digests must be unique."""
 
     def __init__(self, grants: list[TokenGrant]) -> None:
         if not grants:
@@ -73,19 +73,22 @@ class TokenGrants:
         self.all = tuple(grants)
 
     def find(self, token: str) -> TokenGrant | None:
-        """Whose token it is. All are compared, in the same time, whichever it is."""
+        """The grant of a bearer token, or None; compared in constant time against timing attacks."""
         given = token_digest(token)
         found = [grant for grant in self.all if hmac.compare_digest(grant.sha256, given)]
         return found[0] if found else None
 
 
 def token_digest(token: str) -> str:
-    """The name under which a token is known."""
+    """The SHA-256 digest of a token, in hexadecimal."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def read_grants(path: Path) -> TokenGrants:
-    """The grants of a file: `[[token]]` tables with a name, a sha256 or token_file, and a workspace."""
+    """Read the tokens of an HTTP server from a TOML file of `[[token]]` tables.
+
+    Each has a name, a sha256 or token_file, and a workspace; raises `UsageError` on anything invalid.
+    """
     try:
         written = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
@@ -122,7 +125,7 @@ def _grant_from_table(table: dict[str, Any], beside: Path) -> TokenGrant:
 
 
 def read_token(path: Path) -> str:
-    """A token from a file of its own."""
+    """Read a bearer token from a text file; raises `UsageError` if it is unreadable or too short."""
     try:
         token = path.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as problem:
@@ -131,7 +134,7 @@ def read_token(path: Path) -> str:
 
 
 def require_strong_token(token: str, where: str) -> str:
-    """The token, if it can't be guessed."""
+    """Return the token if it is long enough; else raise `UsageError`, whose message begins with `where`."""
     if len(token) < LEAST_TOKEN_CHARS:
         raise UsageError(f"{where} is too short: use {LEAST_TOKEN_CHARS} random characters or more.")
     return token
@@ -140,31 +143,34 @@ def require_strong_token(token: str, where: str) -> str:
 REQUEST_BODY_BYTES = 8 << 20
 REQUEST_BODY_SECONDS = 30.0
 WHOLE_REQUEST_SECONDS = 3600.0
-"""Also for a stream that stays open: clients open it again."""
+"""Maximum duration of one HTTP request, in seconds; event streams end then too, and clients reopen them."""
 _CONTENT_LENGTH = re.compile(r"[0-9]{1,15}")
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 @dataclass(kw_only=True)
 class AccessControl:
-    """An ASGI application: checks, then hands on to the token's own server."""
+    """ASGI application that checks host, origin, token and size, then passes a request to its token's MCP server.
+
+    It also serves /health and /metrics.
+    """
 
     grants: TokenGrants
     servers: Mapping[str, AsgiApp]
-    """What answers, by the name of the grant."""
+    """The ASGI application of each grant, by the grant's name."""
     hosts: frozenset[str]
-    """Values of Host that are ours, with their port or for any port."""
+    """Accepted values of the Host header, with a port or, without one, for any port."""
     origins: frozenset[str] = frozenset()
-    """Origins of web pages that may call, beyond our own."""
+    """Accepted values of the Origin header besides the server's own: web pages that may call."""
     metrics: CallMetrics = field(default_factory=CallMetrics)
     body_seconds: float = REQUEST_BODY_SECONDS
     total_seconds: float = WHOLE_REQUEST_SECONDS
     draining: bool = False
     answering: int = 0
-    """Requests that are being answered; streams that only listen do not count."""
+    """Number of POST requests in progress; open event streams do not count."""
 
     async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
-        """Answer one request."""
+        """Handle one ASGI request; a refusal is sent as a JSON error and counted."""
         if scope["type"] != "http":
             return
         try:
@@ -176,7 +182,7 @@ class AccessControl:
             )
 
     def knows(self, scope: AsgiScope) -> bool:
-        """Whether a request comes with a right token."""
+        """Whether a request carries a valid bearer token."""
         try:
             return bool(self._grant(_single_headers(scope)))
         except HttpRefusal:
@@ -219,7 +225,7 @@ class AccessControl:
             self.answering -= counted
 
     def _check_place(self, headers: Mapping[str, str]) -> None:
-        """Refuse what a web page sends: by another origin, or by a name of its own that leads to us."""
+        """Refuse a foreign Host (421, DNS rebinding) or Origin (403, other web pages)."""
         host = headers.get("host", "").lower()
         if not ({host, _without_port(host)} & self.hosts):
             raise HttpRefusal(421, "This Host is not served here.")
@@ -253,7 +259,7 @@ class AccessControl:
 
 
 def _single_headers(scope: AsgiScope) -> dict[str, str]:
-    """Each header once: what comes twice where once is meant is refused, and never chosen from."""
+    """The request headers as a dict; raises `HttpRefusal` if a security-relevant header is duplicated."""
     found: dict[str, str] = {}
     for raw, value in scope["headers"]:
         name = raw.decode("latin-1").lower()
@@ -264,7 +270,7 @@ def _single_headers(scope: AsgiScope) -> dict[str, str]:
 
 
 def _host_of_origin(origin: str) -> str | None:
-    """The host and port of an origin; None when it is none."""
+    """The host and port of an Origin header; None if it can't be parsed."""
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:
@@ -277,7 +283,7 @@ def _without_port(host: str) -> str:
 
 
 def _replay_body(body: bytes, receive: AsgiReceive) -> AsgiReceive:
-    """The body that was read already, then whatever comes after it."""
+    """An ASGI `receive` that first gives the request body that was read already."""
     told = False
 
     async def next_message() -> AsgiMessage:
@@ -293,10 +299,10 @@ def _replay_body(body: bytes, receive: AsgiReceive) -> AsgiReceive:
 def header_timeout_protocol(
     seconds: float, *, strangers: int, knows: Callable[[AsgiScope], bool]
 ) -> type[Any]:
-    """Uvicorn's HTTP protocol with a limit on the time until all headers of a request are there.
+    """Make a subclass of uvicorn's HTTP protocol that closes connections whose headers take too long.
 
-    Of connections on which no request of somebody known has come yet, only so many are kept: a new one costs the
-    oldest its place, and never one of those that are known.
+    At most `strangers` connections without a valid token (`knows`) stay open: a new one closes the oldest of them,
+    and never an authenticated one.
     """
     import h11
     from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -304,7 +310,7 @@ def header_timeout_protocol(
     unknown: dict[Any, None] = {}
 
     class HastyProtocol(H11Protocol):
-        """Closes connections that open and say nothing, or say it byte by byte."""
+        """HTTP connection that is closed when the headers of a request do not arrive in time."""
 
         _late: Any = None
 
@@ -348,10 +354,10 @@ def header_timeout_protocol(
 REQUEST_HEADER_BYTES = 16 << 10
 REQUEST_HEADER_SECONDS = 10.0
 KEEP_ALIVE_SECONDS = 30.0
-"""How long a connection may stay open between requests."""
+"""Seconds that an idle connection stays open between requests."""
 MOST_HTTP_CONNECTIONS = 512
 STRANGERS = 128
-"""How many of them may be open without a right token."""
+"""Maximum number of open HTTP connections that have not sent a valid token yet."""
 HTTP_SHUTDOWN_SECONDS = 2
 VERSION_HEADER_NAME = b"mcp-protocol-version"
 
@@ -360,23 +366,26 @@ log = logging.getLogger("handtools.mcp")
 
 @dataclass(frozen=True, kw_only=True)
 class HttpConfig:
-    """Where a server listens, and by which names it may be called."""
+    """Settings of the HTTP server: address, accepted host names and origins, timeouts, stateless mode."""
 
     host: str = "127.0.0.1"
     port: int = 8765
     names: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     grace: float = 30.0
-    """Seconds that running calls get to end when the server is told to stop."""
+    """Seconds that running calls get to finish when the server is told to stop."""
     stateless: bool = False
-    """Keep no sessions, so that any replica can answer any request."""
+    """Whether no MCP sessions are kept, so that any replica can answer any request."""
     header_seconds: float = REQUEST_HEADER_SECONDS
     body_seconds: float = 30.0
     total_seconds: float = 3600.0
 
     @property
     def hosts(self) -> frozenset[str]:
-        """The values of Host that are ours."""
+        """The accepted values of the Host header.
+
+        Raises `UsageError` when the server listens on a non-loopback address and none are configured.
+        """
         if self.host in {"127.0.0.1", "localhost", "::1"}:
             return LOOPBACK_HOSTS.union(self.names)
         if not self.names:
@@ -388,17 +397,20 @@ class HttpConfig:
 
 @dataclass
 class HttpServer:
-    """The servers of all grants behind one door."""
+    """The MCP servers of all tokens, one for each workspace grant, behind one access check."""
 
     grants: TokenGrants
     place: HttpConfig
     boxes: dict[str, Toolbox] = field(default_factory=dict)
-    """Toolboxes to serve instead of those that the grants name."""
+    """Toolboxes by grant name that are served in place of the ones that the grants describe."""
     metrics: CallMetrics = field(default_factory=CallMetrics)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[AccessControl]:
-        """Open every workspace; calls that run when the block ends are cancelled, and recorded so."""
+        """Open the workspaces of all tokens and yield the ASGI application.
+
+        Calls that still run when the block ends are cancelled, and recorded as such.
+        """
         servers: dict[str, AsgiApp] = {}
         async with AsyncExitStack() as stack:
             for grant in self.grants.all:
@@ -427,7 +439,7 @@ class HttpServer:
 
 
 async def _protocol_router(registry: MethodRegistry, stack: AsyncExitStack, *, stateless: bool) -> AsgiApp:
-    """What answers a token's requests: exchanges in the current protocol, sessions in the older ones."""
+    """The ASGI application of one token: chooses between stateless and session handling by protocol version."""
     from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
     from handtools.mcp.streamable_http import StatelessHttp
@@ -448,7 +460,7 @@ async def _protocol_router(registry: MethodRegistry, stack: AsyncExitStack, *, s
 
 @asynccontextmanager
 async def _sdk_without_sessions(registry: MethodRegistry) -> AsyncIterator[AsgiApp]:
-    """The older protocols as the SDK serves them where no session is kept."""
+    """The SDK's own ASGI application for older protocol versions, in its stateless mode."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     single = StreamableHTTPSessionManager(
@@ -459,12 +471,15 @@ async def _sdk_without_sessions(registry: MethodRegistry) -> AsyncIterator[AsgiA
 
 
 def serve_http(grants: TokenGrants, place: HttpConfig) -> None:
-    """Serve until told to stop: SIGTERM and SIGINT let running calls end first, a second one does not."""
+    """Run the HTTP server until SIGTERM or SIGINT.
+
+    The first signal lets running calls finish, a second one stops at once.
+    """
     anyio.run(run_http_server, HttpServer(grants, place))
 
 
 async def run_http_server(site: HttpServer) -> None:
-    """Listen, and answer until told to stop."""
+    """Run uvicorn with the given MCP servers until a signal stops it."""
     import uvicorn
 
     async with site.open() as door:
@@ -497,7 +512,7 @@ async def run_http_server(site: HttpServer) -> None:
 
 
 async def _stop_when_told(web: Any, door: AccessControl, site: HttpServer, group: TaskGroup) -> None:
-    """Take no more calls, let the running ones end, then close; what still runs is recorded as cancelled."""
+    """On a first SIGTERM or SIGINT refuse new calls and wait for running ones; on a second one stop at once."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for _ in signals:
             if door.draining:
@@ -521,7 +536,7 @@ def _no_signals() -> Iterator[None]:
 
 
 def new_token() -> str:
-    """A token that nobody guesses."""
+    """Generate a random bearer token."""
     return secrets.token_urlsafe(32)
 
 

@@ -1,7 +1,4 @@
-"""Idempotency: which call a request is, so that the same request never runs twice.
-
-Also when replicas are both asked. ADR 71.
-"""
+"""Idempotency of MCP tool calls: derive a call id from a request, and lock it across server replicas."""
 
 import hashlib
 import json
@@ -19,13 +16,13 @@ from handtools.host.files.file_locks import try_lock, unlock
 from handtools.mcp.protocol_json import CALL_ID_KEY
 
 SAFE_CALL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-"""Ids that are kept as they come: they become names of kept outputs, so nothing else may be in them."""
+"""Call ids from clients that are safe to use as file names; others are replaced by a digest."""
 TOOL_USE_ID_KEY = "claudecode/toolUseId"
-"""The key under which a well-known client sends the model's own id of the call."""
+"""Key in `_meta` under which Claude Code sends the model's own id of a tool call."""
 
 
 class CallIdentity(NamedTuple):
-    """A call's id, and whether the client chose it: then it can ask for the same call again."""
+    """A call's id, and whether the client chose it, so that it can ask for the same call again."""
 
     call_id: str
     chosen: bool
@@ -40,11 +37,11 @@ def identify_call(
     *,
     key: str = "",
 ) -> CallIdentity:
-    """The id of a call: the client's own, or one made of what a repeated request has in common with the first.
+    """Derive the id of a tool call from its MCP request, so that a repeated request gets the same id.
 
-    `key` is what came as Idempotency-Key, HTTP's own way to name a request that may come twice. `scope` names the
-    connection or session within which request ids are unique; without one (HTTP of the current protocol keeps no
-    sessions) two requests can't be told to be the same, and each is a call of its own.
+    The client's own id in `_meta` or `key`, the Idempotency-Key header, comes first; else a digest of what a
+    repeated request has in common with the first. `scope` names the connection or session within which request ids
+    are unique; without one (HTTP of the current protocol keeps no sessions) every request gets a new id.
     """
     named = (meta or {}).get(CALL_ID_KEY) or key
     if isinstance(named, str) and named:
@@ -60,7 +57,7 @@ def identify_call(
 
 
 def digest_of_parts(*parts: object) -> str:
-    """One short name for all of the parts together."""
+    """A short SHA-256 digest, 32 hexadecimal digits, of several JSON values together."""
     whole = json.dumps(parts, sort_keys=True, default=str).encode()
     return hashlib.sha256(whole).hexdigest()[:32]
 
@@ -69,14 +66,17 @@ LOCK_POLL_SECONDS = 0.05
 
 
 class ReplicaLocks:
-    """Locks on files of a folder that the replicas share, one per call id; a process that dies lets go."""
+    """File locks, one for each call id, in a folder that server replicas share.
+
+    The lock of a process that dies is released.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     @asynccontextmanager
     async def hold(self, call_id: str) -> AsyncIterator[None]:
-        """Wait for as long as another replica has the call."""
+        """Hold the lock of a call id within the block; waits while another replica has it."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Ids are whatever the host of a call chose.
         path = self._folder / hashlib.sha256(call_id.encode("utf-8", "surrogateescape")).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""Presets: from the words of a command line or a token file to a toolbox."""
+"""Open a toolbox by preset name (`reading`, `coding`, `everything`) with options of the CLI or a token file."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,7 +26,10 @@ def open_preset(
     runner: str = "",
     sampling: bool = False,
 ) -> Toolbox:
-    """The tools of a folder under the person's policy, narrowed by words."""
+    """Open a preset's toolbox on a folder, under the user's policy narrowed by the given options.
+
+    Raises `UsageError` for an unknown preset or verdict, or a missing folder.
+    """
     if preset not in PRESET_MAKERS:
         raise UsageError(f"No preset {preset!r}: there are {', '.join(get_args(Preset))}.")
     if unattended is not None and unattended not in get_args(Verdict):

@@ -1,4 +1,4 @@
-"""Tool definitions and results as the JSON that MCP sends. ADR 110."""
+"""Convert tool definitions and call results to the JSON of MCP's `tools/list` and `tools/call`."""
 
 import base64
 from collections.abc import Mapping
@@ -13,22 +13,22 @@ from handtools.text.encoding import without_surrogates
 from handtools.toolbox import Toolbox, ToolDefinition
 
 CALL_ID_KEY = "handtools/call_id"
-"""The key in `_meta` under which call ids travel, both ways."""
+"""Key in `_meta` for the call id, in requests and in results."""
 
 DETAILS_KEY = "handtools/details"
-"""The key in `_meta`: a program that sends it as true with a call gets the result's details under it, and more.
+"""Key in `_meta`: a client that sends it as true gets the result's details back under the same key.
 
-They are not `structuredContent`: clients give the model that instead of the text (docs/adr/0110).
+They are not `structuredContent`, because clients give the model that instead of the text (docs/adr/0110).
 """
 
 LIST_TTL_MS = 300_000
-"""How long a client may keep the list of tools: a policy does not change while a server runs."""
+"""Milliseconds for which a client may cache the list of tools; the policy is fixed while a server runs."""
 
 Json = dict[str, Any]
 
 
 def complete_result(value: Json, *, keep_ms: int | None = None) -> Json:
-    """An answer as the current protocol marks it; older ones leave the marks out."""
+    """Add the fields of the current MCP version to a result: `resultType`, and with `keep_ms` a cache time."""
     marks: Json = {"resultType": "complete"}
     if keep_ms is not None:
         marks |= {"ttlMs": keep_ms, "cacheScope": "private"}
@@ -36,7 +36,7 @@ def complete_result(value: Json, *, keep_ms: int | None = None) -> Json:
 
 
 def tool_list(toolbox: Toolbox) -> list[Json]:
-    """What `tools/list` answers."""
+    """The tools of a toolbox as the JSON of a `tools/list` result."""
     return [_tool_json(definition, toolbox.tools[definition.name]) for definition in toolbox.definitions()]
 
 
@@ -51,12 +51,12 @@ def _tool_json(definition: ToolDefinition, tool: AnyTool) -> Json:
 
 
 def tool_title(name: str) -> str:
-    """A tool's name as people write it."""
+    """A tool's name for display: spaces for underscores, first letter in upper case."""
     return name.replace("_", " ").capitalize()
 
 
 def tool_annotations(tool: AnyTool) -> Json:
-    """What a tool may do to the world, as hints: the most it may do, since they are given per tool."""
+    """The MCP annotations of a tool (`readOnlyHint`, `destructiveHint` …), derived from its declared effects."""
     return {
         "title": tool_title(tool.name),
         "readOnlyHint": tool.reads_only,
@@ -67,7 +67,10 @@ def tool_annotations(tool: AnyTool) -> Json:
 
 
 def call_result(result: Result[Any], call_id: str, *, details: bool = False) -> Json:
-    """A result as `tools/call` answers it: blocks for the model, and details for a program that wants them."""
+    """Convert a call's result to the JSON of a `tools/call` result.
+
+    `details` adds what only programs need to `_meta`.
+    """
     content = [content_block(part, call_id) for part in result.content]
     # Some clients show the model `_meta` as well, so it is as short as can be.
     meta = {CALL_ID_KEY: call_id} | (_program_meta(result) if details else {})
@@ -75,7 +78,7 @@ def call_result(result: Result[Any], call_id: str, *, details: bool = False) -> 
 
 
 def failure_result(text: str, call_id: str = "") -> Json:
-    """A failure that the model can read."""
+    """A `tools/call` result with `isError` set and a message for the model."""
     return complete_result(
         {
             "content": [{"type": "text", "text": without_surrogates(text)}],
@@ -86,7 +89,7 @@ def failure_result(text: str, call_id: str = "") -> Json:
 
 
 def content_block(part: ContentBlock, call_id: str = "") -> Json:
-    """A content block."""
+    """Convert a text, image or document of a result to an MCP content block."""
     if isinstance(part, Text):
         return {"type": "text", "text": without_surrogates(part.text)}
     encoded = base64.b64encode(part.data).decode()
@@ -97,9 +100,9 @@ def content_block(part: ContentBlock, call_id: str = "") -> Json:
 
 
 def plain_json(value: Any) -> Any:
-    """Values as JSON that every transport can carry: bytes that stood for no character are shown.
+    """Convert a value (pydantic models, bytes, sets …) to plain JSON data.
 
-    A field of a model that is None by default is left out, as its schema has it.
+    Invalid characters are replaced, and optional model fields that are None are left out.
     """
     if isinstance(value, str):
         return without_surrogates(value)
@@ -117,7 +120,7 @@ def plain_json(value: Any) -> Any:
 
 
 def _program_meta(result: Result[Any]) -> Json:
-    """What is not for the model: the details, how it ended, what it changed, and where the whole output is."""
+    """`_meta` fields for programs: details, status, error code, path of the full output, changed paths."""
     meta: Json = {"handtools/status": result.status}
     if result.ok and result.details is not None:
         meta[DETAILS_KEY] = plain_json(result.details)

@@ -1,6 +1,4 @@
-"""A toolbox on another machine: `RemoteToolbox`, with the interface of `Toolbox` over MCP's HTTP.
-
-And the methods that answer it.
+"""Tool calls on another machine over MCP's HTTP: `RemoteToolbox` is the client, `RemoteMethods` the server.
 
 A policy that comes with a call may narrow the policy of its token, and never widen it. ADR 71.
 """
@@ -35,13 +33,13 @@ if TYPE_CHECKING:
 
 
 def policy_to_json(policy: Policy) -> dict[str, Any]:
-    """A policy as it travels."""
+    """Convert a policy to JSON, to send it with a remote call."""
     written: dict[str, Any] = TypeAdapter(Policy).dump_python(policy, mode="json")
     return written
 
 
 def policy_from_json(value: Any) -> Policy:
-    """A policy as it came: the client's word."""
+    """Parse a policy that a remote client sent; raises `UsageError` if it is invalid."""
     try:
         return TypeAdapter(Policy).validate_python(value)
     except ValidationError as problem:
@@ -49,7 +47,10 @@ def policy_from_json(value: Any) -> Policy:
 
 
 def narrowed_policy(policy: Policy, more: Policy, tools: Iterable[AnyTool]) -> Policy:
-    """What both allow. Where one allows by a rule what the other asks about by default, it is asked about."""
+    """The intersection of two policies: what both allow.
+
+    Where one allows by a rule what the other asks about by default, it is asked about.
+    """
     rules = [rule for rule in (*policy.rules, *more.rules) if rule.verdict != "allow"]
     defaults = {
         kind: max(verdict, more.defaults[kind], key=VERDICT_STRENGTH.__getitem__)
@@ -69,11 +70,11 @@ def narrowed_policy(policy: Policy, more: Policy, tools: Iterable[AnyTool]) -> P
 METHOD_PREFIX = "handtools/"
 REFUSED_CODE = -32600
 MOST_NARROWED = 64
-"""Policies whose toolboxes are kept."""
+"""How many toolboxes under policies that came with remote calls are cached."""
 
 
 class RemoteParams(BaseModel):
-    """Parameters of our methods: each reads what it needs."""
+    """Parameters of all remote methods in one model; each method uses the fields that it needs."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -90,30 +91,33 @@ class RemoteParams(BaseModel):
     remember: str = "once"
     message: str = ""
     fingerprint: str = ""
-    """Of the question that is answered; empty answers any."""
+    """Fingerprint of the approval that is answered; empty answers whichever is pending."""
     policy: dict[str, Any] | None = None
-    """A policy that narrows the token's own, for this call."""
+    """A policy that narrows the policy of the token, for this call."""
 
 
 RemoteMethod = Callable[[Any, RemoteParams], Awaitable[Json]]
 
 
 class RemoteMethods:
-    """The methods, over one desk."""
+    """The server side of `RemoteToolbox`: the JSON-RPC methods `handtools/call`, `handtools/resume` and so on."""
 
     def __init__(self, desk: ConnectionTools) -> None:
         self._desk = desk
         self._narrowed: dict[str, Toolbox] = {}
 
     def methods(self) -> dict[str, RemoteMethod]:
-        """By the names they travel under."""
+        """The handlers by their JSON-RPC method names, such as `handtools/call`."""
         named: tuple[RemoteMethod, ...] = (
             self.call, self.resume, self.cancel, self.waiting, self.why, self.definitions,
         )  # fmt: skip
         return {f"{METHOD_PREFIX}{method.__name__}": method for method in named}
 
     async def call(self, _ctx: object, asked: RemoteParams) -> Json:
-        """Run a call; a connection that is lost does not end it, and the same id asks for it again."""
+        """Run a tool call and return its result.
+
+        A lost connection does not end it: the same id later gets the same result.
+        """
         return _result_json(await _refusing_errors(self._run(asked)))
 
     async def _run(self, asked: RemoteParams) -> Result[Any]:
@@ -132,7 +136,10 @@ class RemoteMethods:
         return await self._desk.run(call, self._box(asked))
 
     async def resume(self, _ctx: object, asked: RemoteParams) -> Json:
-        """Answer a pending call, where the token may do that."""
+        """Answer the approval of a pending call and return the call's result.
+
+        Refused unless the token lets its client answer.
+        """
         if self._desk.asks != "client":
             raise _refused_error("This token may not answer: a person does, with `handtools approve`.")
         remember: Any = asked.remember if asked.remember in {"once", "session", "project"} else "once"
@@ -142,27 +149,27 @@ class RemoteMethods:
         )
 
     async def cancel(self, _ctx: object, asked: RemoteParams) -> Json:
-        """Take a running call back."""
+        """Cancel a running call by its id; tells whether one was running."""
         boxes = (self._desk.attended, *self._narrowed.values())
         return {"cancelled": any(box.cancel(self._id(asked)) for box in boxes)}
 
     async def waiting(self, _ctx: object, _asked: RemoteParams) -> Json:
-        """The questions of this token's calls whose answers are out."""
+        """List the approvals of this token's calls that still wait for an answer."""
         found = await self._desk.attended.waiting()
         return {"waiting": [plain_json(approval_to_json(approval)) for approval in found]}
 
     async def why(self, _ctx: object, asked: RemoteParams) -> Json:
-        """The deciding rule for a hypothetical call."""
+        """Which policy rule would decide a call, without running it."""
         box = self._box(asked) or self._desk.toolbox
         return plain_json(asdict(await box.why(asked.tool, asked.args)))  # type: ignore[no-any-return]
 
     async def definitions(self, _ctx: object, _asked: RemoteParams) -> Json:
-        """What is offered, in every provider's dialect."""
+        """The tool definitions in every provider dialect (plain, strict, gemini)."""
         offered = self._desk.toolbox.definitions
         return {"definitions": {name: [asdict(one) for one in offered(name)] for name in get_args(Dialect)}}
 
     def _box(self, asked: RemoteParams) -> Toolbox | None:
-        """The tools under the policy that came along; None without one."""
+        """The toolbox under the policy that came with the request, cached; None if it brought no policy."""
         if asked.policy is None:
             return None
         name = digest_of_parts("policy", asked.policy)
@@ -209,11 +216,11 @@ REMOTE_META_PREFIX = "io.modelcontextprotocol/"
 
 
 class RemoteToolbox:
-    """Tools that run where `handtools serve` runs.
+    """Client for the tools of a `handtools serve` process, with the interface of `Toolbox`.
 
-    To be used as a context: opening it learns what is offered. A call carries its id: when the connection is
-    lost it is asked for again under that id, so it runs once however often that happens; when the answer can't
-    be had at all, the same `Call` can be made later.
+    Use it as an async context manager: entering it fetches the tool definitions. A call carries its id: when the
+    connection is lost it is asked for again under that id, so it runs once however often that happens; when the
+    answer can't be had at all, the same `Call` can be made later.
     """
 
     def __init__(self, url: str, token: str, *, timeout: float = 660.0) -> None:
@@ -237,7 +244,7 @@ class RemoteToolbox:
     ) -> Result[Any]:
         """Run a tool by name, or a whole `Call`; expected failures come back as results.
 
-        The `listener` is told of this call alone, as those of `listen` are.
+        The `listener` gets the events of this call alone, as those of `listen` get the events of all.
         """
         call = tool if isinstance(tool, Call) else Call(tool=tool, args=args or {})
         with self._announcer.following(call.id, listener):
@@ -259,7 +266,7 @@ class RemoteToolbox:
         return result
 
     async def resume(self, call_id: str, reply: Reply) -> Result[Any]:
-        """Answer a call that is pending."""
+        """Answer the approval of a pending call; returns the call's result."""
         said = {
             "allow": reply.allow,
             "remember": reply.remember,
@@ -270,33 +277,39 @@ class RemoteToolbox:
         return result_from_json((await self._ask("resume", {"id": call_id, **said}))["result"])
 
     def cancel(self, call_id: str) -> bool:
-        """Take back a running call by its id, from any thread; False when it was not made here."""
+        """Cancel a running call by its id, from any thread; False when it was not made through this toolbox."""
         token = self._cancels.get(call_id)
         if token is not None:
             token.cancel()
         return token is not None
 
     async def waiting(self) -> list[Approval]:
-        """The questions whose answers are out."""
+        """The approvals on the server that still wait for a person's answer."""
         return [Approval(**approval) for approval in (await self._ask("waiting", {}))["waiting"]]
 
     async def why(self, tool: str, args: Mapping[str, Any]) -> Decision:
-        """The deciding rule for a hypothetical call."""
+        """Which policy rule would decide a call, without running it."""
         answer = await self._ask("why", {"tool": tool, "args": dict(args), **self._narrowing})
         return Decision(answer["verdict"], answer["rule"], answer["reason"], answer["target"])
 
     def definitions(self, dialect: Dialect = "plain") -> list[ToolDefinition]:
-        """What is offered, as a model is told about it."""
+        """The tool definitions for a model, in a provider's dialect.
+
+        Raises `UsageError` before the toolbox was entered.
+        """
         if not self._offered:
             raise UsageError("Open the toolbox first: `async with RemoteToolbox(...) as toolbox`.")
         return self._offered[dialect]
 
     def listen(self, listener: Listener) -> None:
-        """Be told of the calls that are made through this toolbox: when they start, ask, change files and end."""
+        """Register a listener for events of calls made through this toolbox: start, approval, change, end."""
         self._announcer.listen(listener)
 
     def under(self, policy: Policy, *, approver: Approver | None = None) -> "RemoteToolbox":
-        """The same tools for another agent, under what this policy and the token's both allow."""
+        """The same remote tools under a narrower policy: only what it and the token's policy both allow.
+
+        `approver` answers the approvals of its calls.
+        """
         other = RemoteToolbox(self.url, self._token, timeout=self._timeout)
         other._offered = {
             dialect: [one for one in listed if _is_offered(policy, one)]
@@ -307,7 +320,7 @@ class RemoteToolbox:
         return other
 
     async def _answered(self, result: Result[Any]) -> Result[Any]:
-        """Put questions to the approver, as long as there are any and it answers."""
+        """While a result is pending, ask the approver and resume the call with the reply."""
         while self._approver is not None and (approval := result.request) is not None:
             reply = await self._approver(approval)
             if reply is None:
@@ -317,7 +330,7 @@ class RemoteToolbox:
         return result
 
     async def aclose(self) -> None:
-        """Let go of the connection; it is opened again when it is needed again."""
+        """Close the HTTP connection; the next call opens a new one."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
@@ -333,7 +346,10 @@ class RemoteToolbox:
         await self.aclose()
 
     async def _ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Ask until there is an answer: every method of ours can be asked for again."""
+        """Send a JSON-RPC request, retried with growing pauses while the server is unreachable.
+
+        All remote methods are safe to repeat; raises `HostError` after the last attempt.
+        """
         import httpx2
 
         pause, lost = FIRST_PAUSE_SECONDS, ""
@@ -360,7 +376,7 @@ class RemoteToolbox:
         return self._client
 
     async def _run(self, call: Call, token: CancelToken) -> dict[str, Any]:
-        """Make a call, and pass on its cancellation: by its token, or of whoever waits here."""
+        """Run a call on the server; cancelling its token or the waiting task cancels it there too."""
         answer: list[dict[str, Any]] = []
         problem: list[HandtoolsError] = []
         taken_back = _cancel_event(token)
@@ -386,7 +402,7 @@ class RemoteToolbox:
 
 
 def _is_offered(policy: Policy, definition: ToolDefinition) -> bool:
-    """As far as a definition tells; the server knows the rest."""
+    """Whether a policy offers a tool, as far as its definition tells; the server checks the rest."""
     if definition.name in policy.block or (
         policy.allow is not None and definition.name not in policy.allow
     ):
@@ -395,7 +411,7 @@ def _is_offered(policy: Policy, definition: ToolDefinition) -> bool:
 
 
 def _cancel_event(token: CancelToken) -> anyio.Event:
-    """An event of this loop that is set when the token is cancelled, on whichever thread."""
+    """An event of this event loop that is set when the cancel token is cancelled, from any thread."""
     event, home, loop = anyio.Event(), threading.get_ident(), anyio.lowlevel.current_token()
 
     def told() -> None:

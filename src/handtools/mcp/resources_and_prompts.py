@@ -1,4 +1,4 @@
-"""MCP resources (files, kept outputs, the log, open questions) and prompts (requests that people make often)."""
+"""MCP resources (files, kept outputs, journal, pending approvals) and MCP prompts (`review`, `pending`)."""
 
 import base64
 import json
@@ -28,7 +28,7 @@ JOURNAL_URI, PENDING_URI = f"{URI_SCHEME}journal", f"{URI_SCHEME}pending"
 RESOURCE_BYTES = 1 << 20
 LISTED_RESOURCES = 50
 RESOURCE_NOT_FOUND = -32002
-"""What the protocol answers for a resource that is not there."""
+"""MCP's JSON-RPC error code for a resource that does not exist."""
 
 
 class ResourceParams(BaseModel):
@@ -38,7 +38,7 @@ class ResourceParams(BaseModel):
 
 
 class ResourceDetails(BaseModel):
-    """What was read."""
+    """Details of a resource that was read: its size in bytes."""
 
     bytes: int
 
@@ -54,7 +54,10 @@ async def resource(ctx: Context, params: ResourceParams) -> Result[ResourceDetai
 
 
 class Resources:
-    """What a client can browse; a file is read as a call, so it is judged and recorded like any other."""
+    """Handlers of the MCP methods for resources.
+
+    A file is read as a tool call, so the policy decides and the journal records it.
+    """
 
     def __init__(self, desk: ConnectionTools) -> None:
         self._desk = desk
@@ -65,7 +68,7 @@ class Resources:
         self._reader = Toolbox([resource], workspace=workspace, policy=offered)
 
     async def list(self, _ctx: object, _params: object) -> Json:
-        """Answer `resources/list`."""
+        """Answer `resources/list`: the journal, the pending approvals and the newest kept outputs."""
         kept = await to_thread.run_sync(self._outputs.names)
         outputs = [
             _resource_json(f"{OUTPUT_URI}{name}", name, "A whole output that was too long.")
@@ -80,7 +83,7 @@ class Resources:
         return complete_result({"resources": own + outputs[-LISTED_RESOURCES:]}, keep_ms=0)
 
     async def templates(self, _ctx: object, _params: object) -> Json:
-        """Answer `resources/templates/list`."""
+        """Answer `resources/templates/list`: the URI templates of files and kept outputs."""
         templates = [
             {
                 "uriTemplate": f"{FILE_URI}{{+path}}",
@@ -92,7 +95,7 @@ class Resources:
         return complete_result({"resourceTemplates": templates}, keep_ms=LIST_TTL_MS)
 
     async def read(self, _ctx: object, params: "ReadResourceRequestParams") -> Json:
-        """Answer `resources/read`."""
+        """Answer `resources/read`: the content of a file, a kept output, the journal or the approvals."""
         from urllib.parse import unquote
 
         uri = str(params.uri)
@@ -150,18 +153,18 @@ PROMPTS: dict[str, str] = {
 
 
 class Prompts:
-    """Prompts over one workspace's record."""
+    """Handlers of the MCP methods for prompts, filled in from the workspace's journal."""
 
     def __init__(self, desk: ConnectionTools) -> None:
         self._desk = desk
 
     async def list(self, _ctx: object, _params: object) -> Json:
-        """Answer `prompts/list`."""
+        """Answer `prompts/list`: the names and descriptions of the prompts."""
         listed = [{"name": name, "description": told} for name, told in PROMPTS.items()]
         return complete_result({"prompts": listed}, keep_ms=LIST_TTL_MS)
 
     async def get(self, _ctx: object, params: "GetPromptRequestParams") -> Json:
-        """Answer `prompts/get`."""
+        """Answer `prompts/get`: the text of a prompt, with recent or pending calls in it."""
         if params.name == "review":
             text = await to_thread.run_sync(self._review)
         elif params.name == "pending":

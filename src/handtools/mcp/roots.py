@@ -1,4 +1,4 @@
-"""Roots: the folders that a client says the work is about; tools keep to those inside the workspace."""
+"""MCP roots: ask the client for its root folders, and confine the tools to those that lie in the workspace."""
 
 import re
 from pathlib import Path
@@ -17,18 +17,21 @@ if TYPE_CHECKING:
 
 ROOTS_SECONDS = 5.0
 ROOTS_KEY = "roots"
-"""The name of our question among the input requests of a result."""
+"""Key of the request for roots in the `inputRequests` of an MCP result."""
 ROOTS_REQUEST: Json = {
     "resultType": "input_required",
     "inputRequests": {ROOTS_KEY: {"method": "roots/list"}},
     "requestState": ROOTS_KEY,
 }
-"""In the current protocol the client is asked by a result, and calls again with the answer."""
+"""The MCP result that asks the client for its roots; the client repeats the call with the answer."""
 GLOB_SPECIALS = re.compile(r"([*?\[\]{}!\\])")
 
 
 class Roots:
-    """Asks for the roots before the first call, and again after they changed."""
+    """Asks the client for its root folders before the first tool call, and again after they changed.
+
+    The answer becomes a policy rule.
+    """
 
     def __init__(self, desk: ConnectionTools, root: Path) -> None:
         self._desk = desk
@@ -40,7 +43,7 @@ class Roots:
     async def call_tool(
         self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams"
     ) -> Json:
-        """Answer `tools/call` within the roots."""
+        """Answer `tools/call`; asks for the client's roots first if they are not known."""
         if not self._asked and _asks_by_result(ctx):
             told = (params.input_responses or {}).get(ROOTS_KEY)
             if told is None:
@@ -52,7 +55,7 @@ class Roots:
         return await self._desk.call_tool(ctx, params)
 
     async def changed(self, _ctx: object, _params: object) -> None:
-        """Ask again before the next call."""
+        """Handle `notifications/roots/list_changed`: ask for the roots again before the next call."""
         self._asked = False
 
     async def _ask(self, ctx: "ServerRequestContext[Any, Any]") -> None:
@@ -68,7 +71,10 @@ class Roots:
         self._asked = True
 
     def _rules(self, uris: list[str]) -> list[Rule]:
-        """Nothing where the workspace lies within a root, or apart from all: the command line named it."""
+        """The policy rule that confines tools to the roots inside the workspace.
+
+        None if a root contains the workspace, or no root lies in it.
+        """
         folders = [Path(unquote(urlsplit(uri).path)).resolve() for uri in uris if uri.startswith("file://")]
         if any(self._root.is_relative_to(folder) for folder in folders):
             return []
@@ -77,7 +83,7 @@ class Roots:
 
 
 def rule_within(folders: list[Path]) -> Rule:
-    """Deny everything outside of these folders of the workspace."""
+    """A policy rule that denies everything outside these folders of the workspace."""
     names = [GLOB_SPECIALS.sub(r"\\\1", folder.as_posix()) for folder in folders]
     above = [GLOB_SPECIALS.sub(r"\\\1", part.as_posix()) for folder in folders for part in folder.parents]
     kept = [f"/{name}" for name in names] + [f"/{name}/**" for name in names]
@@ -91,7 +97,7 @@ def rule_within(folders: list[Path]) -> Rule:
 
 
 def _asks_by_result(ctx: "ServerRequestContext[Any, Any]") -> bool:
-    """Whether roots are asked for as the current protocol does it."""
+    """Whether the client has roots and speaks the current protocol, where they are asked for by a result."""
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
     able = getattr(ctx.session.client_capabilities, "roots", None) is not None

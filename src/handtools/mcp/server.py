@@ -1,7 +1,7 @@
-"""The MCP server: its methods by name, as the SDK's runner reads them, with the SDK loaded in parts.
+"""The MCP server's methods by name, for the SDK's runner; and lazy import of the SDK.
 
 The SDK's own `Server` would do, but importing it brings the web framework, OAuth and the whole client: half of the
-time until the first answer on stdio. So its packages load their parts when they are asked for. ADR 70.
+time until the first answer on stdio. So its packages are imported in parts, when they are needed.
 """
 
 import copy
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from handtools.mcp.roots import Roots
 
 LAZY_PACKAGES = ("mcp", "mcp.server", "mcp.client")
-"""Packages whose `__init__` imports far more than their modules need: clients, web servers, OAuth."""
+"""SDK packages whose slow `__init__` is skipped until a name in it is used."""
 
 
 def import_sdk_lazily() -> None:
-    """Make `import mcp.server.runner` cost what that module needs; to be called before the first import of mcp.
+    """Skip the slow `__init__` of the MCP SDK's packages when one of their modules is imported.
 
-    A name of the package itself, as in `from mcp import Client`, still works: it runs the `__init__` then.
+    To be called before the first import of mcp. A name of the package itself, as in `from mcp import Client`,
+    still works: it runs the `__init__` then.
     """
     for name in LAZY_PACKAGES:
         if name in sys.modules:
@@ -46,7 +47,7 @@ def import_sdk_lazily() -> None:
 
 
 class _LazyPackage(ModuleType):
-    """A package whose `__init__` has not run: a missing name runs it."""
+    """A package whose `__init__` runs only when an attribute is missing."""
 
     def __getattr__(self, name: str) -> Any:
         spec = self.__spec__
@@ -59,18 +60,18 @@ class _LazyPackage(ModuleType):
 
 MethodResult = Mapping[str, Any] | BaseModel | None
 MethodHandler = Callable[[Any, Any], Awaitable[MethodResult]]
-"""Takes the SDK's request context and the validated parameters."""
+"""Async function that answers an MCP method, given the SDK's request context and the validated parameters."""
 
 
 class ServerMethod(NamedTuple):
-    """What answers a method, and the model its parameters are validated against."""
+    """The handler of an MCP method, and the pydantic model that validates its parameters."""
 
     params_type: type[BaseModel]
     handler: MethodHandler
 
 
 class MethodRegistry:
-    """Methods by name. The runner asks it what to call; the session manager opens and closes it."""
+    """The MCP server object for the SDK's runner: handlers by method name, server info and capabilities."""
 
     def __init__(self) -> None:
         import_sdk_lazily()
@@ -84,20 +85,20 @@ class MethodRegistry:
 
     @asynccontextmanager
     async def lifespan(self, _: object) -> AsyncIterator[dict[str, Any]]:
-        """Nothing of ours is tied to the SDK's lifespan."""
+        """The SDK's lifespan hook; does nothing and yields an empty state."""
         yield {}
 
     def request(self, method: str) -> ServerMethod | None:
-        """What answers a request."""
+        """The handler of a JSON-RPC request method; None if there is none."""
         return self.requests.get(method)
 
     def notification(self, method: str) -> ServerMethod | None:
-        """What hears a notification."""
+        """The handler of a JSON-RPC notification method; None if there is none."""
         return self.notifications.get(method)
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Who we are, as every answer of the current protocol says."""
+        """The server's name and version, which the SDK adds to every result of the current protocol."""
         return copy.copy(SERVER_INFO)
 
     # The same, as the SDK calls them.
@@ -106,7 +107,7 @@ class MethodRegistry:
     server_info_stamp = identity
 
     def create_initialization_options(self) -> Any:
-        """What the handshake of older protocols answers."""
+        """The `initialize` answer of older protocols: server name, version, capabilities, instructions."""
         from mcp.server.models import InitializationOptions
 
         return InitializationOptions(
@@ -148,7 +149,7 @@ async def _answer_ping(_ctx: Any, _params: Any) -> MethodResult:
 
 
 def _tracing_middleware() -> list[Any]:
-    """The SDK's spans, where the process records spans at all."""
+    """The SDK's OpenTelemetry middleware, if the process has loaded the OpenTelemetry SDK; else none."""
     if "opentelemetry.sdk.trace" not in sys.modules:
         return []
     from mcp.server._otel import OpenTelemetryMiddleware
@@ -157,7 +158,10 @@ def _tracing_middleware() -> list[Any]:
 
 
 def server_for(desk: ConnectionTools, roots: "Roots | None" = None) -> MethodRegistry:
-    """Everything that a client can ask of a desk."""
+    """Build the MCP server of a connection: tools, resources, prompts and remote methods.
+
+    With `roots`, tool calls keep to the client's roots.
+    """
     from mcp_types import (
         CallToolRequestParams,
         GetPromptRequestParams,

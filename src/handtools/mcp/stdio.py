@@ -1,8 +1,8 @@
-"""The stdio server: one client, one process, one workspace, over this process's standard streams.
+"""The MCP server over stdio: one client, one process, one workspace.
 
 The SDK's own transport hands every line to a worker thread, three times per call; that is most of what a call
-costs there. Where the streams are not pipes (a file, another system) it is used all the same. Nothing heavy is
-imported at the top: a client waits for the first answer. ADR 70.
+costs there. It is used only where stdin and stdout are not pipes (a file, another system). Nothing heavy is
+imported at the top: a client waits for the first answer.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ MOST_LINE_BYTES = 64 << 20
 
 @asynccontextmanager
 async def standard_streams(listed: Callable[[], Json]) -> AsyncIterator[tuple[Any, Any]]:
-    """Both directions, for the SDK's loop, once the client was greeted.
+    """Answer the client's handshake on stdin and stdout, then yield both as streams for the SDK's loop.
 
-    Meanwhile stray prints go to stderr, and children read nothing.
+    Meanwhile stray prints go to stderr, and child processes read nothing from stdin.
     """
     with _private_streams() as (incoming, outgoing):
         reader = asyncio.StreamReader(limit=MOST_LINE_BYTES)
@@ -59,7 +59,7 @@ async def standard_streams(listed: Callable[[], Json]) -> AsyncIterator[tuple[An
 async def _connect_pipes(
     reader: asyncio.StreamReader, incoming: Any, outgoing: Any
 ) -> tuple[asyncio.ReadTransport, asyncio.WriteTransport, "_WriteFlow"] | None:
-    """Both streams in the event loop's hands; None where they are no pipes."""
+    """Connect stdin and stdout to the event loop; None if they are not pipes or sockets."""
     modes = [os.fstat(file.fileno()).st_mode for file in (incoming, outgoing)]
     if sys.platform == "win32" or not all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in modes):
         return None
@@ -70,7 +70,7 @@ async def _connect_pipes(
 
 
 class StdinMessages:
-    """Messages as they arrive; a line that is none arrives as the problem with it."""
+    """Async stream of JSON-RPC messages from stdin; an invalid line is returned as the exception."""
 
     def __init__(self, reader: asyncio.StreamReader, heard: list[bytes]) -> None:
         self._reader, self._heard = reader, heard
@@ -94,7 +94,7 @@ class StdinMessages:
         return SessionMessage(message)
 
     async def receive(self) -> Any:
-        """The next message."""
+        """The next message; raises `anyio.EndOfStream` at the end of input."""
         import anyio
 
         try:
@@ -103,7 +103,7 @@ class StdinMessages:
             raise anyio.EndOfStream from None
 
     async def aclose(self) -> None:
-        """Nothing more is read."""
+        """Do nothing: whoever opened stdin closes it."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -121,7 +121,7 @@ class StdinMessages:
 
 
 class _WriteFlow(asyncio.Protocol):
-    """Says when the client has room again."""
+    """Asyncio protocol whose event is set while the client reads fast enough (backpressure)."""
 
     def __init__(self) -> None:
         self.room = asyncio.Event()
@@ -138,13 +138,13 @@ class _WriteFlow(asyncio.Protocol):
 
 
 class StdoutMessages:
-    """Messages as lines; waits while the client does not read."""
+    """Stream that writes JSON-RPC messages to stdout, one per line, and waits while the client does not read."""
 
     def __init__(self, pipe: asyncio.WriteTransport, flow: _WriteFlow, silent: set[str | int]) -> None:
         self._pipe, self._flow, self._silent = pipe, flow, silent
 
     async def send(self, item: Any) -> None:
-        """Write one message."""
+        """Write one message as a line, unless the handshake has answered that request already."""
         import anyio
 
         if self._pipe.is_closing():
@@ -156,10 +156,13 @@ class StdoutMessages:
         await self._flow.room.wait()
 
     async def aclose(self) -> None:
-        """What was written still goes out."""
+        """Do nothing: whoever opened stdout closes it, after what was written has gone out."""
 
     def _said(self, message: Any) -> bool:
-        """Whether this answers what the greeting has answered; our own requests count from the same number."""
+        """Whether a message answers a request that the handshake already answered.
+
+        The server's own requests count from the same number, so they are told apart.
+        """
         name = getattr(message, "id", None)
         if name not in self._silent or hasattr(message, "method"):
             return False
@@ -175,7 +178,11 @@ class StdoutMessages:
 
 @contextlib.contextmanager
 def _private_streams() -> Any:
-    """Private copies of stdin and stdout; in their places an empty file, and stderr."""
+    """Yield private copies of stdin and stdout.
+
+    Meanwhile file descriptor 0 reads from /dev/null and 1 writes to stderr, so that stray prints do not break the
+    protocol.
+    """
     incoming, outgoing = os.dup(0), os.dup(1)
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
@@ -194,13 +201,13 @@ def _private_streams() -> Any:
 
 
 SIGTERM_STATUS = 128 + signal.SIGTERM
-"""The exit status of programs that SIGTERM ended."""
+"""Exit status of a process that SIGTERM ended."""
 
 
 def serve_stdio(toolbox: "Toolbox", root: Path | None = None) -> None:
-    """Serve a toolbox on this process's standard streams until the client leaves.
+    """Serve a toolbox over MCP on stdin and stdout until the client disconnects.
 
-    With the folder that the toolbox works in, it keeps to the client's roots inside that.
+    Given `root`, the folder of the toolbox, tools are confined to the client's MCP roots inside it.
     """
     serve_when_opened(lambda: toolbox, root, None)
 
@@ -208,7 +215,11 @@ def serve_stdio(toolbox: "Toolbox", root: Path | None = None) -> None:
 def serve_when_opened(
     open_toolbox: Callable[[], "Toolbox"], root: Path | None, listed: "Json | None"
 ) -> None:
-    """Serve a toolbox that is opened after the greeting where its tools are known already."""
+    """Serve over stdio a toolbox that `open_toolbox` opens.
+
+    With `listed`, the answer to `tools/list`, it is opened only after the handshake, so that the client waits
+    less.
+    """
     try:
         asyncio.run(_serve(open_toolbox, root, listed))
     except asyncio.CancelledError:
@@ -231,7 +242,7 @@ async def _serve(open_toolbox: Callable[[], "Toolbox"], root: Path | None, liste
 
 
 def _cancel_on_sigterm() -> None:
-    """End as on Ctrl-C, calls that run recorded as cancelled: some clients that leave send it at once."""
+    """On SIGTERM cancel the server's task, so that running calls are recorded as cancelled."""
     task = asyncio.current_task()
     with suppress(NotImplementedError):  # Windows has no such signal
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel if task else lambda: None)
@@ -260,7 +271,10 @@ def serve_folder(
     runner: str = "",
     sampling: bool = False,
 ) -> None:
-    """Serve the tools of a folder until the client leaves; what goes wrong is said on stderr."""
+    """Run the stdio MCP server on a folder, as `handtools mcp` does, until the client disconnects.
+
+    Errors exit the process with a message on stderr.
+    """
     # The protocol owns stdout; clients keep what comes on stderr as the server's log.
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"

@@ -1,10 +1,7 @@
-"""MCP's streamable HTTP: requests of the current protocol, each complete in itself.
+"""MCP's streamable HTTP transport: stateless requests of the current protocol, sessions of the older ones.
 
-And sessions of the older ones.
-
-What a message means, and with which words it is refused, is the SDK's to say. Its own transport has a stream
-and several tasks for each request; here an answer is plain JSON, and becomes a stream only when something is to
-be told before it. ADR 73, 100.
+The SDK decides what a message means and how it is refused. Its own transport has a stream and several tasks for
+each request; here an answer is plain JSON, and becomes an event stream only when something is sent before it.
 """
 
 import asyncio
@@ -44,11 +41,14 @@ if TYPE_CHECKING:
 
 VERSION_HEADER = "mcp-protocol-version"
 ATTENDED_SECONDS = 0.02
-"""What ends sooner is not attended to: a task beside it costs more than most requests."""
+"""Seconds after which a running request gets a task that pings the client and notices its disconnect.
+
+A task for shorter ones would cost more than most requests.
+"""
 
 
 class StatelessRequest:
-    """One request as the SDK's methods see it; what they tell the client goes into its answer."""
+    """One stateless HTTP request in the form of the SDK's dispatch context; notifications go into its response."""
 
     can_send_request = False
 
@@ -67,17 +67,17 @@ class StatelessRequest:
 
     @cached_property
     def cancel_requested(self) -> anyio.Event:
-        """Never set: in this protocol, who leaves cancels."""
+        """Event that is never set: in the current protocol a client cancels by disconnecting."""
         return anyio.Event()
 
     async def send_raw_request(self, method: str, _params: object, _options: object = None) -> Any:
-        """Refuse: in this protocol a server asks by a result."""
+        """Raise `NoBackChannelError`: the server can't send requests on stateless HTTP."""
         from mcp.shared.exceptions import NoBackChannelError
 
         raise NoBackChannelError(method)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, _options: object = None) -> None:
-        """Tell the client something before the answer."""
+        """Send the client a JSON-RPC notification before the result."""
         from mcp_types import JSONRPCNotification
 
         given = {} if params is None else {"params": dict(params)}
@@ -86,7 +86,7 @@ class StatelessRequest:
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Tell how far it is, if the client asked to be told."""
+        """Send a progress notification, if the client gave a progress token."""
         if self._token is None:
             return
         told = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
@@ -95,7 +95,7 @@ class StatelessRequest:
 
 
 class StatelessHttp:
-    """An ASGI application: the requests of one token."""
+    """ASGI application for MCP's current, stateless HTTP protocol; serves the requests of one token."""
 
     def __init__(self, registry: MethodRegistry) -> None:
         self._registry = registry
@@ -103,7 +103,7 @@ class StatelessHttp:
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[Self]:
-        """Attend to requests until the block ends."""
+        """Run the background tasks for pings and disconnects until the block ends."""
         async with anyio.create_task_group() as group:
             self._group = group
             try:
@@ -113,7 +113,7 @@ class StatelessHttp:
                 group.cancel_scope.cancel()
 
     async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
-        """Answer one request, whose body is in one piece."""
+        """Handle one POST request, whose body arrives in one piece; raises `HttpRefusal` on a bad one."""
         from mcp.shared.exceptions import MCPError
         from mcp_types import JSONRPCRequest
 
@@ -138,7 +138,7 @@ class StatelessHttp:
     async def _served(
         self, message: "JSONRPCRequest", request: HttpRequest, answer: HttpAnswer
     ) -> tuple[bytes, int]:
-        """The answer of the SDK, and its status."""
+        """Let the SDK handle a request; returns the response body and HTTP status."""
         from mcp.server.connection import Connection
         from mcp.server.runner import serve_one
         from mcp_types import JSONRPCResponse
@@ -162,7 +162,7 @@ class StatelessHttp:
 
     @contextmanager
     def _attended(self, receive: AsgiReceive, answer: HttpAnswer) -> Iterator[anyio.CancelScope]:
-        """See to it that a long request is neither silent nor outlives its client."""
+        """Within this block, ping the client if the request takes long, and cancel it on disconnect."""
         attending: anyio.CancelScope | None = None
 
         def begin() -> None:
@@ -195,7 +195,7 @@ async def _ping_until_gone(
 
 
 def _posted_message(body: bytes, request: HttpRequest) -> "JSONRPCRequest | JSONRPCNotification":
-    """What was posted; a notification is what has no id."""
+    """Parse a POST body as a JSON-RPC request, or as a notification if it has no id; else raise `MCPError`."""
     from mcp.shared.exceptions import MCPError
     from mcp.shared.inbound import unsupported_protocol_version_rejection
     from mcp_types import INVALID_REQUEST, PARSE_ERROR, JSONRPCNotification, JSONRPCRequest
@@ -221,7 +221,10 @@ def _posted_message(body: bytes, request: HttpRequest) -> "JSONRPCRequest | JSON
 
 
 def _classify_request(message: "JSONRPCRequest", request: HttpRequest) -> "InboundModernRoute":
-    """Who asks, and in which version, where headers and message agree."""
+    """The protocol version, client info and capabilities of a request.
+
+    Raises `MCPError` if headers and body contradict each other.
+    """
     from mcp.shared.exceptions import MCPError
     from mcp.shared.inbound import (
         InboundLadderRejection,
@@ -246,7 +249,7 @@ def _rejection_error(rejection: "InboundLadderRejection") -> Exception:
 
 
 def _error_response(name: str | int | None, problem: Exception) -> tuple[bytes, int]:
-    """What is said of a problem, and its status."""
+    """Convert an exception to a JSON-RPC error body and an HTTP status."""
     from mcp.server.runner import modern_error_data
     from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS
     from mcp_types import JSONRPCError
@@ -258,20 +261,23 @@ def _error_response(name: str | int | None, problem: Exception) -> tuple[bytes, 
 
 SESSION_HEADER = "mcp-session-id"
 MOST_SESSIONS = 10_000
-"""How many one token may hold open."""
+"""Maximum number of open HTTP sessions per token."""
 SESSION_IDLE_SECONDS = 1800.0
 SESSION_SWEEP_SECONDS = 60.0
 MOST_QUEUED_MESSAGES = 16
 NO_REQUEST = ""
-"""The line of what belongs to no request."""
+"""Key in `HttpSession.lines` for server messages that belong to no request."""
 CANCELLED_CODE = -32800
 
 ResponseStream = MemoryObjectSendStream[Any]
-"""Where the messages for one open HTTP request go."""
+"""In-memory stream that carries messages to one open HTTP response."""
 
 
 class PostedMessages:
-    """What a client posted, in the context of the request that brought it."""
+    """Queue of messages that a client posted, read by the SDK's loop.
+
+    Each keeps the context variables of its HTTP request.
+    """
 
     def __init__(self) -> None:
         self._give, self._take = anyio.create_memory_object_stream[tuple[contextvars.Context, Any]](
@@ -280,15 +286,15 @@ class PostedMessages:
         self.last_context: contextvars.Context | None = None
 
     async def put(self, item: Any) -> None:
-        """Hand a message to the loop."""
+        """Add a message to the queue, with the current context variables."""
         await self._give.send((contextvars.copy_context(), item))
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Close the sending end: no more messages will be posted."""
         self._give.close()
 
     async def receive(self) -> Any:
-        """The next message."""
+        """Wait for the next posted message."""
         self.last_context, item = await self._take.receive()
         return item
 
@@ -302,7 +308,7 @@ class PostedMessages:
             raise StopAsyncIteration from None
 
     async def aclose(self) -> None:
-        """Nothing more is read."""
+        """Close the receiving end: posted messages are no longer taken."""
         self._take.close()
 
     async def __aenter__(self) -> Self:
@@ -314,23 +320,29 @@ class PostedMessages:
 
 @dataclass(slots=True)
 class HttpSession:
-    """One client, from `initialize` on; also the stream that the loop writes to."""
+    """One client's MCP session over HTTP, from `initialize` on.
+
+    It is also the stream to which the SDK's loop writes messages for the client.
+    """
 
     id: str = field(default_factory=lambda: secrets.token_hex(16))
     incoming: PostedMessages = field(default_factory=PostedMessages)
     lines: dict[str, ResponseStream] = field(default_factory=dict)
-    """By the id of the request that waits."""
+    """Streams to open HTTP responses, by the id of the JSON-RPC request that each one answers."""
     used: float = field(default_factory=time.monotonic)
 
     def line(self, name: str) -> MemoryObjectReceiveStream[Any]:
-        """Open a line; a request that comes again under its id takes the line over."""
+        """Open the stream of messages for a request id.
+
+        An open one is closed: a request that is sent again replaces the earlier.
+        """
         if (older := self.lines.get(name)) is not None:
             older.close()
         self.lines[name], hearing = anyio.create_memory_object_stream[Any](MOST_QUEUED_MESSAGES)
         return hearing
 
     def close_line(self, name: str, hearing: MemoryObjectReceiveStream[Any]) -> None:
-        """Close a line, unless another request has taken it over."""
+        """Close the stream of a request id, unless a repeated request has replaced it."""
         hearing.close()
         line = self.lines.get(name)
         if line is not None and not line.statistics().open_receive_streams:
@@ -339,7 +351,7 @@ class HttpSession:
         self.used = time.monotonic()
 
     async def send(self, item: Any) -> None:
-        """Pass a message on to the request that it belongs to; when that is gone, nobody hears it."""
+        """Pass a message to the HTTP response that it belongs to; dropped if that response is gone."""
         line = self.lines.get(_request_of(item))
         if line is not None:
             try:
@@ -348,7 +360,7 @@ class HttpSession:
                 return
 
     async def give_up(self, request_id: str | int) -> None:
-        """End a request that was cancelled: these protocols want an answer even then."""
+        """Answer a cancelled request with a JSON-RPC error, which older protocols require."""
         from mcp.shared.message import SessionMessage
         from mcp_types import ErrorData, JSONRPCError
 
@@ -356,14 +368,14 @@ class HttpSession:
         await self.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=error)))
 
     def end(self) -> None:
-        """Close every line; the loop ends when it has read what was posted."""
+        """End the session: close all response streams and stop taking messages."""
         self.incoming.end()
         for line in self.lines.values():
             line.close()
         self.lines.clear()
 
     async def aclose(self) -> None:
-        """The loop writes no more."""
+        """End the session when the SDK's loop closes its output stream."""
         self.end()
 
     async def __aenter__(self) -> Self:
@@ -374,7 +386,7 @@ class HttpSession:
 
 
 class SessionHttp:
-    """An ASGI application: the sessions of one token."""
+    """ASGI application for MCP's older HTTP protocols, which keep sessions; serves the sessions of one token."""
 
     def __init__(
         self, registry: MethodRegistry, *, most: int = MOST_SESSIONS, idle: float = SESSION_IDLE_SECONDS
@@ -386,7 +398,7 @@ class SessionHttp:
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[Self]:
-        """Keep sessions until the block ends."""
+        """Serve sessions until the block ends, and end those that are idle for too long."""
         async with anyio.create_task_group() as group:
             self._group = group
             group.start_soon(self._sweep_often)
@@ -398,7 +410,7 @@ class SessionHttp:
                 group.cancel_scope.cancel()
 
     async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
-        """Answer one request, whose body is in one piece."""
+        """Handle one POST, GET (event stream) or DELETE (end of session) request; raises `HttpRefusal`."""
         request = HttpRequest.of(scope)
         match scope["method"]:
             case "POST":
@@ -450,7 +462,7 @@ class SessionHttp:
             raise HttpRefusal(404, "This session has ended.") from None
 
     async def _listen(self, session: HttpSession, receive: AsgiReceive, send: AsgiSend) -> None:
-        """Stream what belongs to no request, until the client leaves."""
+        """Answer a GET with an event stream of messages that belong to no request, until the client leaves."""
         if NO_REQUEST in session.lines:
             raise HttpRefusal(409, "This session is listened to already.")
         hearing, answer = session.line(NO_REQUEST), HttpAnswer(send, _session_headers(session))
@@ -496,7 +508,7 @@ class SessionHttp:
             session.end()
 
     def sweep(self, now: float) -> None:
-        """End the sessions that nobody has used for long."""
+        """End the sessions that have been idle for longer than the limit at time `now`."""
         since = now - self._idle
         for session in [one for one in self._open.values() if one.used < since and not one.lines]:
             del self._open[session.id]
@@ -517,7 +529,10 @@ def _request_of(item: Any) -> str:
 
 
 async def _answer_request(hearing: MemoryObjectReceiveStream[Any], answer: HttpAnswer) -> None:
-    """Pass on what comes for a request, up to the answer."""
+    """Send the messages for a request to its HTTP response, up to and including the result.
+
+    Raises `HttpRefusal` if the session ends before the first.
+    """
     message = await _next_message(hearing)
     if message is None:
         raise HttpRefusal(404, "The session has ended, or the request was sent again.")
@@ -535,14 +550,14 @@ async def _send_message(message: Any, answer: HttpAnswer) -> None:
 
 
 class _Silence:
-    """Nothing was said for a while."""
+    """Type of the marker for no message within the ping interval."""
 
 
 SILENCE = _Silence()
 
 
 async def _next_message(hearing: MemoryObjectReceiveStream[Any]) -> Any:
-    """The next message, or silence; None when the line is closed."""
+    """The next message of a stream, or a marker after a ping interval without one; None when it is closed."""
     try:
         return hearing.receive_nowait()
     except anyio.WouldBlock:

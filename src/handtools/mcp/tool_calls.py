@@ -1,7 +1,4 @@
-"""`tools/list` and `tools/call` of one connection or token: run, asked about, progress relayed.
-
-Counted in metrics. ADR 71.
-"""
+"""MCP's `tools/list` and `tools/call` for one connection or token: runs calls, gets approvals, relays progress."""
 
 import time
 from collections import Counter
@@ -46,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class CallMetrics:
-    """Counts since the start; one per server."""
+    """Counters for the HTTP server's /metrics: calls by tool and status, seconds, refusals, running calls."""
 
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -55,12 +52,12 @@ class CallMetrics:
     began: float = field(default_factory=time.time)
 
     def called(self, tool: str, status: str, seconds: float) -> None:
-        """Count a call that ended."""
+        """Count a finished call by tool and status, and add its duration in seconds."""
         self.calls[tool, status] += 1
         self.seconds[tool] = self.seconds.get(tool, 0.0) + seconds
 
     def text(self) -> str:
-        """All of it, one sample per line."""
+        """The metrics in Prometheus text format."""
         calls = [
             f'handtools_calls_total{{tool="{tool}",status="{status}"}} {count}'
             for (tool, status), count in sorted(self.calls.items())
@@ -89,20 +86,23 @@ class CallMetrics:
 
 
 ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
-"""The SDK's progress notification: how far, out of how much, and words."""
+"""The SDK's function that sends a progress notification: progress, total, message."""
 
 MOST_UNSENT_PROGRESS = 256
-"""Progress beyond this many untold pieces is dropped: a slow client does not slow the call."""
+"""Maximum number of queued progress messages per call; more are dropped, so a slow client does not slow it."""
 PROGRESS_BYTES = 2_000
 PROGRESS_LINES = 40
 LAST_PROGRESS_SECONDS = 2.0
-"""How long a result waits for the last of the progress to be told."""
+"""Maximum seconds that a result waits until the last progress message is sent."""
 PROGRESS_GAP_SECONDS = 0.01
-"""Between the last progress and the result: the TypeScript SDK drops progress that it reads with the result."""
+"""Pause between the last progress message and the result.
+
+The TypeScript SDK drops progress that arrives together with the result.
+"""
 
 
 class ProgressRelay:
-    """Hands on progress to whoever follows a call; listens only once somebody does."""
+    """Sends the progress events of running calls to their MCP clients as notifications."""
 
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
@@ -112,7 +112,7 @@ class ProgressRelay:
     async def follow(
         self, call_id: str, run: Callable[[], Awaitable[Result[Any]]], report: ReportProgress
     ) -> Result[Any]:
-        """Run a call and report its progress; returns when all of it was sent."""
+        """Run a call and send its progress through `report`; returns the result after all progress was sent."""
         if self._loop is None:
             self._loop = anyio.lowlevel.current_token()
             self._toolbox.listen(self._hear)
@@ -136,7 +136,7 @@ class ProgressRelay:
         return outcome[0]
 
     def _hear(self, event: Event) -> None:
-        """Runs on the announcer's thread."""
+        """Event listener on the announcer's thread: queues progress, and closes the queue at the call's end."""
         if isinstance(event, Progressed) and event.call_id in self._followed:
             anyio.from_thread.run_sync(self._put, event.call_id, event.text, token=self._loop)
         elif isinstance(event, Settled) and event.call.id in self._followed:
@@ -164,16 +164,16 @@ async def _relay_progress(
 
 
 AnsweredBy = Literal["client", "person"]
-"""Who answers what a rule asks: the client that called, or a person at this machine (`handtools approve`)."""
+"""Who answers approvals: the MCP client that called, or a person at this machine (`handtools approve`)."""
 
 SESSION_KEY = "handtools/session"
-"""The key in `_meta` under which a client names its session: for remembered answers, and for undo."""
+"""Key in `_meta` under which a client names its session, for remembered approvals and for undo."""
 NOBODY_TO_ASK = "Nobody is there to ask; the policy answers for them."
 
 
 @dataclass(slots=True)
 class _InFlightCall:
-    """A call that goes on without whoever asked for it."""
+    """A running call that does not end when its client disconnects; requests for the same id wait for it."""
 
     done: anyio.Event = field(default_factory=anyio.Event)
     result: Result[Any] | None = None
@@ -181,18 +181,18 @@ class _InFlightCall:
 
 @dataclass
 class ConnectionTools:
-    """A toolbox as MCP sees it."""
+    """The tools of one MCP connection or token: answers `tools/list` and `tools/call` with a toolbox."""
 
     toolbox: Toolbox
     agent: str
-    """Who calls; empty leaves it to the name that the client gives itself."""
+    """Agent name recorded for calls; empty uses the name that the client gave in the handshake."""
     session: str
-    """Where calls belong when the client names no session."""
+    """Session id recorded for calls when the client names none."""
     scope: str = ""
-    """Within which request ids are unique; empty where connections come and go."""
+    """Name of the connection within which request ids are unique; empty for HTTP, which has no such connection."""
     asks: AnsweredBy = "client"
     claims: ReplicaLocks | None = None
-    """Where other processes serve the same workspace to the same clients."""
+    """Locks by call id, for when several server processes serve the same workspace; None for a single one."""
     metrics: CallMetrics = field(default_factory=CallMetrics)
     _flights: dict[str, _InFlightCall] = field(default_factory=dict)
     _group: TaskGroup | None = None
@@ -204,7 +204,7 @@ class ConnectionTools:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["ConnectionTools"]:
-        """Take requests until the block ends; calls that still run then are cancelled, and recorded so."""
+        """Serve calls until the block ends; calls that still run then are cancelled, and recorded as such."""
         async with anyio.create_task_group() as group:
             self._group = group
             try:
@@ -216,14 +216,17 @@ class ConnectionTools:
 
     @cached_property
     def attended(self) -> Toolbox:
-        """The tools under a policy that leaves every question open: whether anyone can be asked shows later."""
+        """The toolbox under a policy that leaves calls pending when they need approval.
+
+        Whether somebody can be asked is decided later, for each request.
+        """
         policy = self.toolbox.policy
         if policy.unattended == "ask":
             return self.toolbox
         return self.toolbox.under(replace(policy, unattended="ask"))
 
     def narrow(self, wide: Toolbox, rules: Iterable[Rule]) -> None:
-        """Go on with the same tools under more rules."""
+        """Replace the toolbox by `wide` with additional policy rules."""
         more = tuple(rules)
         self.toolbox = wide.under(wide.policy.with_rules(more)) if more else wide
         for made in ("attended", "_follower"):
@@ -231,7 +234,7 @@ class ConnectionTools:
 
     @cached_property
     def listed(self) -> Json:
-        """The answer to `tools/list`: the policy is fixed, so it is made once."""
+        """The result of `tools/list`, computed once because the policy does not change."""
         return complete_result({"tools": tool_list(self.toolbox)}, keep_ms=LIST_TTL_MS)
 
     @cached_property
@@ -239,13 +242,13 @@ class ConnectionTools:
         return ProgressRelay(self.attended)
 
     async def list_tools(self, _ctx: object, _params: object) -> Json:
-        """Answer `tools/list`."""
+        """Answer `tools/list` with the definitions of the tools that the policy offers."""
         return self.listed
 
     async def call_tool(
         self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams"
     ) -> Json:
-        """Answer `tools/call`: whatever goes wrong is said in words that the model can read."""
+        """Answer `tools/call`: run it, get approvals, return its result; errors become text for the model."""
         began = time.perf_counter()
         self.metrics.running += 1
         call_id, status = "", "error"
@@ -272,7 +275,10 @@ class ConnectionTools:
             self.metrics.called(name, status, time.perf_counter() - began)
 
     async def run(self, call: Call, box: Toolbox | None = None) -> Result[Any]:
-        """Run a call that goes on when whoever asked goes away: the same id later gets the same result."""
+        """Run a call that goes on if its client disconnects, so that asking again by its id gets the result.
+
+        `box` replaces the toolbox.
+        """
         flight = self._flights.get(call.id)
         if flight is None:
             if self._group is None:
@@ -283,7 +289,7 @@ class ConnectionTools:
         return flight.result or await self._once(call, box)
 
     async def resume(self, call_id: str, reply: Reply, box: Toolbox | None = None) -> Result[Any]:
-        """Go on with a call that waits; answered twice, it goes on once."""
+        """Resume a pending call with the reply to its approval; a second reply does not run it again."""
         chosen = box or self.attended
         if self.claims is None:
             return await chosen.resume(call_id, reply)
@@ -291,7 +297,7 @@ class ConnectionTools:
             return await chosen.resume(call_id, reply)
 
     async def _once(self, call: Call, box: Toolbox | None = None) -> Result[Any]:
-        """Run a call that another process may be asked for, too: whoever comes second finds what was recorded."""
+        """Run a call under the lock of its id, so that a replica that is asked too finds the recorded result."""
         chosen = box or self.attended
         if self.claims is None:
             return await chosen.call(call)
@@ -311,7 +317,7 @@ class ConnectionTools:
             flight.done.set()
 
     def own(self, call_id: str) -> str:
-        """The id under which a call that the client names so is kept."""
+        """The journal's id for a call id that the client chose, which keeps the ids of different tokens apart."""
         return self.toolbox.workspace.journal.own_id(call_id)
 
     def _call(
@@ -336,7 +342,10 @@ class ConnectionTools:
         return await self._follower.follow(call.id, run, ctx.session.report_progress)
 
     async def _answered(self, params: "CallToolRequestParams", call_id: str) -> Result[Any]:
-        """Go on with a call whose question comes back answered. The state is the client's word: it is checked."""
+        """Resume the pending call whose approval the client's repeated request answers.
+
+        Raises `HandtoolsError` when the request does not match a pending call.
+        """
         kept = self.toolbox.workspace.journal.calls.suspended(call_id)
         if kept is not None:
             if kept.call.tool != params.name or dict(kept.call.args) != (params.arguments or {}):
@@ -353,7 +362,7 @@ class ConnectionTools:
     async def _settle(
         self, ctx: "ServerRequestContext[Any, Any]", call_id: str, result: Result[Any]
     ) -> Result[Any]:
-        """Get pending questions answered where that can be done now."""
+        """While a result is pending, get a reply from the client or the policy, and resume the call."""
         while result.request is not None:
             reply = await self._reply(ctx, result.request)
             if reply is None:
@@ -370,9 +379,9 @@ class ConnectionTools:
     def _waiting(
         self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams", approval: Approval
     ) -> Json:
-        """The question itself where the protocol can carry it back; else words.
+        """The answer for a pending call: an approval form if the client can show one, else a text.
 
-        Words, too, when it was carried back unanswered: a client that can show no form closes each, and would be
+        A text, too, when the form came back unanswered: a client that can show no form closes each, and would be
         asked until it gives up on the call.
         """
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -390,7 +399,7 @@ class ConnectionTools:
 
 
 def _reply_in_params(params: "CallToolRequestParams") -> Reply | None:
-    """What the person said to the question that an earlier answer carried."""
+    """The reply to an approval form that a repeated `tools/call` request carries; None if there is none."""
     given = (params.input_responses or {}).get(elicitation_and_sampling.APPROVAL_KEY)
     to = (params.request_state or "").partition(".")[2]
     return elicitation_and_sampling.reply_from_form(
@@ -399,7 +408,10 @@ def _reply_in_params(params: "CallToolRequestParams") -> Reply | None:
 
 
 async def _elicit_reply(ctx: "ServerRequestContext[Any, Any]", approval: Approval) -> Reply | None:
-    """Ask in the middle of the call, as older protocols do; no lock is held while the person thinks."""
+    """Ask for an approval with an elicitation request during the call, as older protocols do.
+
+    None when the client cancels or fails; no lock is held meanwhile.
+    """
     from mcp.shared.exceptions import MCPError
 
     try:

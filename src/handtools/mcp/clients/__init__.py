@@ -1,1 +1,1 @@
-"""Clients that are set up by a configuration file. Start with `client_setup`."""
+"""AI clients whose config files `handtools install` edits to add our MCP server. Start with `client_setup`."""

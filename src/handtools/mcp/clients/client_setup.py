@@ -1,7 +1,4 @@
-"""The known clients, where each keeps its servers and its own tools, and which files change to set one up.
-
-ADR 130.
-"""
+"""The table of supported AI clients with their config files, and planning the edits to install or uninstall."""
 
 import json
 import os
@@ -34,12 +31,12 @@ from handtools.mcp.clients.config_edits import (
 ENTRY_NAME = "handtools"
 _HOME_PURPOSE = "settings of this client"
 LaunchCommand = tuple[str, list[str]]
-"""The program and its arguments."""
+"""The program and arguments with which a client starts our MCP server."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnTools:
-    """A setting that switches the client's own file and shell tools off."""
+    """The edits of a client's config file that disable its built-in file and shell tools."""
 
     file: Callable[[Path], Path]
     edits: tuple[ConfigEdit, ...]
@@ -48,27 +45,27 @@ class OwnTools:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownClient:
-    """A program that reads a file of servers."""
+    """An AI client that `handtools install` supports: its config file and where our server entry goes in it."""
 
     name: str
     title: str
     file: Callable[[Path], Path]
-    """Where it looks, for a workspace."""
+    """Gives the path of the client's config file for a workspace."""
     keys: tuple[str, ...]
-    """The path to our entry within the file."""
+    """The keys that lead to our server entry inside the config file."""
     entry: Callable[[LaunchCommand], Mapping[str, Any]]
     shape: ConfigFormat = "json"
     scope: Literal["project", "user"] = "project"
-    """Whose file it is: a team's, which can be committed, or one person's."""
+    """Whether the config file belongs to the project, and can be committed, or to one user."""
     folder: str | None = None
-    """What stands for the folder in the entry; None where only its full path will do."""
+    """The text that means the workspace folder in the server entry; None where the full path is needed."""
     own_tools: tuple[OwnTools, ...] = ()
     kept_tools: str = ""
-    """What can't be switched off by a setting, and what to do instead."""
+    """Message about built-in tools that no setting can disable, and what to do instead."""
     after: str = "Start it again, or reload its servers."
 
     def server(self, launch: LaunchCommand) -> ServerEntryEdit:
-        """Our entry."""
+        """The edit that adds our MCP server entry to the client's config."""
         return ServerEntryEdit(self.keys, self.entry(launch))
 
 
@@ -126,7 +123,7 @@ def _in_config(*parts: str) -> Callable[[Path], Path]:
 
 
 def _in_workspace(*names: str) -> Callable[[Path], Path]:
-    """The first of the files in the folder that is there; the last where none is."""
+    """A function that picks the first existing one of these files in a workspace, else the last one."""
 
     def place(workspace: Path) -> Path:
         files = [workspace / name for name in names]
@@ -270,24 +267,28 @@ _ENTRY_FOLDER = re.compile(r'"mcp"\s*,\s*("(?:[^"\\]|\\.)*")')
 
 
 class UnreadableConfiguration(UsageError):
-    """A file that can't be changed safely, by name."""
+    """A client's config file can't be parsed or edited safely; the message names the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file, as it is and as it shall be; None is a file that is not there."""
+    """One planned change of a config file: its text before and after, None where the file does not exist."""
 
     file: Path
     before: str | None
     after: str | None
     installed: InstalledFile | None
-    """What to remember of it."""
+    """What the install record shall keep about the file, for uninstall; None removes it from the record."""
 
 
 def wanted_edits(
     client: KnownClient, workspace: Path, launch: LaunchCommand, *, only_ours: bool
 ) -> dict[Path, tuple[ConfigFormat, list[ConfigEdit]]]:
-    """The edits of each file; the one with the server is first."""
+    """The config edits that installing into a client makes, by file.
+
+    The file with the MCP server entry comes first; `only_ours` adds the edits that disable the client's built-in
+    tools.
+    """
     files: dict[Path, tuple[ConfigFormat, list[ConfigEdit]]] = {
         client.file(workspace): (client.shape, [client.server(launch)])
     }
@@ -299,7 +300,10 @@ def wanted_edits(
 def plan_install(
     client: KnownClient, workspace: Path, launch: LaunchCommand, record: InstallRecord, *, only_ours: bool
 ) -> list[FileChange]:
-    """What there is to write; a file that is as it shall be is left out."""
+    """The file changes that install our MCP server into a client's config; files that need none are left out.
+
+    `only_ours` also disables the client's built-in tools.
+    """
     asked = wanted_edits(client, workspace, launch, only_ours=only_ours)
     every = wanted_edits(client, workspace, launch, only_ours=True)
     changes = []
@@ -324,7 +328,10 @@ def plan_install(
 def plan_uninstall(
     client: KnownClient, workspace: Path, launch: LaunchCommand, record: InstallRecord
 ) -> list[FileChange]:
-    """What it takes to have every file as it was before; without a record, what is ours goes."""
+    """The file changes of an uninstall: each config file as it was before the install.
+
+    Without a record of the install, only our entries are removed.
+    """
     changes = []
     for file, (shape, edits) in wanted_edits(client, workspace, launch, only_ours=True).items():
         text, known = read_config(file), record.find(file)
@@ -342,7 +349,10 @@ def plan_uninstall(
 
 
 def other_entry(client: KnownClient, workspace: Path, launch: LaunchCommand) -> str | None:
-    """What our name stands for in the client's file, if not for this folder: a folder, or something else."""
+    """The other folder that our entry in a client's config already serves, or `something else`.
+
+    None when there is no entry, or it is for this workspace.
+    """
     text = read_config(client.file(workspace))
     with _naming_file(client.file(workspace)):
         there = written_at(client.shape, text or "", client.keys)
@@ -357,7 +367,7 @@ def other_entry(client: KnownClient, workspace: Path, launch: LaunchCommand) -> 
 
 
 def own_tools_are_off(client: KnownClient, workspace: Path) -> bool:
-    """Whether the client's own file and shell tools are switched off here."""
+    """Whether the client's config disables its built-in file and shell tools."""
     return bool(client.own_tools) and all(
         len(_own_edits_in_place(own.file(workspace), own.shape, own.edits)) == len(own.edits)
         for own in client.own_tools
@@ -365,7 +375,7 @@ def own_tools_are_off(client: KnownClient, workspace: Path) -> bool:
 
 
 def read_config(file: Path) -> str | None:
-    """A file's text to the byte; None where there is none."""
+    """Read a config file as UTF-8 with its line endings unchanged; None if it does not exist."""
     try:
         return file.read_bytes().decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):

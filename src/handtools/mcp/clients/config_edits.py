@@ -1,7 +1,4 @@
-"""Edits of a client's configuration: applied with a note of what was there, kept on record.
-
-And taken back by that note.
-"""
+"""Apply edits to a client's config file (JSON, TOML, YAML), record what they replaced, and revert them later."""
 
 import hashlib
 import json
@@ -19,7 +16,7 @@ ConfigFormat = Literal["json", "toml", "yaml"]
 
 @dataclass(frozen=True, slots=True)
 class ServerEntryEdit:
-    """The entry of our server: ours as a whole, whatever people changed in it."""
+    """Config edit: set our MCP server entry. It is replaced and removed as a whole, even if people changed it."""
 
     keys: tuple[str, ...]
     value: Any
@@ -27,7 +24,7 @@ class ServerEntryEdit:
 
 @dataclass(frozen=True, slots=True)
 class SettingEdit:
-    """One value of the client's own."""
+    """Config edit: set one of the client's own settings to a value."""
 
     keys: tuple[str, ...]
     value: str | bool
@@ -35,7 +32,7 @@ class SettingEdit:
 
 @dataclass(frozen=True, slots=True)
 class ListItemsEdit:
-    """Words in a list that may hold other people's words, too."""
+    """Config edit: add items to a list in the config, which may hold other items."""
 
     keys: tuple[str, ...]
     items: tuple[str, ...]
@@ -46,20 +43,20 @@ ConfigEdit = ServerEntryEdit | SettingEdit | ListItemsEdit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppliedEdit:
-    """An edit that is in place, and what it takes to undo it."""
+    """A config edit that was applied, with what is needed to revert it."""
 
     kind: Literal["entry", "setting", "items"]
     keys: tuple[str, ...]
     before: str | None = None
-    """What was there, as it was written; None for nothing."""
+    """The source text of the value that the edit replaced; None if there was none."""
     ours: str | None = None
-    """What we wrote: a setting that says something else by now was changed by a person, and stays."""
+    """The source text that the edit wrote; if a setting differs from it now, a person changed it, and it stays."""
     items: tuple[str, ...] = ()
-    """The words that were not there before."""
+    """The list items that the edit added, without those that were there before."""
 
 
 class ConfigEditor(Protocol):
-    """How a shape of file is read and changed in place."""
+    """Reads and edits values in the text of one config format, keeping comments and layout."""
 
     def find(self, text: str, path: Sequence[str]) -> str | None: ...
     def replace(self, text: str, path: Sequence[str], written: str) -> str: ...
@@ -68,7 +65,7 @@ class ConfigEditor(Protocol):
 
 
 class ListConfigEditor(ConfigEditor, Protocol):
-    """The same, where lists of words can be changed, too."""
+    """A config editor that can also find, add and remove items of lists."""
 
     def missing(self, text: str, path: Sequence[str], items: Sequence[str]) -> list[str]: ...
     def add(self, text: str, path: Sequence[str], items: Sequence[str]) -> str: ...
@@ -86,7 +83,7 @@ LIST_EDITORS: dict[ConfigFormat, ListConfigEditor] = {"json": jsonc_edit, "yaml"
 def apply_edits(
     shape: ConfigFormat, text: str, edits: Sequence[ConfigEdit]
 ) -> tuple[str, list[AppliedEdit]]:
-    """The text with the edits, and how to take each one back."""
+    """Apply edits to a config text. Returns the new text and, for each edit, what is needed to revert it."""
     form = CONFIG_EDITORS[shape]
     applied: list[AppliedEdit] = []
 
@@ -108,7 +105,7 @@ def apply_edits(
 
 
 def revert_edits(shape: ConfigFormat, text: str, applied: Sequence[AppliedEdit]) -> str:
-    """The text without the edits; what people wrote meanwhile stays."""
+    """Remove applied edits from a config text, last one first; what people changed since is kept."""
     form = CONFIG_EDITORS[shape]
 
     def changed(plain: str) -> str:
@@ -128,12 +125,15 @@ def revert_edits(shape: ConfigFormat, text: str, applied: Sequence[AppliedEdit])
 
 
 def written_at(shape: ConfigFormat, text: str, keys: Sequence[str]) -> str | None:
-    """What is at `keys`, as it is written."""
+    """The source text of the value under `keys` in a config text; None if there is none."""
     return CONFIG_EDITORS[shape].find(_plain_lines(text), keys)
 
 
 def edits_in_place(shape: ConfigFormat, text: str, edits: Sequence[ConfigEdit]) -> list[AppliedEdit]:
-    """Those of the edits that the text has, where nobody noted what was there before them."""
+    """Which of the edits a config text already contains, in a form that can be reverted.
+
+    For files that have no install record.
+    """
     form, plain = CONFIG_EDITORS[shape], _plain_lines(text)
     found: list[AppliedEdit] = []
     for edit in edits:
@@ -165,7 +165,7 @@ def _plain_lines(text: str) -> str:
 
 
 def _change_plain_lines(text: str, change: Callable[[str], str]) -> str:
-    """Change a text as if its lines ended in a line feed and no mark stood before them."""
+    """Change a text whose CRLF line ends and byte order mark are hidden from `change` and put back afterwards."""
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     returns = "\r\n" in text and text.count("\r\n") == text.count("\n")
     plain = text.removeprefix(mark)
@@ -178,7 +178,10 @@ INSTALL_RECORD_NAME = "clients.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledFile:
-    """One file that was changed, and how it was before: the part that differs, not a copy of people's settings."""
+    """The record of one config file that install changed.
+
+    It keeps the replaced part of the text, not a copy of the person's settings.
+    """
 
     workspace: str
     existed: bool
@@ -199,7 +202,7 @@ class InstalledFile:
         *,
         made_folder: bool,
     ) -> "InstalledFile":
-        """Note a change."""
+        """Record a change from `before` to `after`: where they differ, and what was there."""
         old = before or ""
         start = common_prefix(old, after)
         end = common_suffix(old[start:], after[start:])
@@ -210,7 +213,10 @@ class InstalledFile:
         )  # fmt: skip
 
     def restored(self, shape: ConfigFormat, text: str) -> str | None:
-        """The file as it was before, byte for byte where nobody changed it since; None where there was none."""
+        """The config text as before the install; None if the file did not exist then.
+
+        It is exact if nobody changed the file since; else our edits are reverted in the present text.
+        """
         if _text_digest(text) == self.after_digest:
             before = text[: self.start] + self.old + text[len(text) - self.end :]
             return before if self.existed else None
@@ -219,14 +225,14 @@ class InstalledFile:
 
 
 class InstallRecord:
-    """The changed files of one person, by path."""
+    """The JSON file, in a user's state folder, that lists the config files that install changed, by path."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / INSTALL_RECORD_NAME
         self._files = self._read()
 
     def find(self, file: Path) -> InstalledFile | None:
-        """What was changed in a file."""
+        """The recorded change of a config file; None if install did not change it."""
         found = self._files.get(str(file))
         if found is None:
             return None
@@ -237,7 +243,7 @@ class InstallRecord:
         return InstalledFile(**{**found, "edits": edits})
 
     def keep(self, file: Path, installed: InstalledFile | None) -> None:
-        """Remember a file, or forget it."""
+        """Record the change of a config file, or remove it from the record with None, and save."""
         self._files.pop(str(file), None)
         if installed is not None:
             self._files[str(file)] = asdict(installed)

@@ -1,4 +1,4 @@
-"""Edit JSON with comments in place: everything that is not ours stays as it was, byte for byte."""
+"""Edit JSON with comments as text: get, set and remove values and list items; the rest stays byte for byte."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _PLAIN = re.compile(r"[^\s,\]}/]+")
 
 @dataclass(frozen=True, slots=True)
 class JsonMember:
-    """One member of an object: from the first quote of its key to the end of its value."""
+    """Offsets of one object member in the JSON text: where its key starts, where its value starts and ends."""
 
     key: str
     start: int
@@ -25,7 +25,7 @@ class JsonMember:
 
 @dataclass(frozen=True, slots=True)
 class JsonObject:
-    """An object in the text: its braces and its members."""
+    """Offsets of a JSON object in the text: its opening and closing brace, and its members."""
 
     start: int
     end: int
@@ -33,13 +33,13 @@ class JsonObject:
 
 
 def find(text: str, path: Sequence[str]) -> str | None:
-    """What is at `path`, as it is written."""
+    """The JSON source text of the value at a path of keys; None if there is none."""
     member = _member(text, path)
     return None if member is None else text[member.value : member.end]
 
 
 def replace(text: str, path: Sequence[str], written: str) -> str:
-    """The text with something at `path` that was written before."""
+    """Set the value at a path of keys to given JSON source text; returns the new config text."""
     if _member(text, path) is None:
         text = put(text, path, None)
     member = _member(text, path)
@@ -48,14 +48,14 @@ def replace(text: str, path: Sequence[str], written: str) -> str:
 
 
 def missing(text: str, path: Sequence[str], items: Sequence[str]) -> list[str]:
-    """Those of the items that the list at `path` does not have."""
+    """Those of the items that the JSON list at a path of keys lacks."""
     member = _member(text, path)
     there = [] if member is None else [json.loads(text[start:end]) for start, end in _items(text, member)]
     return [item for item in items if item not in there]
 
 
 def add(text: str, path: Sequence[str], items: Sequence[str]) -> str:
-    """The text with the items in the list at `path`, before those that are there."""
+    """Add items at the front of the JSON list at a path of keys, in its layout; returns the new config text."""
     member = _member(text, path)
     if member is None:
         return put(text, path, list(items))
@@ -73,7 +73,7 @@ def add(text: str, path: Sequence[str], items: Sequence[str]) -> str:
 
 
 def remove(text: str, path: Sequence[str], items: Sequence[str]) -> str:
-    """The text without the items in the list at `path`, each with its comma."""
+    """Remove items, each with its comma, from the JSON list at a path of keys; returns the new config text."""
     for item in items:
         member = _member(text, path)
         if member is None:
@@ -97,7 +97,7 @@ def remove(text: str, path: Sequence[str], items: Sequence[str]) -> str:
 
 
 def put(text: str, path: Sequence[str], value: Any) -> str:
-    """The text with `value` at `path`; objects on the way are made where they are missing."""
+    """Set a value at a path of keys in JSON text, creating missing objects; returns the new config text."""
     if not text.strip():
         text = "{}\n"
     outer = _object(text, _skip(text, 0))
@@ -115,7 +115,10 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def drop(text: str, path: Sequence[str]) -> str:
-    """The text without what is at `path`; as it is when nothing is there. Objects that this empties go too."""
+    """Remove the member at a path of keys from JSON text, with objects that become empty.
+
+    Returns the text unchanged if the member does not exist.
+    """
     if not text.strip():
         return text
     chain = [_object(text, _skip(text, 0))]
@@ -146,7 +149,7 @@ def _member(text: str, path: Sequence[str]) -> JsonMember | None:
 
 
 def _items(text: str, member: JsonMember) -> list[tuple[int, int]]:
-    """Where the items of a list stand."""
+    """The start and end offsets of each item of a JSON list."""
     if text[member.value] != "[":
         raise UsageError("The configuration has something else where a list should be.")
     items: list[tuple[int, int]] = []
@@ -167,7 +170,7 @@ def _space_before(text: str, at: int) -> int:
 
 
 def _inserted(text: str, outer: JsonObject, key: str, value: Any, depth: int) -> str:
-    """As the first member, with its comma: taking it out again then leaves the text as it was."""
+    """Insert a member as the first of an object, with its comma, so that removing it restores the text."""
     entry = f"\n{'  ' * depth}{json.dumps(key)}: {_written(value, depth)}"
     place = outer.start + 1
     if outer.members:
@@ -218,7 +221,7 @@ def _object(text: str, at: int) -> JsonObject:
 
 
 def _end(text: str, at: int) -> int:
-    """The end of the value that begins here."""
+    """The end offset of the JSON value that starts at an offset."""
     if text[at : at + 1] == "{":
         return _object(text, at).end + 1
     if text[at : at + 1] == "[":

@@ -1,4 +1,4 @@
-"""Edit TOML in place: tables that are ours as a whole, and single values in tables of others."""
+"""Edit TOML as text: get, set and remove whole tables and single values; the rest stays as it was."""
 
 import json
 import re
@@ -13,7 +13,7 @@ _VALUE = r"(\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[^\s#,\[\]{}\"']+)"
 
 
 def find(text: str, path: Sequence[str]) -> str | None:
-    """What is at `path`, as it is written: a table with its header, or a value."""
+    """The TOML source text at a path of keys: a table with its header, or a value; None if there is neither."""
     block = _table(path).search(text)
     if block is not None:
         return block[0].strip("\n") + "\n"
@@ -22,14 +22,17 @@ def find(text: str, path: Sequence[str]) -> str | None:
 
 
 def replace(text: str, path: Sequence[str], written: str) -> str:
-    """The text with something at `path` that was written before."""
+    """Put given TOML source text (a table or a value) at a path of keys; returns the new config text."""
     if written.lstrip().startswith("["):
         return _appended(drop(text, path), written)
     return _set(text, path, written)
 
 
 def put(text: str, path: Sequence[str], value: Any) -> str:
-    """The text with `value` at `path`: a mapping is a table at its end, in place of an earlier one."""
+    """Set a value at a path of keys in TOML text; a mapping becomes a table at the end of the file.
+
+    Returns the new config text; raises `UsageError` if parsing it does not give the value back.
+    """
     _understood(text)
     if not isinstance(value, Mapping):
         return _checked(_set(text, path, json.dumps(value)), path, value)
@@ -39,7 +42,10 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def drop(text: str, path: Sequence[str]) -> str:
-    """The text without what is at `path`, and the tables below it. A table that this empties goes too."""
+    """Remove the table, with its subtables, or the value at a path of keys from TOML text.
+
+    A table that becomes empty is removed too; returns the new config text.
+    """
     _understood(text)
     block = _table(path)
     while found := block.search(text):
@@ -80,7 +86,7 @@ def _value(text: str, path: Sequence[str]) -> re.Match[str] | None:
 
 
 def _body(text: str, table: Sequence[str]) -> tuple[int, int]:
-    """Where the keys of a table stand; (-1, -1) where it has no header of its own."""
+    """Start and end offset of the key lines of a TOML table; (-1, -1) if it has no header."""
     start = 0
     if table:
         header = re.search(rf"^[ \t]*\[{re.escape('.'.join(table))}\][^\n]*(?:\n|\Z)", text, re.MULTILINE)
@@ -111,7 +117,7 @@ def _appended(text: str, block: str) -> str:
 
 
 def _checked(text: str, path: Sequence[str], value: Any) -> str:
-    """The text, if it now says what it shall: what this module does not understand is not written."""
+    """Return the TOML text if parsing it gives the value at the path; else raise `UsageError`."""
     found: Any = _understood(text)
     for key in path:
         found = found.get(key) if isinstance(found, Mapping) else None

@@ -1,4 +1,4 @@
-"""Edit YAML in place as lines: a mapping, an item of a list, or words in a list, in a section at the top."""
+"""Edit YAML as lines of text: get, set and remove a mapping or list items in a top-level section."""
 
 import json
 import re
@@ -8,11 +8,11 @@ from typing import Any
 from handtools.core.errors import UsageError
 
 ITEM_KEY = "[name=]"
-"""In a path: the section is a list of mappings, and ours is the one of the name that follows."""
+"""Key in a path which says that the section is a list of mappings, chosen by the `name` that follows."""
 
 
 def find(text: str, path: Sequence[str]) -> str | None:
-    """What is at `path`, as it is written."""
+    """The YAML source lines at a path of keys: a top-level section, or our mapping in it; None if missing."""
     if len(path) == 1:
         section = re.search(
             rf"^{re.escape(path[0])}:[^\n]*\n((?:[ \t]+[^\n]*\n|- [^\n]*\n)*)", text, re.MULTILINE
@@ -23,12 +23,12 @@ def find(text: str, path: Sequence[str]) -> str | None:
 
 
 def replace(text: str, path: Sequence[str], written: str) -> str:
-    """The text with something at `path` that was written before."""
+    """Put given YAML source lines at a path of keys, in place of what is there; returns the new config text."""
     return _inserted(drop(text, path), path[0], written)
 
 
 def put(text: str, path: Sequence[str], value: Any) -> str:
-    """The text with our mapping first in its section."""
+    """Write a mapping as the first entry of its top-level YAML section; returns the new config text."""
     lines = [f"{key}: {json.dumps(item)}" for key, item in value.items()]
     if ITEM_KEY in path:
         block = "  - " + "\n    ".join(lines) + "\n"
@@ -38,25 +38,28 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def drop(text: str, path: Sequence[str]) -> str:
-    """The text without our mapping; the section goes with it when nothing else is in it."""
+    """Remove the mapping at a path of keys from YAML text, and its section if that becomes empty.
+
+    Returns the new config text.
+    """
     found = _ours(path).search(text)
     return text if found is None else _without(text, found, path[0])
 
 
 def missing(text: str, path: Sequence[str], items: Sequence[str]) -> list[str]:
-    """Those of the items that the list at `path` does not have."""
+    """Those of the items that the YAML list at a path of keys lacks."""
     return [item for item in items if _word(path[0], item).search(text) is None]
 
 
 def add(text: str, path: Sequence[str], items: Sequence[str]) -> str:
-    """The text with the items in the list at `path`, before those that are there."""
+    """Add items at the front of the YAML list at a path of keys; returns the new config text."""
     there = re.search(rf"^{re.escape(path[0])}:[ \t]*\n([ \t]*)- ", text, re.MULTILINE)
     indent = there[1] if there else "  "
     return _inserted(text, path[0], "".join(f"{indent}- {item}\n" for item in items))
 
 
 def remove(text: str, path: Sequence[str], items: Sequence[str]) -> str:
-    """The text without the items in the list at `path`."""
+    """Remove items from the YAML list at a path of keys; returns the new config text."""
     for item in items:
         found = _word(path[0], item).search(text)
         if found is not None:
@@ -80,7 +83,7 @@ def _word(section: str, item: str) -> re.Pattern[str]:
 
 
 def _above(section: str) -> str:
-    """The section's head, and its lines until ours."""
+    """A regex for a YAML section's heading and the lines in it that come before the entry looked for."""
     return rf"(^{re.escape(section)}:[ \t]*\n(?:[ \t]+[^\n]*\n|[ \t]*- [^\n]*\n|[ \t]*#[^\n]*\n|\n)*?)"
 
 
