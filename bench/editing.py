@@ -19,11 +19,11 @@ SIZES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=int, help="edits of each kind (30; 6 with --quick)")
+    parser.add_argument("--rounds", type=int, help="edits of each kind (30; 12 with --quick)")
 
 
 def run(options: argparse.Namespace) -> Iterable[Figure]:
-    rounds = options.rounds or (6 if options.quick else 30)
+    rounds = options.rounds or (12 if options.quick else 30)
     with tempfile.TemporaryDirectory() as folder:
         yield from gathered(lambda: _large(Path(folder), rounds))
 

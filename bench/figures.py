@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
+WORSE = 1.3
+"""How much larger than when it was last settled a ratio may be that has no goal of its own."""
 Action = Callable[[], object]
 """Something to time; what it returns is awaited where it can be."""
 
@@ -56,6 +58,11 @@ class Figure:
         ratio = "" if self.ratio is None else f"  {self.ratio:.2f}x of {self.baseline:g}"
         goal = "" if self.goal is None else f"  (goal {self.goal:g}: {'ok' if self.ok else 'MISSED'})"
         return f"{self.name:<44} {self.value:g} {self.unit}{ratio}{goal}"
+
+
+def bound(settled: float) -> float:
+    """The bound of a ratio that is held against its own past only; where it is given, a comment has the date."""
+    return round(settled * WORSE, 2)
 
 
 async def paired(

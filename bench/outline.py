@@ -3,6 +3,7 @@
 import argparse
 import inspect
 import statistics
+import sysconfig
 import time
 from collections.abc import AsyncIterator, Iterable
 from importlib import import_module
@@ -11,11 +12,12 @@ from pathlib import Path
 from bench.figures import Figure, gathered, paired
 from handtools.host.syntax.tree_syntax import TreeSyntax
 
-SOURCES = Path(__file__).parents[1] / "src" / "handtools"
+LIBRARY = Path(sysconfig.get_path("stdlib"))
 LONG = ("argparse", "datetime", "inspect", "subprocess", "typing")
 """Long modules that are everywhere, and not ours."""
 LINES = 2_000
-FILES = 50
+FILES, MOST_BYTES = 50, 20_000
+"""The page of hits: modules of the library again, of usual sizes. Ours change whenever modules are merged."""
 HITS = 100
 
 
@@ -41,20 +43,24 @@ async def _figures(rounds: int) -> AsyncIterator[Figure]:
             SgRoot(text, "python").root()
 
     name = f"outlines of {len(long)} files of {LINES:,} lines over the bare parses"
-    yield await paired(name, outlines, parses, rounds=rounds, goal=1.3)
-    files = sorted(SOURCES.rglob("*.py"), key=lambda path: path.stat().st_size)
-    texts = [path.read_text() for path in files]
-    page = [(path, text.encode()) for path, text in zip(files, texts, strict=True) if text][-FILES:]
+    # The time of the process, as that of a parse is all its own: what others do on the machine is not counted.
+    yield await paired(name, outlines, parses, rounds=rounds, goal=1.3, clock=time.process_time)
+    sources = sorted(((path.read_bytes(), path.name) for path in LIBRARY.glob("*.py")), key=_size)
+    page = [(source, name) for source, name in sources if len(source) <= MOST_BYTES][-FILES:]
     seconds = []
     for _ in range(max(rounds // 5, 3)):
         syntax = TreeSyntax()
         started = time.process_time()
-        for path, source in page:
+        for source, path in page:
             total = source.count(b"\n")
-            await syntax.enclosing(path.name, source, [total // 3, 2 * total // 3][: HITS // FILES])
+            await syntax.enclosing(path, source, [total // 3, 2 * total // 3][: HITS // FILES])
         seconds.append(time.process_time() - started)
-    name = f"breadcrumbs of {HITS} hits in {FILES} files ({sum(len(s) for _, s in page) >> 10} kB), CPU"
+    name = f"breadcrumbs of {HITS} hits in {FILES} files ({sum(len(source) for source, _ in page) >> 10} kB), CPU"
     yield Figure(name=name, value=statistics.median(seconds) * 1000, unit="ms", goal=250.0)
+
+
+def _size(module: tuple[bytes, str]) -> tuple[int, str]:
+    return len(module[0]), module[1]
 
 
 def _head(text: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SEARCH_PATH = os.pathsep.join(
-    [str(ROOT / ".ci/servers/bin"), str(ROOT / ".venv/bin"), os.environ.get("PATH", "")]
+    [os.path.realpath(ROOT / ".ci/servers/bin"), str(ROOT / ".venv/bin"), os.environ.get("PATH", "")]
 )
 GOOD = "right"
 FUNCTIONS = 120
