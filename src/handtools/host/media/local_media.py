@@ -7,8 +7,26 @@ from anyio import to_thread
 
 from handtools.core.errors import TooLarge, WrongKind
 from handtools.core.media import MediaKind, Preview, PreviewRequest
-from handtools.host.media.magic_numbers import describe_binary, media_kind
+from handtools.text.media_types import signature_type
 
+_KINDS: dict[str, MediaKind] = {
+    "image/png": "image",
+    "image/jpeg": "image",
+    "image/gif": "image",
+    "image/bmp": "image",
+    "image/tiff": "image",
+    "image/x-icon": "image",
+    "image/webp": "image",
+    "application/pdf": "pdf",
+    "application/zip": "archive",
+    "application/gzip": "archive",
+    "application/x-bzip2": "archive",
+    "application/x-xz": "archive",
+    "application/vnd.sqlite3": "table",
+    "application/vnd.apache.parquet": "table",
+}
+"""What has a reader here, by media type."""
+_SUFFIXES: dict[str, MediaKind] = {"ipynb": "notebook", "csv": "table", "tsv": "table", "tar": "archive"}
 _REQUIRED_LIBRARIES: dict[MediaKind, tuple[str, ...]] = {"image": ("PIL",), "pdf": ("pypdfium2", "PIL")}
 
 
@@ -27,15 +45,15 @@ class LocalMedia:
 
     def kind(self, path: str, head: bytes) -> MediaKind | None:
         """What a file is, by its first bytes and its name."""
-        return media_kind(path, head)
+        return _KINDS.get(signature_type(head)) or _SUFFIXES.get(path.rpartition(".")[2].lower())
 
     def describe(self, head: bytes) -> str:
-        """A binary file's kind in a few words; empty when nobody can tell."""
-        return describe_binary(head)
+        """A binary file's media type; empty when nobody can tell."""
+        return signature_type(head)
 
     async def preview(self, path: str, data: bytes, wish: PreviewRequest) -> Preview | None:
         """The file as text or pictures; None when it is not of a kind that can be shown."""
-        kind = media_kind(path, data)
+        kind = self.kind(path, data)
         if kind is None:
             return None
         missing = [name for name in _REQUIRED_LIBRARIES.get(kind, ()) if find_spec(name) is None]

@@ -11,7 +11,7 @@ from typing import Any
 
 from handtools.core.errors import WrongKind
 from handtools.core.media import Preview
-from handtools.host.media.magic_numbers import UNREADABLE_HINT
+from handtools.host.media import UNREADABLE_HINT
 from handtools.text.encoding import decode
 from handtools.text.plurals import counted
 
