@@ -263,10 +263,7 @@ class Executor:
         except ToolError as failure:
             return _result_of_error(failure)
         except HostError as failure:
-            log.warning("%s", failure)
-            return _fault_result(
-                "host", str(failure), "Tell the person: this machine needs a look (`handtools doctor`)."
-            )
+            return _host_fault_result(failure)
         except (
             Exception
         ) as bug:  # one of three, listed in tests/shape: one bad call must not take the process down
