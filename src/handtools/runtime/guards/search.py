@@ -27,8 +27,6 @@ from handtools.text.search.glob import BadGlob, GlobPrefilter, GlobSet
 
 READ_BYTES = 4 << 20
 """Larger files are not read for what is around a hit."""
-QUICK_READ_BYTES, QUICK_READ_FILES = 64 << 10, 20
-"""So much is read without a thread, where the machine is quick."""
 READ_TOGETHER_BYTES = 64 << 20
 """Nor are more files than this at a time."""
 _NAME = re.compile(r"[\w.-]+")
@@ -87,11 +85,7 @@ class GuardedSearch:
 
     async def read(self, paths: Sequence[str]) -> dict[str, bytes]:
         """The bytes behind hits; a file that is gone, changed its nature or is very large is not among them."""
-        if self.workspace.files.quick and len(paths) <= QUICK_READ_FILES:
-            found = self._read(paths, QUICK_READ_BYTES)
-            if found is not None:
-                return found
-        return await to_thread.run_sync(self._read, paths, READ_BYTES) or {}
+        return await to_thread.run_sync(self._read, paths)
 
     def _kept(self, scope: SearchScope) -> SearchScope:
         """A search of one kept output."""
@@ -108,10 +102,7 @@ class GuardedSearch:
         if scope.root in {"", "."}:
             await self.gate.admit(Read((".",)))
             return self._inside(scope, ".")
-        if self.workspace.files.quick:
-            located, facts = self._facts(scope.root)
-        else:
-            located, facts = await to_thread.run_sync(self._facts, scope.root)
+        located, facts = await to_thread.run_sync(self._facts, scope.root)
         await self.gate.admit(Read((located,)))
         if facts is None:
             hint = "List the folder above it, or search from `.`."
@@ -134,26 +125,23 @@ class GuardedSearch:
 
         return retry_redirected(look)
 
-    def _read(self, paths: Sequence[str], most: int) -> dict[str, bytes] | None:
-        """Files up to a size; None when there is a larger one that may be wanted."""
+    def _read(self, paths: Sequence[str]) -> dict[str, bytes]:
         allowed = PolicyFilter(self.gate.policy, self.gate.call.tool).admit(paths)
         found = {}
         room = READ_TOGETHER_BYTES
         for path in allowed:
             try:
                 if path.startswith(OUTPUT_SCHEME):
-                    data = self.workspace.outputs.part(path.removeprefix(OUTPUT_SCHEME), 0, most + 1)
+                    data = self.workspace.outputs.part(path.removeprefix(OUTPUT_SCHEME), 0, READ_BYTES + 1)
                 else:
-                    data = self.workspace.files.read(path, size=most + 1)
+                    data = self.workspace.files.read(path, size=READ_BYTES + 1)
             except (ToolError, KeyError):
                 continue
             room -= len(data)
             if room < 0:
                 break
-            if len(data) <= most:
+            if len(data) <= READ_BYTES:
                 found[path] = data
-            elif most < READ_BYTES:
-                return None
         return found
 
 
