@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from handtools.core.commands import Allowance, CommandNetwork
+from handtools.host.sandbox.orders import SupervisorOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +36,14 @@ class Mount:
 
 
 class LaunchAttendant(Protocol):
-    """Whoever starts a launch, ends it and says how it went, in the words of `processes/orders.py`."""
+    """Whoever starts a launch, ends it and says how it went, in the words of `orders.py`."""
 
     @property
     def line(self) -> socket.socket:
         """Where it answers."""
         ...
 
-    def order(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
+    def order(self, message: SupervisorOrder, fds: tuple[int, ...] = ()) -> None:
         """Tell it something."""
         ...
 

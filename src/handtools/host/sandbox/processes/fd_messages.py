@@ -4,7 +4,7 @@ import array
 import json
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _SIZE = struct.Struct("!I")
@@ -16,7 +16,7 @@ class PeerGone(Exception):
     """The other side is no longer there."""
 
 
-def send_message(line: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
+def send_message(line: socket.socket, message: Mapping[str, object], fds: Sequence[int] = ()) -> None:
     """Hand over a message; the descriptors stay open on this side."""
     body = json.dumps(message).encode()
     whole = memoryview(_SIZE.pack(len(body)) + body)
@@ -30,7 +30,7 @@ def send_message(line: socket.socket, message: dict[str, Any], fds: Sequence[int
         raise PeerGone from error
 
 
-def receive_message(line: socket.socket) -> tuple[dict[str, Any], list[int]]:
+def receive_message(line: socket.socket) -> tuple[Any, list[int]]:
     """The next message, and the descriptors that came with it: closed on exec."""
     space = socket.CMSG_SPACE(_MOST_FDS * array.array("i").itemsize)
     try:

@@ -13,7 +13,9 @@ import signal
 import socket
 import struct
 import termios
-from typing import Any
+from collections.abc import Sequence
+
+from handtools.host.sandbox.orders import StartOrder
 
 IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
 """By a supervisor; a command gets them as they were."""
@@ -47,7 +49,7 @@ def start_own_session() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def exec_order(order: dict[str, Any], fds: dict[int, int]) -> None:
+def exec_order(order: StartOrder, fds: dict[int, int]) -> None:
     """Become what the order says; returns only by raising."""
     _place_fds(fds)
     if order["terminal"]:
@@ -89,7 +91,7 @@ def _set_rlimit(name: str, value: int) -> None:
     resource.setrlimit(number, (least, most))
 
 
-def _unshare(flags: int, identity: list[int] | None) -> None:
+def _unshare(flags: int, identity: Sequence[int] | None) -> None:
     user, group = os.geteuid(), os.getegid()
     _checked(_LIBC.unshare(flags))
     if not flags & CLONE_NEWUSER:
