@@ -5,10 +5,11 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools import Call, Change
+from handtools import Call, Change, ChangeSet
 from handtools.core.changes import Node
 from handtools.runtime.journal import Journal
 from handtools.runtime.journal.blobs import COMPRESS_BYTES, BlobDelta
+from handtools.runtime.journal.change_entries import Transaction
 from handtools.testing.memory_toolbox import MemoryFiles, MemoryStore
 from handtools.text.diffs.alignment import common_ends
 
@@ -39,8 +40,9 @@ def recorded(journal: Journal, path: str, contents: list[bytes]) -> list[int]:
     """Each content follows the one before it in a call of its own."""
     files, made = MemoryFiles(), []
     for before, after in itertools.pairwise(contents):
-        steps = files.plan([Change.of(path, before=before, after=after)])
-        entry = journal.entries.intend(Call(tool="edit", args={}), steps)
+        changes = ChangeSet.of(Change.of(path, before=before, after=after))
+        steps = files.plan(changes)
+        entry = journal.entries.intend(Call(tool="edit", args={}), Transaction(changes), steps)
         assert entry is not None
         journal.entries.finish(entry)
         made.append(entry)

@@ -11,11 +11,11 @@ from handtools.cli.open_workspace import WorkspaceRecord, open_record_at, open_t
 from handtools.cli.results import exit_code, print_result
 from handtools.cli.terminal import (
     CommandStopped,
-    one_line,
     plain_table,
     print_json,
     print_remark,
     stdout_console,
+    table_cell,
 )
 from handtools.core.approval import Approval, Remember, Reply
 
@@ -93,7 +93,7 @@ def _print_waiting(record: WorkspaceRecord, waiting: list[Approval]) -> None:
     rows = plain_table("CALL", "WHAT", "ASKED BY")
     for approval in waiting:
         short = record.calls.short(approval.call_id)
-        rows.add_row(short, one_line(approval.title, 80), one_line(approval.rule, 80))
+        rows.add_row(short, table_cell(approval.title, 80), table_cell(approval.rule, 80))
     stdout_console().print(rows)
     last = record.calls.short(waiting[-1].call_id)
     words = [record.step(word, last) for word in ("show", "approve", "deny")]

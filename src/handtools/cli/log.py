@@ -11,7 +11,7 @@ import typer
 
 from handtools.cli import options
 from handtools.cli.open_workspace import WorkspaceRecord, open_record_at
-from handtools.cli.terminal import one_line, plain_table, print_json, print_remark, stdout_console
+from handtools.cli.terminal import plain_table, print_json, print_remark, stdout_console, table_cell
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -156,10 +156,10 @@ def _print_log(record: WorkspaceRecord, rows: Sequence["Row"]) -> None:
     for column in shown.columns[:3]:
         column.no_wrap = True
     for logged, touches in rows:
-        more = [one_line(getattr(logged, name.lower()), 24) for name in extra]
-        what = one_line(touched_summary(logged, touches))
-        when, short = shown_time(logged.started), one_line(record.calls.short(logged.id), 40)
-        shown.add_row(when, short, one_line(logged.tool), what, _status_text(logged, touches), *more)
+        more = [table_cell(getattr(logged, name.lower()), 24) for name in extra]
+        what = table_cell(touched_summary(logged, touches))
+        when, short = shown_time(logged.started), table_cell(record.calls.short(logged.id), 40)
+        shown.add_row(when, short, table_cell(logged.tool), what, _status_text(logged, touches), *more)
     stdout_console().print(shown)
 
 

@@ -8,7 +8,7 @@ import typer
 
 from handtools.cli import options
 from handtools.cli.results import EXIT_FAILED
-from handtools.cli.terminal import one_line, plain_table, print_json, print_remark, stdout_console
+from handtools.cli.terminal import plain_table, print_json, print_remark, stdout_console, table_cell
 from handtools.text.visible_text import visible
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _print_skills(found: list[tuple["Skill", list[str]]]) -> None:
     rows = plain_table("SKILL", "FROM", "WHERE", "WHAT IT IS FOR")
     for skill, _ in found:
         path = skill.folder if skill.origin == "workspace" else skill.location.removeprefix("file://")
-        rows.add_row(one_line(skill.name), skill.origin, visible(path), one_line(skill.description, 80))
+        rows.add_row(table_cell(skill.name), skill.origin, visible(path), table_cell(skill.description, 80))
     stdout_console().print(rows)
     for skill, problems in found:
         if problems:

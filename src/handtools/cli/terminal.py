@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from handtools.core.approval import Approval, Remember, Reply
 from handtools.core.errors import HandtoolsError
+from handtools.text.truncation import one_line
 from handtools.text.visible_text import visible
 
 if TYPE_CHECKING:
@@ -43,10 +44,9 @@ def stderr_console() -> "Console":
     return _console(stderr=True)
 
 
-def one_line(text: str, most: int = 60) -> str:
-    """Text for a table cell: on one line, control characters made visible, cut to `most` characters."""
-    flat = visible(" ".join(text.split()))
-    return flat if len(flat) <= most else f"{flat[: most - 1]}…"
+def table_cell(text: str, most: int = 60) -> str:
+    """Text for a cell of a table."""
+    return one_line(visible(one_line(text)), most)
 
 
 def print_json(value: Any) -> None:
@@ -193,7 +193,7 @@ def ask_approval(approval: Approval, more: str) -> Reply | None:
     """
     console = stderr_console()
     print_approval(console, approval, more)
-    console.print(f'  o  once\n  s  for this session   ("{one_line(approval.remembered)}")')
+    console.print(f'  o  once\n  s  for this session   ("{table_cell(approval.remembered)}")')
     console.print("  p  for this project\n  n  no\n  ↵  decide later")
     while True:
         answer = ask_line(console, "Allow? [o/s/p/n] ")

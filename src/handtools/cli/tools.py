@@ -9,12 +9,12 @@ import typer
 from handtools.cli import options
 from handtools.cli.open_workspace import open_toolbox_at
 from handtools.cli.terminal import (
-    one_line,
     plain_table,
     print_json,
     print_remark,
     print_text,
     stdout_console,
+    table_cell,
 )
 
 
@@ -36,7 +36,7 @@ def tools(
         rows = plain_table("TOOL", "DOES", "WHAT IT IS FOR")
         for definition in offered:
             does = "looks" if definition.reads_only else "changes"
-            rows.add_row(definition.name, does, one_line(_sentence(definition.description), 100))
+            rows.add_row(definition.name, does, table_cell(_sentence(definition.description), 100))
         stdout_console().print(rows)
         print_remark("", "Arguments: handtools tools --schema")
 

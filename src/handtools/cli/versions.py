@@ -13,12 +13,12 @@ from handtools.cli.terminal import (
     CommandStopped,
     ask_yes_no,
     is_interactive,
-    one_line,
     plain_table,
     print_json,
     print_remark,
     stderr_console,
     stdout_console,
+    table_cell,
 )
 from handtools.text.plurals import counted
 from handtools.text.visible_text import visible
@@ -51,7 +51,7 @@ def versions(
         rows = plain_table("VERSION", "WHEN", "WAS", "BY", "CALL", "BYTES")
         for one in found:
             size = "" if one.bytes is None else f"{one.bytes:,}"
-            short = one_line(record.calls.short(one.call_id), 40)
+            short = table_cell(record.calls.short(one.call_id), 40)
             rows.add_row(str(one.number), shown_time(one.at), one.action, one.tool, short, size)
         rows.add_row("0", "", "before the first recorded change")
         stdout_console().print(rows)

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from handtools.core.changes import ChangeSet
 from handtools.text.diffs.alignment import align, line_after_edits
 from handtools.text.lines import split
-from handtools.text.truncation import clip_line
+from handtools.text.truncation import clip_line, one_line
 
 Severity = Literal["error", "warning", "information", "hint"]
 Certainty = Literal["fresh", "likely", "unknown"]
@@ -312,16 +312,12 @@ def unknown_report_text(verdict: DiagnosticReport) -> str:
 def diagnostic_lines(errors: Sequence[Diagnostic]) -> list[str]:
     """Format errors as lines of text, limited to the first `SHOWN_PER_FILE`."""
     shown = [
-        f"{each.path}:{each.line}:{each.column + 1} {clip_line(_on_one_line(each.message), MESSAGE_CHARS)}"
+        f"{each.path}:{each.line}:{each.column + 1} {clip_line(one_line(each.message), MESSAGE_CHARS)}"
         f"{f' [{each.code}]' if each.code else ''}"
         for each in errors[:SHOWN_PER_FILE]
     ]
     more = len(errors) - SHOWN_PER_FILE
     return [*shown, f"… and {more} more in {errors[0].path}."] if more > 0 else shown
-
-
-def _on_one_line(message: str) -> str:
-    return " ".join(message.split())
 
 
 def _servers(verdicts: Sequence[DiagnosticReport]) -> str:

@@ -17,8 +17,9 @@ from handtools.core.language import DiagnosticReview, review_text
 from handtools.core.result import Result, Spill, Text
 from handtools.core.skills import GUIDE_FILE, Skill
 from handtools.runtime.guards.commands import hidden_globs
-from handtools.runtime.guards.files import OUTPUT_SCHEME, AppliedChanges, GuardedFiles, retry_redirected
+from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_redirected
 from handtools.runtime.guards.language import visible_review
+from handtools.runtime.journal.change_entries import Transaction
 from handtools.text.diffs.unified_diff import unified_diff
 from handtools.text.encoding import decode, without_surrogates
 from handtools.text.truncation import clip
@@ -43,8 +44,8 @@ async def after_change(result: Result[Any], files: GuardedFiles, deadline: float
     return result.settled(content=(*result.content, *(Text(each) for each in said if each)))
 
 
-def net_changes(landed: Sequence[AppliedChanges]) -> ChangeSet:
-    """Combine several applied changes to one net change per path, for regular files with known bytes."""
+def net_changes(landed: Sequence[Transaction]) -> ChangeSet:
+    """What several changes come to, as far as they are regular files whose bytes are known."""
     every: dict[str, Change] = {}
     again: set[str] = set()
     for change in (change for each in landed for change in each.changes):

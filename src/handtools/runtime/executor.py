@@ -45,7 +45,7 @@ from handtools.runtime.guards.files import LOCK_SECONDS, GuardedFiles, GuardedSk
 from handtools.runtime.guards.language import GuardedLanguage
 from handtools.runtime.guards.search import GuardedSearch
 from handtools.runtime.guards.web import GuardedWeb
-from handtools.runtime.journal import CallRecord, DatabaseBusy
+from handtools.runtime.journal import CallRecord
 from handtools.runtime.observability import EventAnnouncer, traced_call
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision
@@ -230,7 +230,9 @@ class Executor:
                     result = _result_of_error(cancelled_by_caller())
                     await self._settle(call, result, files, started, clock)
                 raise
-            settled = await self._settle(call, result, files, started, clock)
+            # What was done is recorded, also when the call is cancelled just now.
+            with anyio.CancelScope(shield=True):
+                settled = await self._settle(call, result, files, started, clock)
             span.settle(settled)
         return settled
 
@@ -265,10 +267,7 @@ class Executor:
         except ToolError as failure:
             return _result_of_error(failure)
         except HostError as failure:
-            log.warning("%s", failure)
-            return _fault_result(
-                "host", str(failure), "Tell the person: this machine needs a look (`handtools doctor`)."
-            )
+            return _host_fault_result(failure)
         except (
             Exception
         ) as bug:  # one of three, listed in tests/shape: one bad call must not take the process down
@@ -322,8 +321,6 @@ class Executor:
 
     async def _located(self, paths: list[str]) -> set[str]:
         locate = self.workspace.files.locate
-        if self.workspace.files.quick:
-            return {locate(path) for path in paths}
         return await to_thread.run_sync(lambda: {locate(path) for path in paths})
 
     def _context(self, call: Call, files: GuardedFiles) -> Context:
@@ -358,11 +355,9 @@ class Executor:
             result = result.settled(changes=merged_changes(files.landed))
         seconds = time.perf_counter() - clock if clock else 0.0
         record = partial(self._record, call, result, files, started, seconds)
-        try:
-            at_once = self.workspace.files.quick and len(result.text) <= OUTPUT_BYTES
-            settled = record(wait=False) if at_once else await to_thread.run_sync(record)
-        except DatabaseBusy:
-            settled = await to_thread.run_sync(record)
+        # What may wait is only put into a queue: it needs no thread.
+        at_once = self._may_wait(call, result, files) and len(result.text) <= OUTPUT_BYTES
+        settled = record() if at_once else await to_thread.run_sync(record)
         self.announcer.announce(Settled(call, settled))
         return settled
 
@@ -373,12 +368,8 @@ class Executor:
         files: GuardedFiles | None,
         started: float,
         seconds: float,
-        *,
-        wait: bool = True,
     ) -> Result[Any]:
-        """Limit the result's text and record the call; without `wait`, raises `DatabaseBusy` instead of
-        blocking.
-        """
+        """Bound the result and write it down, or have it written a moment later."""
         bounded = bound_output(result, call, self.workspace.outputs)
         text = bounded.text
         settled = bounded.settled(usage=Usage(seconds, estimate_tokens(text), len(text)))
@@ -387,24 +378,23 @@ class Executor:
             journal.later(CallRecord(call, settled, started, time.time(), files.sights))
             return settled
         try:
-            with journal.together(wait=wait):
+            with journal.together():
                 journal.calls.record(call, settled, started)
                 if files:
                     files.remember()
-        except DatabaseBusy:
-            raise
         except HostError as failure:
             log.warning("Call %s is not in the log: %s", call.id, failure)
         return settled
 
-    def _may_wait(self, call: Call, result: Result[Any], files: GuardedFiles) -> bool:
-        """Whether the record may be written later, as losing it would do no harm.
+    def _may_wait(self, call: Call, result: Result[Any], files: GuardedFiles | None) -> bool:
+        """Whether losing the record would only mean to look again.
 
         Not for calls with changes, approvals or web visits.
         """
         tool = self.tools.get(call.tool)
-        looked = tool is not None and tool.effects <= {"read"} and not files.landed
-        return looked and result.status != "pending" and not files.gate.granted
+        if files is None or tool is None or files.landed or files.gate.granted:
+            return False
+        return tool.effects <= {"read"} and result.status != "pending"
 
 
 def _result_of_error(failure: ToolError) -> Result[Any]:

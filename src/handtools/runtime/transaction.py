@@ -10,17 +10,14 @@ from handtools.core.call import Call
 from handtools.core.changes import (
     BackupRef,
     Change,
-    ChangeSet,
-    Coverage,
     Node,
     RecordedChanges,
     TouchedPath,
 )
-from handtools.core.effects import fingerprint
 from handtools.core.errors import Busy, HandtoolsError, HostError, Redirected, Stale
 from handtools.core.files import PlannedWrite
 from handtools.runtime.journal import ChangeEntry
-from handtools.runtime.journal.change_entries import ChangeEntries, ChangeEntryKind, action_of
+from handtools.runtime.journal.change_entries import ChangeEntries, Transaction, action_of
 from handtools.runtime.workspace import Workspace
 
 MAX_LOCKED_PATHS = 256
@@ -28,43 +25,22 @@ MAX_NAMED_PATHS = 5
 """Most paths named in a message."""
 
 
-def commit_changes(
-    workspace: Workspace,
-    call: Call,
-    changes: ChangeSet,
-    *,
-    ordinal: int = 0,
-    kind: ChangeEntryKind = "change",
-    reverts: Iterable[int] = (),
-    coverage: Coverage = "declared",
-    omitted: tuple[str, ...] = (),
-    happened: bool = False,
-) -> RecordedChanges:
-    """Record and apply changes, blocking; the caller holds the locks. Changes that `happened` are only recorded.
+def commit(workspace: Workspace, call: Call, transaction: Transaction, *, ordinal: int) -> RecordedChanges:
+    """Do it, recorded; blocking. The caller holds the locks of every path.
 
     `ordinal` counts the entries of this run of the call, so that a rerun does not repeat a recorded one.
     """
-    entries = workspace.journal.entries
+    entries, changes = workspace.journal.entries, transaction.changes
     steps = [_with_known_ref(entries, step) for step in workspace.files.plan(changes)]
-    mark = fingerprint(ChangeSet(tuple(step.change for step in steps)))
-    with _failure_says("It had happened already." if happened else "Nothing was changed."):
-        entry = entries.intend(
-            call,
-            steps,
-            ordinal=ordinal,
-            kind=kind,
-            coverage=coverage,
-            fingerprint=mark,
-            note=changes.note,
-            reverts=reverts,
-        )
+    with _failure_says("It had happened already." if transaction.happened else "Nothing was changed."):
+        entry = entries.intend(call, transaction, steps, ordinal=ordinal)
     if entry is None:
         raise Stale(
             "This call id has already changed files, in another process or before a restart.",
             hint="Look at the files, then make a new call with a new id.",
         )
     try:
-        if not happened:
+        if not transaction.happened:
             workspace.files.perform(steps)
     except BaseException:
         # A record that can't be written now is settled by the next start; what went wrong is what is told.
@@ -75,7 +51,7 @@ def commit_changes(
         entries.finish(entry)
     workspace.journal.contents.work_out(steps)
     touched = tuple(TouchedPath(c.path, action_of(c.before, c.after)) for c in changes)
-    return RecordedChanges(entry, touched, coverage, omitted)
+    return RecordedChanges(entry, touched, transaction.coverage, transaction.omitted)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from handtools.core.errors import NotFound, NothingToUndo
 from handtools.core.history import FileVersion, ReplacingCall, UndoConflict, UndoOutcome, UndoScope
 from handtools.runtime.guards.files import GuardedFiles
 from handtools.runtime.journal import RecordedTouch
-from handtools.runtime.journal.change_entries import ChangeEntryKind
+from handtools.runtime.journal.change_entries import ChangeEntryKind, Transaction
 from handtools.runtime.transaction import node_at
 from handtools.runtime.workspace import Workspace
 from handtools.text.diffs.three_way_merge import three_way_merge as merge_texts
@@ -109,7 +109,7 @@ class GuardedHistory:
         changes = ChangeSet(tuple(plan.changes), note)
         reverts = tuple(dict.fromkeys(touch for touches in plan.reverts.values() for touch in touches))
         question = await to_thread.run_sync(self.files.question, changes)
-        done = await self.files.land(changes, kind=kind, reverts=reverts, question=question)
+        done = await self.files.land(Transaction(changes, kind, reverts), question=question)
         return UndoOutcome(done.entry, changes.paths, conflicts)
 
     async def _revert_within(
@@ -123,7 +123,7 @@ class GuardedHistory:
             return UndoOutcome(None, (), tuple(plan.conflicts))
         changes = ChangeSet(tuple(plan.changes), note)
         question = await to_thread.run_sync(self.files.question, changes)
-        done = await self.files.land(changes, kind="undo", reverts=(), question=question)
+        done = await self.files.land(Transaction(changes, "undo"), question=question)
         return UndoOutcome(done.entry, changes.paths, tuple(plan.conflicts))
 
     def _standing(self, scope: UndoScope, name: str) -> list[RecordedTouch]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from handtools.text.lines import bare, number_lines
+from handtools.text.lines import bare, leading_blanks, number_lines
 from handtools.text.token_budget import estimate_tokens
 from handtools.text.truncation import clip_line
 
@@ -205,7 +205,7 @@ def fold_bodies(lines: Sequence[str], heads: Sequence[OutlineSymbol]) -> list[st
             line += 1
             continue
         closing = _closing(lines, head)
-        indent = _indent(lines[line - 1])
+        indent = leading_blanks(lines[line - 1])
         rows.append(f"      \t{indent}… {closing - line + 1} lines: {line}-{closing}")
         line = closing + 1
     return rows
@@ -233,7 +233,3 @@ def _row(lines: Sequence[str], head: OutlineSymbol) -> str:
     text = bare(lines[head.line - 1]).rstrip() if head.line <= len(lines) else ""
     span = f"{head.start_line}-{head.end_line}" if head.end_line > head.start_line else f"{head.start_line}"
     return f"{span:>11}\t{clip_line(text, OUTLINE_ROW_CHARS)}"
-
-
-def _indent(line: str) -> str:
-    return line[: len(line) - len(line.lstrip())]

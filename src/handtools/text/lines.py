@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import NamedTuple
 
+BLANKS = " \t\f\v"
 _ENDING = re.compile(r"\r\n|\n|\r")
+TAB_STOP = 8
 
 
 def split(text: str) -> list[str]:
@@ -27,6 +29,16 @@ def bare(line: str) -> str:
 def ending(line: str) -> str:
     """Give the line end of a line; empty for a last line that has none."""
     return line[len(bare(line)) :]
+
+
+def leading_blanks(line: str) -> str:
+    """The indentation of a line."""
+    return line[: len(line) - len(line.lstrip(BLANKS))]
+
+
+def indent_columns(blanks: str) -> int:
+    """How wide an indentation is, with tabs of eight."""
+    return len(blanks.expandtabs(TAB_STOP))
 
 
 def count_endings(text: str, start: int = 0, end: int | None = None) -> int:

@@ -41,6 +41,18 @@ _STARTS: tuple[tuple[bytes, str], ...] = (
     (b"\xfd7zXZ\0", "application/x-xz"),
     (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
     (b"SQLite format 3\0", "application/vnd.sqlite3"),
+    (b"PAR1", "application/vnd.apache.parquet"),
+    (b"\x7fELF", "application/x-elf"),
+    (b"MZ\x90\0", "application/vnd.microsoft.portable-executable"),
+    (b"\xcf\xfa\xed\xfe", "application/x-mach-binary"),
+    (b"\xca\xfe\xba\xbe", "application/java-vm"),
+    (b"\0asm", "application/wasm"),
+    (b"!<arch>\n", "application/x-archive"),
+    (b"\x28\xb5\x2f\xfd", "application/zstd"),
+    (b"\0\1\0\0\0", "font/ttf"),
+    (b"OTTO\0", "font/otf"),
+    (b"wOFF", "font/woff"),
+    (b"wOF2", "font/woff2"),
 )
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
 _BRANDS = {
@@ -77,7 +89,7 @@ _SVG = re.compile(
 def media_type(path: str, head: bytes) -> str:
     """Give the media type of a file by its first bytes, and by its extension for texts and zip documents."""
     head = head[:MEDIA_HEAD_BYTES]
-    if found := _by_bytes(head):
+    if found := signature_type(head):
         return _inside(found, path, head)
     if not head or is_binary(head):
         return UNKNOWN_MEDIA_TYPE
@@ -99,7 +111,8 @@ def medium_of(media_type: str) -> MediumKind:
     return "document" if first == "text" or packed or media_type in _DOCUMENTS else "other"
 
 
-def _by_bytes(head: bytes) -> str:
+def signature_type(head: bytes) -> str:
+    """The media type that the first bytes alone tell; empty when they are of no known format."""
     if head[:4] == b"RIFF":
         return _RIFF.get(head[8:12], "")
     if head[:4] == b"FORM" and head[8:12] in {b"AIFF", b"AIFC"}:

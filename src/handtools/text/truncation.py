@@ -76,9 +76,15 @@ def clip_line(line: str, max_chars: int, *, around: int | None = None, part: boo
     return f"{before}{line[start:end]}{after}"
 
 
+def one_line(text: str, max_chars: int | None = None) -> str:
+    """Text with all blanks and line ends as single spaces; what is longer ends in an ellipsis."""
+    flat = " ".join(text.split())
+    return flat if max_chars is None or len(flat) <= max_chars else f"{flat[: max_chars - 1]}…"
+
+
 def sanitized_line(text: str, max_chars: int) -> str:
-    """Make untrusted text safe to show on one line: without control and direction characters, cut to a length."""
-    return " ".join(_UNSEEN.sub(" ", text).split())[:max_chars]
+    """A stranger's words as one line that moves no cursor and turns no text around."""
+    return one_line(_UNSEEN.sub(" ", text))[:max_chars]
 
 
 def _mark(head: str, left_lines: int, left_bytes: int) -> str:

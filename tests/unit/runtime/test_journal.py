@@ -10,12 +10,13 @@ from contextlib import closing
 
 import pytest
 
-from handtools import Approval, Call, Change, Result
+from handtools import Approval, Call, Change, ChangeSet, Result
 from handtools.core.changes import Node
 from handtools.core.files import PlannedWrite
 from handtools.host.files.blob_store import FolderStore
 from handtools.runtime.journal import CallRecord, Journal
 from handtools.runtime.journal.blobs import compressed, decompressed
+from handtools.runtime.journal.change_entries import Transaction
 from handtools.runtime.journal.database import MAX_WAITING_RECORDS
 from handtools.testing.memory_toolbox import MemoryStore, memory_toolbox
 
@@ -60,8 +61,9 @@ def test_a_large_preimage_goes_to_the_store_and_comes_back():
     call = Call(tool="write", args={})
     from handtools.testing.memory_toolbox import memory_workspace
 
-    steps = memory_workspace().files.plan([Change.of("a", before=None, after=data)])
-    entry = journal.entries.intend(call, steps)
+    changes = ChangeSet.of(Change.of("a", before=None, after=data))
+    steps = memory_workspace().files.plan(changes)
+    entry = journal.entries.intend(call, Transaction(changes), steps)
     assert len(store.names()) == 1
     [touch] = journal.entries.touches(entry)
     assert journal.entries.node(touch.after).data == data
@@ -299,7 +301,11 @@ def test_forgetting_says_where_else_the_same_bytes_are_kept():
     for name in ("a", "b"):
         change = Change(name, None, Node("file", SECRET.encode()))
         journal.entries.finish(
-            journal.entries.intend(Call(tool="write", args={}, id=name), [PlannedWrite(change, "")])
+            journal.entries.intend(
+                Call(tool="write", args={}, id=name),
+                Transaction(ChangeSet.of(change)),
+                [PlannedWrite(change, "")],
+            )
         )
     gone = journal.retention.forget("a")
     assert (gone.copies, gone.calls) == (("b",), ("a",))

@@ -2,7 +2,8 @@
 
 import pytest
 
-from handtools import Call, Change
+from handtools import Call, Change, ChangeSet
+from handtools.runtime.journal.change_entries import Transaction
 from handtools.runtime.transaction import recover
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.toolbox import CODING, Toolbox, local_workspace
@@ -13,7 +14,7 @@ def interrupted(box, changes, landed):
     files, entries = box.workspace.files, box.workspace.journal.entries
     steps = files.plan(changes)
     call = Call(tool="edit", args={})
-    entries.intend(call, steps)
+    entries.intend(call, Transaction(ChangeSet(tuple(changes))), steps)
     files.perform(steps[:landed])
     return call.id
 
@@ -62,8 +63,9 @@ async def test_an_intent_of_a_live_call_is_left_alone():
 async def test_a_call_id_that_landed_before_a_crash_does_not_land_twice():
     box = memory_toolbox({"a": b"x"})
     call = Call(tool="edit", args={"path": "a", "old_string": "x", "new_string": "y x"}, id="once")
-    steps = box.workspace.files.plan([Change.of("a", before=b"x", after=b"y x")])
-    box.workspace.journal.entries.intend(call, steps)
+    changes = ChangeSet.of(Change.of("a", before=b"x", after=b"y x"))
+    steps = box.workspace.files.plan(changes)
+    box.workspace.journal.entries.intend(call, Transaction(changes), steps)
     box.workspace.files.perform(steps)
     again = await box.call(call)
     assert again.ok

@@ -6,6 +6,8 @@ import stat
 from handtools.host.files.change_detection import read_at
 
 SMALL_BYTES = 64 << 10
+SETTINGS_BYTES = 1 << 20
+"""As long as the settings of a project may be."""
 _SMALL_FILE_FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK"))
 _NO_FOLLOW_FLAG = getattr(os, "O_NOFOLLOW", 0)
 

@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING
 from handtools.core.language import Formatted
 from handtools.core.syntax import Syntax
 from handtools.host import programs
-from handtools.host.files.small_files import read_small_text
+from handtools.host.files.small_files import SETTINGS_BYTES, read_small_text
 from handtools.host.sandbox.readable_folders import program_folders
 from handtools.text.diffs.formatter_scope import format_touched_lines, has_same_words
 from handtools.text.encoding import DecodedText, Unencodable, decode, is_binary
 
 if TYPE_CHECKING:
     from handtools.host.sandbox.launch import Runner
-
-_SETTINGS_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +204,7 @@ def _setting_applies(folder: str, setting: FormatterSetting) -> bool:
 
 @lru_cache(maxsize=1024)
 def _file_matches(path: str, says: str, changed: int, size: int) -> bool:  # noqa: ARG001
-    return re.search(says, read_small_text(path, _SETTINGS_BYTES, links=True), re.MULTILINE) is not None
+    return re.search(says, read_small_text(path, SETTINGS_BYTES, links=True), re.MULTILINE) is not None
 
 
 _BY_SUFFIX = {

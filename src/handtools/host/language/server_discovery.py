@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from handtools.host import programs
-from handtools.host.files.small_files import read_small_text
+from handtools.host.files.small_files import SETTINGS_BYTES, read_small_text
 from handtools.host.language.servers import LanguageServer, ServerRole, ServerTable
 
 RECHECK_SECONDS = 30.0
@@ -22,7 +22,6 @@ UNCONFINED_NOTE = (
 _PROJECT_PROGRAM_FOLDERS = (".venv/bin", "venv/bin", "node_modules/.bin")
 _ROLES: tuple[ServerRole, ...] = ("checker", "linter")
 _REMEMBERED_PATHS = 4096
-_SETTINGS_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,7 @@ def _major_version(program: str) -> int:
     real = Path(os.path.realpath(program))
     for folder in real.parents:
         try:
-            version = json.loads(read_small_text(folder / "package.json", _SETTINGS_BYTES, links=True))[
+            version = json.loads(read_small_text(folder / "package.json", SETTINGS_BYTES, links=True))[
                 "version"
             ]
             return int(str(version).partition(".")[0])
@@ -176,7 +175,7 @@ def _has_setting(root: str, setting: str) -> bool:
     if not table:
         return path.is_file()
     try:
-        found: object = tomllib.loads(read_small_text(path, _SETTINGS_BYTES, links=True))
+        found: object = tomllib.loads(read_small_text(path, SETTINGS_BYTES, links=True))
     except (ValueError, RecursionError):
         return False
     for key in table.split("."):

@@ -6,10 +6,10 @@ import os
 import secrets
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from handtools.core.errors import HostError
 from handtools.host.sandbox.launch import Launch, Runner
+from handtools.host.sandbox.orders import CommandRefused, CommandStarted
 from handtools.host.sandbox.processes import cgroups
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message
 from handtools.host.sandbox.processes.kill_tree import descendants, kill_by_environment
@@ -175,7 +175,7 @@ def _start_server(launch: Launch, runner: Runner) -> tuple[SupervisorHandle, str
     ours_out, theirs_out = os.pipe()
     ours_err, theirs_err = os.pipe()
     ours, theirs = (ours_in, ours_out, ours_err), (theirs_in, theirs_out, theirs_err)
-    answer: dict[str, Any] = {"refused": "no supervisor"}
+    answer: CommandStarted | CommandRefused = CommandRefused(refused="no supervisor")
     hired = SUPERVISORS.take()
     try:
         with confined_launch(runner, launch) as confined:
@@ -184,7 +184,7 @@ def _start_server(launch: Launch, runner: Runner) -> tuple[SupervisorHandle, str
     except PeerGone:
         hired.dismiss()
     except HostError as failure:
-        answer = {"refused": str(failure)}
+        answer = CommandRefused(refused=str(failure))
     finally:
         _close_fds(theirs)
         if "refused" in answer:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from handtools.core.errors import TooLarge, WrongKind
 from handtools.core.media import Preview
 from handtools.core.result import Image
-from handtools.host.media.magic_numbers import UNREADABLE_HINT
+from handtools.host.media import UNREADABLE_HINT
 
 if TYPE_CHECKING:
     from PIL import Image as Pictures

@@ -7,8 +7,26 @@ from anyio import to_thread
 
 from handtools.core.errors import TooLarge, WrongKind
 from handtools.core.media import MediaKind, Preview, PreviewRequest
-from handtools.host.media.magic_numbers import describe_binary, media_kind
+from handtools.text.media_types import signature_type
 
+_KINDS: dict[str, MediaKind] = {
+    "image/png": "image",
+    "image/jpeg": "image",
+    "image/gif": "image",
+    "image/bmp": "image",
+    "image/tiff": "image",
+    "image/x-icon": "image",
+    "image/webp": "image",
+    "application/pdf": "pdf",
+    "application/zip": "archive",
+    "application/gzip": "archive",
+    "application/x-bzip2": "archive",
+    "application/x-xz": "archive",
+    "application/vnd.sqlite3": "table",
+    "application/vnd.apache.parquet": "table",
+}
+"""What has a reader here, by media type."""
+_SUFFIXES: dict[str, MediaKind] = {"ipynb": "notebook", "csv": "table", "tsv": "table", "tar": "archive"}
 _REQUIRED_LIBRARIES: dict[MediaKind, tuple[str, ...]] = {"image": ("PIL",), "pdf": ("pypdfium2", "PIL")}
 
 
@@ -26,19 +44,16 @@ class LocalMedia:
         self._root = root
 
     def kind(self, path: str, head: bytes) -> MediaKind | None:
-        """The kind of a file (image, PDF, …), by its first bytes and its name.
-
-        None if there is no preview for it.
-        """
-        return media_kind(path, head)
+        """What a file is, by its first bytes and its name."""
+        return _KINDS.get(signature_type(head)) or _SUFFIXES.get(path.rpartition(".")[2].lower())
 
     def describe(self, head: bytes) -> str:
-        """A few words about a binary file's format, by its first bytes; empty if unknown."""
-        return describe_binary(head)
+        """A binary file's media type; empty when nobody can tell."""
+        return signature_type(head)
 
     async def preview(self, path: str, data: bytes, wish: PreviewRequest) -> Preview | None:
-        """Preview a file as text or images; None when its kind has no preview."""
-        kind = media_kind(path, data)
+        """The file as text or pictures; None when it is not of a kind that can be shown."""
+        kind = self.kind(path, data)
         if kind is None:
             return None
         missing = [name for name in _REQUIRED_LIBRARIES.get(kind, ()) if find_spec(name) is None]

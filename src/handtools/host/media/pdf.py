@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from handtools.core.errors import InvalidInput, WrongKind
 from handtools.core.media import Preview, PreviewRequest
 from handtools.core.result import Image
+from handtools.host.media import UNREADABLE_HINT
 from handtools.host.media.images import MOST_EDGE_PIXELS, encoded_image
-from handtools.host.media.magic_numbers import UNREADABLE_HINT
 from handtools.text.plurals import counted
 
 if TYPE_CHECKING:

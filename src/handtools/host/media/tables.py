@@ -11,9 +11,10 @@ from typing import Any
 
 from handtools.core.errors import WrongKind
 from handtools.core.media import Preview
-from handtools.host.media.magic_numbers import UNREADABLE_HINT
+from handtools.host.media import UNREADABLE_HINT
 from handtools.text.encoding import decode
 from handtools.text.plurals import counted
+from handtools.text.truncation import one_line
 
 PREVIEW_ROWS = 10
 CELL_CHARS = 80
@@ -124,5 +125,4 @@ def _rendered(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 def _cell(value: Any) -> str:
     text = f"({len(value)} bytes)" if isinstance(value, bytes) else "" if value is None else str(value)
-    text = " ".join(text.split())
-    return text if len(text) <= CELL_CHARS else f"{text[: CELL_CHARS - 1]}…"
+    return one_line(text, CELL_CHARS)

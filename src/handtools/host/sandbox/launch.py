@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from handtools.core.commands import Allowance, CommandNetwork
+from handtools.host.sandbox.orders import SupervisorOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +36,15 @@ class Mount:
 
 
 class LaunchAttendant(Protocol):
-    """Starts one process, kills it and reports how it ended; a supervisor or a container's thread."""
+    """Whoever starts a launch, ends it and says how it went, in the words of `orders.py`."""
 
     @property
     def line(self) -> socket.socket:
         """The socket on which the answers come."""
         ...
 
-    def order(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
-        """Send a message, such as to start or to kill the process."""
+    def order(self, message: SupervisorOrder, fds: tuple[int, ...] = ()) -> None:
+        """Tell it something."""
         ...
 
     def abandon(self) -> None:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handtools.core.syntax import SymbolKind
+from handtools.text.truncation import one_line
 
 if TYPE_CHECKING:
     from ast_grep_py import SgNode
@@ -137,10 +138,7 @@ def name_of_node(node: "SgNode | None") -> SymbolName | None:
     if node is None:
         return None
     text = node.text()
-    if not text.isidentifier():
-        text = " ".join(text.split())
-        text = text if len(text) <= SYMBOL_NAME_CHARS else f"{text[: SYMBOL_NAME_CHARS - 1]}…"
-    return SymbolName(text, node)
+    return SymbolName(text if text.isidentifier() else one_line(text, SYMBOL_NAME_CHARS), node)
 
 
 def any_kind(*names: str) -> NodeRule:

@@ -25,6 +25,7 @@ from handtools.core.files import FileFacts
 from handtools.core.web import Visit
 from handtools.runtime.approval.gate import ApprovalPending
 from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_redirected
+from handtools.runtime.journal.change_entries import Transaction
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.command_rules import RuledChanges, rule_changes
 from handtools.runtime.policy.rules import Rule
@@ -192,20 +193,16 @@ class GuardedCommands:
             return end
         if ran.coverage == "scan":
             done = ChangeSet(ran.delta, note=CHANGE_NOTE)
-            changes = await self.files.note(done, coverage="scan", omitted=ran.omitted)
-            return replace(end, changes=changes)
+            seen = Transaction(done, coverage="scan", omitted=ran.omitted, happened=True)
+            return replace(end, changes=await self.files.note(seen))
         ruled = await to_thread.run_sync(self._ruled, ran.delta)
         end = replace(end, notes=(*end.notes, *ruled.notes))
         if not ruled.changes:
             return end
         question = ruled.question or (REVIEW_QUESTION if review else "")
-        changes = await self.files.land(
-            ChangeSet(ruled.changes, note=CHANGE_NOTE),
-            coverage=ran.coverage,
-            omitted=ran.omitted,
-            question=question,
-        )
-        return replace(end, changes=changes)
+        changes = ChangeSet(ruled.changes, note=CHANGE_NOTE)
+        transaction = Transaction(changes, coverage=ran.coverage, omitted=ran.omitted)
+        return replace(end, changes=await self.files.land(transaction, question=question))
 
     def _ruled(self, delta: tuple[Change, ...]) -> RuledChanges:
         policy = self.files.gate.policy

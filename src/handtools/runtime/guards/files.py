@@ -6,22 +6,21 @@ import contextlib
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from anyio import to_thread
 
 from handtools.core.call import Call
-from handtools.core.changes import Change, ChangeSet, Coverage, Node, RecordedChanges
+from handtools.core.changes import Change, ChangeSet, Node, RecordedChanges
 from handtools.core.effects import Read
 from handtools.core.errors import NotFound, Redirected, StorageFault, ToolError, WrongKind
 from handtools.core.events import Changed, Event
 from handtools.core.files import FileFacts
 from handtools.core.skills import SKILL_SCHEME, Skill, SkillFiles
 from handtools.runtime.approval.gate import ApprovalGate
-from handtools.runtime.journal.change_entries import ChangeEntryKind
+from handtools.runtime.journal.change_entries import Transaction
 from handtools.runtime.policy.command_rules import reason_to_ask
-from handtools.runtime.transaction import commit_changes, lock_keys, recover
+from handtools.runtime.transaction import commit, lock_keys, recover
 from handtools.runtime.workspace import Workspace
 
 
@@ -81,14 +80,6 @@ QUICK_BYTES = 256 << 10
 """Files up to this size are read without a thread where the machine is quick."""
 
 
-class AppliedChanges(NamedTuple):
-    """Applied changes of one call, with their journal kind and coverage."""
-
-    changes: ChangeSet
-    kind: ChangeEntryKind
-    coverage: Coverage
-
-
 @dataclass(slots=True)
 class GuardedFiles:
     """The files port for one call: locates paths, judges effects, and locks and records changes."""
@@ -100,8 +91,8 @@ class GuardedFiles:
     held: frozenset[str] = frozenset()
     """Located paths that the call has locked since its start."""
     landed: list[RecordedChanges] = field(default_factory=list)
-    changed: list[AppliedChanges] = field(default_factory=list)
-    """Changes applied in this call, with their bytes, for formatters and diagnostics afterwards."""
+    changed: list[Transaction] = field(default_factory=list)
+    """What `landed` names, with the bytes: for the steps after a change."""
     linked: dict[str, int] = field(default_factory=dict)
     """Number of other hard links of each replaced file; they keep the old content."""
     sights: dict[str, Node] = field(default_factory=dict)
@@ -181,21 +172,13 @@ class GuardedFiles:
     async def apply(self, changes: ChangeSet) -> RecordedChanges:
         """Apply changes: judge, ask if needed, compare with the content read, write, record, announce."""
         done = await to_thread.run_sync(self._apply_if_plain, changes)
-        if isinstance(done, ChangeSet):
-            return await self.land(done, question=await to_thread.run_sync(self.question, done))
+        if isinstance(done, Transaction):
+            return await self.land(done, question=await to_thread.run_sync(self.question, done.changes))
         return self._announced(done)
 
-    async def land(
-        self,
-        changes: ChangeSet,
-        *,
-        kind: ChangeEntryKind = "change",
-        reverts: tuple[int, ...] = (),
-        coverage: Coverage = "declared",
-        omitted: tuple[str, ...] = (),
-        question: str = "",
-    ) -> RecordedChanges:
-        """Judge, lock, apply and record changes of located paths; with a `question`, only after approval."""
+    async def land(self, transaction: Transaction, *, question: str = "") -> RecordedChanges:
+        """Land changes whose paths are located already; with a `question`, only when a person says yes."""
+        changes = transaction.changes
         await self.gate.admit(changes, question=question)
         async with AsyncExitStack() as stack:
             missing = [key for key in lock_keys(changes.paths) if key not in self.held]
@@ -204,23 +187,19 @@ class GuardedFiles:
             if not self.workspace.journal.entries.is_settled:
                 await recover(self.workspace, held={*self.held, *changes.paths}, only_held=True)
             # A thread that has begun is never abandoned: a cancelled call still ends with the entry closed.
-            landing = partial(self._land, changes, kind, reverts, coverage, omitted)
-            done = await to_thread.run_sync(landing)
+            done = await to_thread.run_sync(self._commit, transaction)
         return self._announced(done)
 
-    async def note(
-        self, changes: ChangeSet, *, coverage: Coverage, omitted: tuple[str, ...]
-    ) -> RecordedChanges:
-        """Record changes that a command has made in place."""
-        noting = partial(self._land, changes, "change", (), coverage, omitted, happened=True)
-        return self._announced(await to_thread.run_sync(noting))
+    async def note(self, transaction: Transaction) -> RecordedChanges:
+        """Record changes that have happened already."""
+        return self._announced(await to_thread.run_sync(self._commit, transaction))
 
     def _announced(self, done: RecordedChanges) -> RecordedChanges:
         self.announce(Changed(self.call.id, done))
         return done
 
-    def _apply_if_plain(self, changes: ChangeSet) -> RecordedChanges | ChangeSet:
-        """Apply changes that need neither approval nor waiting; else return the completed change set."""
+    def _apply_if_plain(self, changes: ChangeSet) -> RecordedChanges | Transaction:
+        """Land at once what is allowed and locked; hand back, completed, what needs a question or a wait."""
         full = self._complete(changes)
         plain = (
             self.held.issuperset(full.paths)
@@ -228,7 +207,8 @@ class GuardedFiles:
             and self.workspace.journal.entries.is_settled
             and not self.question(full)
         )
-        return self._land(full, "change", ()) if plain else full
+        transaction = Transaction(full)
+        return self._commit(transaction) if plain else transaction
 
     def question(self, changes: ChangeSet) -> str:
         """Return why changes need approval although rules allow them (such as links that lead out), or empty."""
@@ -250,30 +230,11 @@ class GuardedFiles:
             return False
         return True
 
-    def _land(
-        self,
-        changes: ChangeSet,
-        kind: ChangeEntryKind,
-        reverts: tuple[int, ...],
-        coverage: Coverage = "declared",
-        omitted: tuple[str, ...] = (),
-        *,
-        happened: bool = False,
-    ) -> RecordedChanges:
-        done = commit_changes(
-            self.workspace,
-            self.call,
-            changes,
-            ordinal=len(self.landed),
-            kind=kind,
-            reverts=reverts,
-            coverage=coverage,
-            omitted=omitted,
-            happened=happened,
-        )
+    def _commit(self, transaction: Transaction) -> RecordedChanges:
+        done = commit(self.workspace, self.call, transaction, ordinal=len(self.landed))
         self.landed.append(done)
-        self.changed.append(AppliedChanges(changes, kind, coverage))
-        for change in changes:
+        self.changed.append(transaction)
+        for change in transaction.changes:
             # What a command wrote was not seen by the agent.
             if change.after is not None and change.after.kind == "file" and not change.after.held:
                 self.sights[change.path] = change.after

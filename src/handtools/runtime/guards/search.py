@@ -26,9 +26,7 @@ from handtools.runtime.workspace import Workspace
 from handtools.text.search.glob import BadGlob, GlobPrefilter, GlobSet
 
 READ_BYTES = 4 << 20
-"""Largest file in bytes that is read for context lines of a hit."""
-QUICK_READ_BYTES, QUICK_READ_FILES = 64 << 10, 20
-"""Size and number of files that are read without a worker thread."""
+"""Larger files are not read for what is around a hit."""
 READ_TOGETHER_BYTES = 64 << 20
 """Most bytes of files read together for context lines."""
 _NAME = re.compile(r"[\w.-]+")
@@ -86,12 +84,8 @@ class GuardedSearch:
         return found if gaps is found.gaps else replace(found, gaps=gaps)
 
     async def read(self, paths: Sequence[str]) -> dict[str, bytes]:
-        """Return the bytes of files with hits, without files that are gone, not regular or too large."""
-        if self.workspace.files.quick and len(paths) <= QUICK_READ_FILES:
-            found = self._read(paths, QUICK_READ_BYTES)
-            if found is not None:
-                return found
-        return await to_thread.run_sync(self._read, paths, READ_BYTES) or {}
+        """The bytes behind hits; a file that is gone, changed its nature or is very large is not among them."""
+        return await to_thread.run_sync(self._read, paths)
 
     def _kept(self, scope: SearchScope) -> SearchScope:
         """Return the scope for a search in one stored command output."""
@@ -108,10 +102,7 @@ class GuardedSearch:
         if scope.root in {"", "."}:
             await self.gate.admit(Read((".",)))
             return self._inside(scope, ".")
-        if self.workspace.files.quick:
-            located, facts = self._facts(scope.root)
-        else:
-            located, facts = await to_thread.run_sync(self._facts, scope.root)
+        located, facts = await to_thread.run_sync(self._facts, scope.root)
         await self.gate.admit(Read((located,)))
         if facts is None:
             hint = "List the folder above it, or search from `.`."
@@ -134,26 +125,23 @@ class GuardedSearch:
 
         return retry_redirected(look)
 
-    def _read(self, paths: Sequence[str], most: int) -> dict[str, bytes] | None:
-        """Read files up to a size; None if a larger one needs a worker thread."""
+    def _read(self, paths: Sequence[str]) -> dict[str, bytes]:
         allowed = PolicyFilter(self.gate.policy, self.gate.call.tool).admit(paths)
         found = {}
         room = READ_TOGETHER_BYTES
         for path in allowed:
             try:
                 if path.startswith(OUTPUT_SCHEME):
-                    data = self.workspace.outputs.part(path.removeprefix(OUTPUT_SCHEME), 0, most + 1)
+                    data = self.workspace.outputs.part(path.removeprefix(OUTPUT_SCHEME), 0, READ_BYTES + 1)
                 else:
-                    data = self.workspace.files.read(path, size=most + 1)
+                    data = self.workspace.files.read(path, size=READ_BYTES + 1)
             except (ToolError, KeyError):
                 continue
             room -= len(data)
             if room < 0:
                 break
-            if len(data) <= most:
+            if len(data) <= READ_BYTES:
                 found[path] = data
-            elif most < READ_BYTES:
-                return None
         return found
 
 

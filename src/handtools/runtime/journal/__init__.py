@@ -14,13 +14,12 @@ from handtools.runtime.journal.backup_refs import BackupRefs, DeferredDigests
 from handtools.runtime.journal.blobs import Blobs
 from handtools.runtime.journal.calls import Calls, HeldCommands, LoggedCall, OnceMarks
 from handtools.runtime.journal.change_entries import ChangeEntries, ChangeEntry, RecordedTouch
-from handtools.runtime.journal.database import CallRecord, Database, DatabaseBusy
+from handtools.runtime.journal.database import CallRecord, Database
 from handtools.runtime.journal.retention import Retention, RetentionLimits
 
 __all__ = [
     "CallRecord",
     "ChangeEntry",
-    "DatabaseBusy",
     "Journal",
     "LoggedCall",
     "RecordedTouch",
@@ -79,9 +78,9 @@ class Journal:
         """What was repaired when the database was found damaged; empty if nothing."""
         return self._database.healed
 
-    def together(self, *, wait: bool = True) -> AbstractContextManager[object]:
-        """One database transaction for all records made in the block; without `wait`, raises `DatabaseBusy`."""
-        return self._database.writing(wait=wait)
+    def together(self) -> AbstractContextManager[object]:
+        """One transaction for all that is recorded within the block."""
+        return self._database.writing()
 
     def later(self, note: CallRecord) -> None:
         """Queue the record of a call that changed nothing, to be written soon; lookups find it at once."""

@@ -1,12 +1,13 @@
 """Change entries of the journal: paths changed by each call, bytes before and after, and what undo reverted."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from handtools.core.call import Call
-from handtools.core.changes import BackupRef, Change, Coverage, Node, NodeKind
+from handtools.core.changes import BackupRef, Change, ChangeSet, Coverage, Node, NodeKind
+from handtools.core.effects import fingerprint
 from handtools.core.files import PlannedWrite
 from handtools.core.history import FileVersion, UndoScope
 from handtools.runtime.journal.backup_refs import BackupRefs, DeferredDigests
@@ -29,6 +30,21 @@ _BACKUP_ONLY_MARK = "~"
 MAX_SEEN_BYTES = 1 << 20
 """Largest file in bytes whose content is stored as last read by an agent, for merging stale edits."""
 SEEN_KEY = "session = ? AND agent = ? AND path = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """Changes that are made or undone together, and how they came to be."""
+
+    changes: ChangeSet
+    kind: ChangeEntryKind = "change"
+    reverts: tuple[int, ...] = ()
+    """The recorded touches that it takes back."""
+    coverage: Coverage = "declared"
+    omitted: tuple[str, ...] = ()
+    """Paths that changed but could not be kept for undo."""
+    happened: bool = False
+    """Already done by a command: it is only recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +76,7 @@ class RecordedTouch:
 
 @dataclass(frozen=True, slots=True)
 class ChangeEntry:
-    """One recorded transaction of file changes: id, call, kind and state."""
+    """A recorded transaction, and how far it came."""
 
     id: int
     call_id: str
@@ -86,22 +102,14 @@ class ChangeEntries:
         return ChangeEntries(self._database, self._blobs, self._refs, self._contents, owner)
 
     def intend(
-        self,
-        call: Call,
-        steps: Sequence[PlannedWrite],
-        *,
-        ordinal: int = 0,
-        kind: ChangeEntryKind = "change",
-        coverage: Coverage = "declared",
-        fingerprint: str = "",
-        note: str = "",
-        reverts: Iterable[int] = (),
+        self, call: Call, transaction: Transaction, steps: Sequence[PlannedWrite], *, ordinal: int = 0
     ) -> int | None:
         """Record changes as an intent before they are made, with all bytes to finish or revert them; return its
         id.
 
         Returns None if the call has recorded more than `ordinal` entries, so that a rerun does not repeat them.
         """
+        mark = fingerprint(ChangeSet(tuple(step.change for step in steps)))
         with self._database.writing() as connection:
             counted = connection.execute("SELECT count(*) FROM entries WHERE call_id = ?", (call.id,))
             if counted.fetchone()[0] > ordinal:
@@ -111,8 +119,8 @@ class ChangeEntries:
                 self._blobs.put_change(connection, step.change)
             if held := [node.held for node in nodes if node.held]:
                 self._refs.put(connection, held)
-            facts = (call.id, ordinal, call.session, call.turn, kind)
-            row = (*facts, "intent", coverage, fingerprint, note)
+            facts = (call.id, ordinal, call.session, call.turn, transaction.kind)
+            row = (*facts, "intent", transaction.coverage, mark, transaction.changes.note)
             entry = connection.execute(
                 "INSERT INTO entries "
                 "(call_id, ordinal, session, turn, kind, state, coverage, fingerprint, note, at, owner) "
@@ -127,7 +135,7 @@ class ChangeEntries:
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [_touch_row(entry, step) for step in steps],
             )
-            if taken := [(entry, touch) for touch in reverts]:
+            if taken := [(entry, touch) for touch in transaction.reverts]:
                 connection.executemany("INSERT INTO reversals VALUES (?, ?)", taken)
         return entry
 

@@ -182,10 +182,6 @@ def path_from_column(value: str | bytes) -> str:
     return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
 
 
-class DatabaseBusy(HostError):
-    """Another thread or process is writing, or a checkpoint is due; retry with waiting allowed."""
-
-
 class Database:
     """The SQLite connection of the journal: opened on first use, shared by threads under a lock."""
 
@@ -227,49 +223,29 @@ class Database:
         return self.peeking()
 
     @contextmanager
-    def writing(self, *, wait: bool = True) -> Iterator[sqlite3.Connection]:
-        """Connection in one write transaction; without `wait`, raises `DatabaseBusy` instead of blocking."""
-        if not self._lock.acquire(blocking=wait):
-            raise DatabaseBusy("Another thread is writing.")
-        try:
-            if wait:
-                self.catch_up()
-            elif self.behind:
-                raise DatabaseBusy("Earlier records are to be written first.")
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it or nothing."""
+        with self._lock:
+            self.catch_up()
             with _explained(self.path):
                 connection = self._open()
                 if connection.in_transaction:
                     yield connection
                     return
-                self._begin(connection, wait=wait)
+                self._begin(connection)
                 try:
                     yield connection
                 except BaseException:
                     connection.execute("ROLLBACK")
                     raise
                 connection.execute("COMMIT")
-        finally:
-            self._lock.release()
 
-    def _begin(self, connection: sqlite3.Connection, *, wait: bool) -> None:
+    def _begin(self, connection: sqlite3.Connection) -> None:
         self._writes += 1
         if self._writes >= CHECKPOINT_WRITES:
-            if not wait:
-                raise DatabaseBusy("The log is due to be folded in.")
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
             self._writes = 0
-        if wait:
-            connection.execute("BEGIN IMMEDIATE")
-            return
-        connection.execute("PRAGMA busy_timeout = 0")
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as failure:
-            if failure.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-                raise
-            raise DatabaseBusy("Another process is writing.") from None
-        finally:
-            connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
+        connection.execute("BEGIN IMMEDIATE")
 
     def close(self) -> None:
         """Write queued records and close the file; the next use reopens it."""

@@ -90,8 +90,7 @@ def _border(rows: Sequence[str], at: int) -> tuple[int, bool, bool]:
 
 
 def _indent(row: str) -> int:
-    row = row.expandtabs(8)
-    return len(row) - len(row.lstrip())
+    return lines.indent_columns(lines.leading_blanks(row))
 
 
 __all__ = [
@@ -200,7 +199,7 @@ def trim_indent(diff: str) -> str:
         return diff
     low, high = min(filled), max(filled)
     shared = low[: common_prefix(low, high)]
-    depth = len(shared) - len(shared.lstrip(" \t"))
+    depth = len(lines.leading_blanks(shared))
     if depth:
         for index in content:
             row = rows[index]

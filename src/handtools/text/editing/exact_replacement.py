@@ -12,9 +12,9 @@ from handtools.text.editing.normalized_lines import (
     BLOCK_OPENERS,
     LineIndex,
     MatchLoss,
-    leading_blanks,
     occurrences,
 )
+from handtools.text.lines import leading_blanks
 from handtools.text.splice import SplicedText
 
 MOST_OCCURRENCES = 20

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from handtools.text.editing.edit_outcome import UnclearEdit
-from handtools.text.editing.normalized_lines import is_blank, leading_blanks
+from handtools.text.editing.normalized_lines import is_blank
+from handtools.text.lines import TAB_STOP, indent_columns, leading_blanks
 
 TAB = "\t"
 _UNITS = (TAB, "  ", "   ", "    ", "        ")
 # Steps are counted near the match: files that were pasted together have more than one width.
 INDENT_SAMPLE_LINES = 60
-_TAB_STOP = 8
 _WIDTHS = (2, 3, 4, 8)
 _WIDTH_RATIOS = (0.25, 0.5, 2, 4)
 
@@ -189,7 +189,7 @@ def _by_columns(known: dict[str, str], wanted: str) -> str | None:
     if any(indent_columns(theirs) != indent_columns(mine) for mine, theirs in known.items()):
         return None
     width = indent_columns(wanted)
-    mixed = "\t" * (width // _TAB_STOP) + " " * (width % _TAB_STOP)
+    mixed = "\t" * (width // TAB_STOP) + " " * (width % TAB_STOP)
     filled = [_rendered(theirs) for theirs in known.values()]
     if all(
         known_theirs == canon for known_theirs, canon in zip(known.values(), filled, strict=True)
@@ -202,12 +202,7 @@ def _by_columns(known: dict[str, str], wanted: str) -> str | None:
 
 def _rendered(text: str) -> str:
     width = indent_columns(text)
-    return "\t" * (width // _TAB_STOP) + " " * (width % _TAB_STOP)
-
-
-def indent_columns(text: str) -> int:
-    """Give the width of an indentation in columns, with tab stops every eight."""
-    return len(text.expandtabs(_TAB_STOP))
+    return "\t" * (width // TAB_STOP) + " " * (width % TAB_STOP)
 
 
 def _step_into(depth: str, above: Iterable[str]) -> str | None:

@@ -18,7 +18,8 @@ from handtools.text.diffs.unified_diff import LineEdit, opcodes
 from handtools.text.editing.edit_outcome import UnclearEdit
 from handtools.text.editing.indentation import INDENT_SAMPLE_LINES, IndentationMap
 from handtools.text.editing.match_candidates import LineMatch
-from handtools.text.editing.normalized_lines import BLANKS, LineIndex, MatchLoss, is_blank, leading_blanks
+from handtools.text.editing.normalized_lines import LineIndex, MatchLoss, is_blank
+from handtools.text.lines import BLANKS, leading_blanks
 
 _ALIKE = 50.0
 _MOST_CELLS = 2500

@@ -11,12 +11,12 @@ from handtools.text.editing.normalized_lines import (
     LineIndex,
     MatchLoss,
     is_blank,
-    leading_blanks,
     loss,
     losses,
     normalized,
     occurrences,
 )
+from handtools.text.lines import leading_blanks
 
 MOST_CANDIDATES = 64
 TIER_NAMES: dict[MatchLoss, MatchTier] = {

@@ -12,8 +12,8 @@ from itertools import combinations
 
 from handtools.text import lines
 from handtools.text.editing.edit_outcome import CharSpan, Excerpt
+from handtools.text.lines import BLANKS, leading_blanks
 
-BLANKS = " \t\f\v"
 _ASCII_BLANKS = BLANKS + "\r"
 BLOCK_OPENERS = (":", "{", "(", "[", "do", "then", "=>")
 _SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
@@ -143,11 +143,6 @@ def without_needless_blanks(line: str) -> str:
 def is_blank(line: str) -> bool:
     """Whether a line has no visible character."""
     return not line.strip(_ASCII_BLANKS) if line.isascii() else not normalized(line)
-
-
-def leading_blanks(line: str) -> str:
-    """Give the white space at the start of a line: its indentation."""
-    return line[: len(line) - len(line.lstrip(BLANKS))]
 
 
 def _composed(text: str) -> str:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from handtools.text.diffs.unified_diff import opcodes
 from handtools.text.editing.edit_outcome import EditRefused
-from handtools.text.editing.indentation import indent_columns
 from handtools.text.editing.match_candidates import LineMatch
-from handtools.text.editing.normalized_lines import BLOCK_OPENERS, LineIndex, is_blank, leading_blanks
+from handtools.text.editing.normalized_lines import BLOCK_OPENERS, LineIndex, is_blank
+from handtools.text.lines import indent_columns, leading_blanks
 
 LARGEST_CHARS = 64 * 1024 * 1024
 _DOTS = r"(?:\.{3,}|…)"

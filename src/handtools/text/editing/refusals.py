@@ -17,7 +17,7 @@ from handtools.text.editing.edit_outcome import (
 )
 from handtools.text.editing.indentation import INDENT_SAMPLE_LINES, TAB, indent_step
 from handtools.text.editing.nearest_lines import nearest
-from handtools.text.editing.normalized_lines import LineIndex, is_blank, leading_blanks, normalized
+from handtools.text.editing.normalized_lines import LineIndex, is_blank, normalized
 
 _MOST_SHOWN = 5
 _MOST_AROUND = 8
@@ -86,8 +86,8 @@ def unclear(page: LineIndex, why: UnclearEdit, first: int, last: int, old: str) 
 
 
 def _form(page: LineIndex, first: int, last: int) -> str:
-    """Give a sentence on what one level of indentation is around these lines."""
-    depths = {leading_blanks(row) for row in page.bare[first:last] if not is_blank(row)} - {""}
+    """What one level of indentation is here."""
+    depths = {lines.leading_blanks(row) for row in page.bare[first:last] if not is_blank(row)} - {""}
     near = page.bare[max(0, first - INDENT_SAMPLE_LINES) : last + INDENT_SAMPLE_LINES]
     signs = set("".join(depths)) or set(indent_step(near) or "")
     if signs == {TAB}:
@@ -100,7 +100,9 @@ def _form(page: LineIndex, first: int, last: int) -> str:
 def _usual_width(rows: list[str]) -> int:
     """Give the most frequent increase of indentation between neighbouring lines, in blanks, or 0."""
     # What begins with a star goes on with a comment, one blank deeper than it began.
-    depths = [leading_blanks(row) for row in rows if not is_blank(row) and not row.lstrip().startswith("*")]
+    depths = [
+        lines.leading_blanks(row) for row in rows if not is_blank(row) and not row.lstrip().startswith("*")
+    ]
     widths = Counter(
         len(deep) - len(shallow)
         for shallow, deep in pairwise(depths)

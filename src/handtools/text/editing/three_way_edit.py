@@ -23,7 +23,8 @@ from handtools.text.editing.edit_outcome import (
 )
 from handtools.text.editing.exact_replacement import uniform_ending
 from handtools.text.editing.nearest_lines import nearest
-from handtools.text.editing.normalized_lines import BLANKS, LineIndex, is_blank, occurrences
+from handtools.text.editing.normalized_lines import LineIndex, is_blank, occurrences
+from handtools.text.lines import BLANKS
 from handtools.text.splice import SplicedText
 
 

@@ -252,7 +252,7 @@ def _level(row: str) -> int:
 
 
 def _depth(row: str) -> int:
-    return len(row) - len(row.lstrip(" \t"))
+    return len(lines.leading_blanks(row))
 
 
 def insertion_row(sheet: PatchingState, hunk: Hunk) -> int | EditRefused:

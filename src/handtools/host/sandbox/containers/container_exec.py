@@ -25,6 +25,14 @@ from handtools.host.sandbox.containers.container_pool import (
     ContainerSpec,
 )
 from handtools.host.sandbox.containers.docker_engine import docker_errors
+from handtools.host.sandbox.orders import (
+    CommandEnd,
+    CommandRefused,
+    CommandReport,
+    CommandStarted,
+    StartOrder,
+    SupervisorOrder,
+)
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
 from handtools.host.sandbox.processes.kill_tree import KILL_TIMEOUT_SECONDS, TERM_GRACE_SECONDS
 from handtools.host.sandbox.processes.resource_monitor import ExceededLimit, ResourceMonitor
@@ -226,8 +234,8 @@ class ContainerAttendant:
         self._thread = threading.Thread(target=self._bout.serve, name="handtools-container", daemon=True)
         self._thread.start()
 
-    def order(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
-        """Send the thread a message, such as to start or to kill; raises `PeerGone` when it has ended."""
+    def order(self, message: SupervisorOrder, fds: tuple[int, ...] = ()) -> None:
+        """Tell it something; raises `PeerGone` when it is not there."""
         send_message(self.line, message, fds)
 
     def abandon(self) -> None:
@@ -265,7 +273,7 @@ class _ContainerExec:
     shape: ContainerSpec
     line: socket.socket
     container: Container | None = None
-    order: dict[str, Any] = field(default_factory=dict)
+    order: StartOrder = field(init=False)
     fds: list[int] = field(default_factory=list)
     frames: StreamFrames = field(default_factory=StreamFrames)
     exec_id: str = ""
@@ -280,9 +288,9 @@ class _ContainerExec:
         with self.line, contextlib.suppress(PeerGone):
             self.order, self.fds = receive_message(self.line)
             try:
-                answer = self._run()
+                answer: CommandEnd = self._run()
             except HostError as error:
-                answer = {"refused": str(error).removesuffix(".")}
+                answer = CommandRefused(refused=str(error).removesuffix("."))
             finally:
                 self._close()
             send_message(self.line, answer)
@@ -292,19 +300,21 @@ class _ContainerExec:
         if self.container is not None:
             self.containers.remove(self.container)
 
-    def _run(self) -> dict[str, Any]:
-        """Run the command in a pooled container; again in a new one if that one died or lost a mask."""
+    def _run(self) -> CommandReport:
+        """Once more in a new one, when the kept one has died or what lies over private files has come off."""
         try:
             answer = self._run_in(self.containers.take(self.shape))
         except HostError:
             if self.exec_id:
                 raise
-            answer = {}
+            answer = None
         self.again = True
-        return answer or self._run_in(self.containers.make(self.shape))
+        answer = answer or self._run_in(self.containers.make(self.shape))
+        assert answer is not None
+        return answer
 
-    def _run_in(self, container: Container) -> dict[str, Any]:
-        """Run the command in a container and return its result; empty when it did not start."""
+    def _run_in(self, container: Container) -> CommandReport | None:
+        """How it went; None when it did not begin."""
         self.container, clean = container, False
         self.frames = StreamFrames(
             whole=self.order["terminal"] is not None, word=secrets.token_hex(8).encode()
@@ -327,15 +337,15 @@ class _ContainerExec:
         finally:
             self.containers.give_back(container, clean=clean)
         if self.frames.refused and not self.again:
-            return {}
-        return {
-            "status": self._status(code),
-            "peak": max(peak - used, 0) if peak and used is not None else 0,
-            "left": self.frames.left or 0,
-            "starved": container.group.starved() > starved,
-            "survivors": survivors,
-            "over": self.over,
-        }
+            return None
+        return CommandReport(
+            status=self._status(code),
+            peak=max(peak - used, 0) if peak and used is not None else 0,
+            left=self.frames.left or 0,
+            starved=container.group.starved() > starved,
+            survivors=survivors,
+            over=self.over,
+        )
 
     def _start(self, container: Container, names: dict[int, str]) -> socket.socket:
         order, terminal = self.order, self.order["terminal"]
@@ -364,7 +374,7 @@ class _ContainerExec:
         stream, first = self.containers.engine.stream(f"/exec/{self.exec_id}/start", body)
         if not self.told:
             self.told = True
-            send_message(self.line, {"pid": 0})
+            send_message(self.line, CommandStarted(pid=0))
         self._write(first)
         return stream
 

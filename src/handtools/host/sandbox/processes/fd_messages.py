@@ -4,7 +4,7 @@ import array
 import json
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _SIZE = struct.Struct("!I")
@@ -16,8 +16,8 @@ class PeerGone(Exception):
     """Raised when the other side of the socket has closed it."""
 
 
-def send_message(line: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
-    """Send a JSON message with file descriptors, which stay open on this side."""
+def send_message(line: socket.socket, message: Mapping[str, object], fds: Sequence[int] = ()) -> None:
+    """Hand over a message; the descriptors stay open on this side."""
     body = json.dumps(message).encode()
     whole = memoryview(_SIZE.pack(len(body)) + body)
     carried = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
@@ -30,8 +30,8 @@ def send_message(line: socket.socket, message: dict[str, Any], fds: Sequence[int
         raise PeerGone from error
 
 
-def receive_message(line: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """Receive the next message and the descriptors sent with it, which are set to close on exec."""
+def receive_message(line: socket.socket) -> tuple[Any, list[int]]:
+    """The next message, and the descriptors that came with it: closed on exec."""
     space = socket.CMSG_SPACE(_MOST_FDS * array.array("i").itemsize)
     try:
         start, carried, _, _ = line.recvmsg(_SIZE.size, space, socket.MSG_CMSG_CLOEXEC)

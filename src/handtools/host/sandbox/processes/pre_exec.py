@@ -13,7 +13,9 @@ import signal
 import socket
 import struct
 import termios
-from typing import Any
+from collections.abc import Sequence
+
+from handtools.host.sandbox.orders import StartOrder
 
 IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
 """Signals that a supervisor ignores; a command gets their default handling back."""
@@ -47,8 +49,8 @@ def start_own_session() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def exec_order(order: dict[str, Any], fds: dict[int, int]) -> None:
-    """Set this process up as the order says and exec the command; returns only by raising."""
+def exec_order(order: StartOrder, fds: dict[int, int]) -> None:
+    """Become what the order says; returns only by raising."""
     _place_fds(fds)
     if order["terminal"]:
         size = struct.pack("HHHH", *order["terminal"], 0, 0)
@@ -89,7 +91,7 @@ def _set_rlimit(name: str, value: int) -> None:
     resource.setrlimit(number, (least, most))
 
 
-def _unshare(flags: int, identity: list[int] | None) -> None:
+def _unshare(flags: int, identity: Sequence[int] | None) -> None:
     user, group = os.geteuid(), os.getegid()
     _checked(_LIBC.unshare(flags))
     if not flags & CLONE_NEWUSER:

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
+
+from handtools.host.sandbox.orders import StartOrder
 
 ExceededLimit = Literal["", "memory", "bytes", "files"]
 
@@ -58,8 +60,8 @@ class ResourceMonitor:
         self._counted = time.monotonic()
 
     @classmethod
-    def ordered(cls, order: dict[str, Any], *, memory: int | None) -> "ResourceMonitor | None":
-        """Make a monitor from a start order; None when there is no limit to watch."""
+    def ordered(cls, order: StartOrder, *, memory: int | None) -> "ResourceMonitor | None":
+        """As an order has it; None when there is nothing to watch."""
         layer, seen_at, size, files = order["layer"] or ("", "", 0, 0)
         return cls(memory, order["places"], layer, seen_at, size, files) if memory or layer else None
 

@@ -14,13 +14,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import anyio
 
 from handtools.core.commands import OutputProgress
 from handtools.core.errors import HostError, ToolError
 from handtools.host.sandbox.launch import Launch, LaunchAttendant
+from handtools.host.sandbox.orders import CommandEnd, CommandReport, EndOrder, SupervisorAnswer
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message
 from handtools.host.sandbox.processes.kill_tree import kill_by_environment
 from handtools.host.sandbox.processes.output_buffer import OutputBuffer
@@ -249,8 +250,8 @@ class RunningProcess:
         self.output.close()
         return self._read(answer)
 
-    def _follow(self, hired: LaunchAttendant, launch: Launch) -> dict[str, Any]:
-        """Start the process, read its output to its end, and return the supervisor's report."""
+    def _follow(self, hired: LaunchAttendant, launch: Launch) -> CommandEnd:
+        """Start it, read until it has ended, and give back what the supervisor says."""
         hired.order(start_order(launch, self._mark), (*self._pipes.theirs, *extra_fds(launch)))
         line, source = hired.line.fileno(), self._pipes.source
         waiting = select.poll()
@@ -265,7 +266,7 @@ class RunningProcess:
                 waiting.unregister(source)
             now = time.monotonic()
             if line in ready:
-                answer, _ = receive_message(hired.line)
+                answer: SupervisorAnswer = receive_message(hired.line)[0]
                 if "pid" not in answer:
                     return answer
                 self._begun.set()
@@ -273,14 +274,14 @@ class RunningProcess:
                 deadline = now + launch.allowance.seconds
             if self._wake in ready or now >= deadline:
                 self._how = self._wanted or "timeout"
-                hired.order({"order": "end", "gently": True})
+                hired.order(EndOrder(order="end", gently=True))
                 return self._ending(hired)
             if self._show and now - shown >= SHOW_INTERVAL_SECONDS and self.output.bytes:
                 shown = now
                 self._tell(self._show)
 
-    def _ending(self, hired: LaunchAttendant) -> dict[str, Any]:
-        """Tell the supervisor to kill the command and return its report, reading the output meanwhile."""
+    def _ending(self, hired: LaunchAttendant) -> CommandEnd:
+        """The last words of a supervisor that has been told to end it, without letting the pipe fill up."""
         waiting = select.poll()
         waiting.register(hired.line.fileno(), select.POLLIN)
         waiting.register(self._pipes.source, select.POLLIN)
@@ -288,26 +289,21 @@ class RunningProcess:
         while (left := deadline - time.monotonic()) > 0:
             ready = {fd for fd, _ in waiting.poll(left * 1000)}
             if hired.line.fileno() in ready:
-                answer, _ = receive_message(hired.line)
+                answer: SupervisorAnswer = receive_message(hired.line)[0]
                 if "pid" not in answer:
                     return answer
             if self._pipes.source in ready and not self._take():
                 waiting.unregister(self._pipes.source)
         raise PeerGone
 
-    def _lost(self, hired: LaunchAttendant) -> dict[str, Any]:
-        """Kill a supervisor that is gone or stuck, and its processes by the mark in their environment."""
+    def _lost(self, hired: LaunchAttendant) -> CommandReport:
+        """The supervisor is gone or stuck: its child dies with it, the others are found by their mark."""
         hired.abandon()
         self._how = self._wanted or "killed"
         survivors = kill_by_environment(f"{RUN_ID_VARIABLE}={self._mark}")
-        return {
-            "status": signal.SIGKILL,
-            "peak": 0,
-            "left": 0,
-            "survivors": survivors,
-            "starved": False,
-            "over": "",
-        }
+        return CommandReport(
+            status=signal.SIGKILL, peak=0, left=0, survivors=survivors, starved=False, over=""
+        )
 
     def _pause(self, shown: float, deadline: float) -> float:
         until = min(deadline, shown + SHOW_INTERVAL_SECONDS) if self._show else deadline
@@ -339,7 +335,7 @@ class RunningProcess:
         output, clipped = self.output, self.output.bytes > SHOWN_TAIL_BYTES
         show(OutputProgress(text, output.bytes, output.lines, clipped=clipped, kept=output.name))
 
-    def _read(self, answer: dict[str, Any]) -> ProcessResult:
+    def _read(self, answer: CommandEnd) -> ProcessResult:
         seconds = time.monotonic() - self.started
         if "refused" in answer:
             return ProcessResult(

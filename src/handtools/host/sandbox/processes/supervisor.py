@@ -15,8 +15,14 @@ import signal
 import socket
 import time
 from dataclasses import dataclass
-from typing import Any
 
+from handtools.host.sandbox.orders import (
+    CommandRefused,
+    CommandReport,
+    CommandStarted,
+    StartOrder,
+    SupervisorOrder,
+)
 from handtools.host.sandbox.processes import cgroups, pre_exec
 from handtools.host.sandbox.processes.cgroups import Cgroup
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
@@ -85,6 +91,7 @@ class Supervisor:
                     self.settle(gently=False)
             self._look()
             if self.line.fileno() in ready:
+                message: SupervisorOrder
                 message, fds = receive_message(self.line)
                 if message["order"] == "start":
                     self.start(message, fds)
@@ -103,8 +110,8 @@ class Supervisor:
             if child.over:
                 self.settle(gently=False)
 
-    def start(self, order: dict[str, Any], fds: list[int]) -> None:
-        """Start the ordered command; answers that it runs, or why it does not."""
+    def start(self, order: StartOrder, fds: list[int]) -> None:
+        """Fork and execute; the answer is that it runs, or why it does not."""
         used = self.group.used()
         most = order["memory"] or order["usual_memory"]
         # The usual limit is the same for every command, so that it is written once.
@@ -121,15 +128,15 @@ class Supervisor:
             os.close(fd)
         if refusal:
             os.waitpid(apprentice.pid, 0)
-            send_message(self.line, {"refused": refusal})
+            send_message(self.line, CommandRefused(refused=refusal))
         else:
             memory = None if "memory" in kept else most
             watch = ResourceMonitor.ordered(order, memory=memory)
             self.child = SupervisedCommand(apprentice.pid, used, order["alone"], watch)
-            send_message(self.line, {"pid": apprentice.pid})
+            send_message(self.line, CommandStarted(pid=apprentice.pid))
 
-    def _told(self, order: dict[str, Any], fds: list[int]) -> tuple[PreforkedChild, str]:
-        """Hand the order to a forked child: the child, and why exec failed or empty; a dead child is replaced."""
+    def _told(self, order: StartOrder, fds: list[int]) -> tuple[PreforkedChild, str]:
+        """An apprentice that has executed the order, or why it could not; one that died waiting is replaced."""
         apprentice, self.next = self.next or _prefork(), None
         with apprentice.line as line:
             try:
@@ -146,14 +153,15 @@ class Supervisor:
         survivors = kill_descendants(self.group, self.reap, gently=gently)
         self.child = None
         starved, self.starved = self.starved, self.group.starved()
-        answer = {
-            "status": child.status,
-            "peak": self._peak(child),
-            "left": left,
-            "starved": self.starved > starved,
-            "over": child.over,
-        }
-        send_message(self.line, answer | {"survivors": survivors})
+        report = CommandReport(
+            status=child.status,
+            peak=self._peak(child),
+            left=left,
+            starved=self.starved > starved,
+            over=child.over,
+            survivors=survivors,
+        )
+        send_message(self.line, report)
 
     def _peak(self, child: SupervisedCommand) -> int:
         """The highest memory use of the command in bytes; 0 if unknown."""
@@ -199,6 +207,7 @@ def _wait_and_exec(line: socket.socket) -> None:
     """In the forked child: wait for an order and exec it, or send why that failed, and exit."""
     try:
         pre_exec.start_own_session()
+        order: StartOrder
         order, fds = receive_message(line)
         # Out of the way of the numbers that the command's own descriptors get.
         report = fcntl.fcntl(line, fcntl.F_DUPFD_CLOEXEC, max(order["fds"]) + 1)

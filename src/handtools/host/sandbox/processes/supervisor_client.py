@@ -7,11 +7,11 @@ import socket
 import threading
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from handtools.core.errors import HostError
 from handtools.host.programs import Process, start_python, wait_or_kill
 from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.orders import StartOrder, SupervisorOrder
 from handtools.host.sandbox.processes import cgroups
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
 
@@ -29,8 +29,8 @@ class SupervisorHandle:
     folders: list[str]
     """The folders of the supervisor's control group, which contains everything it starts."""
 
-    def order(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
-        """Send the supervisor a message with descriptors; raises `PeerGone` when it has ended."""
+    def order(self, message: SupervisorOrder, fds: tuple[int, ...] = ()) -> None:
+        """Tell it something; raises `PeerGone` when it is not there."""
         send_message(self.line, message, fds)
 
     def abandon(self) -> None:
@@ -131,37 +131,34 @@ def default_memory_bytes() -> int:
     return int(most * MEMORY_SHARE)
 
 
-def start_order(launch: Launch, mark: str) -> dict[str, Any]:
-    """The message that tells a supervisor to start a launch.
-
-    Descriptors are sent along, standard streams first.
-    """
+def start_order(launch: Launch, mark: str) -> StartOrder:
+    """What a supervisor is told; descriptors go with it: three for input and output, then the extra ones."""
     allowance, layer = launch.allowance, launch.overlay
     limits: dict[str, int] = {"RLIMIT_CORE": 0, "RLIMIT_NOFILE": allowance.open_files or DEFAULT_OPEN_FILES}
     if allowance.written_bytes is not None:
         limits["RLIMIT_FSIZE"] = allowance.written_bytes
-    return {
-        "order": "start",
-        "argv": launch.argv,
-        "env": {**launch.env, RUN_ID_VARIABLE: mark},
-        "cwd": launch.cwd,
-        "fds": [0, 1, 2, *extra_fds(launch)],
-        "terminal": launch.terminal,
-        "limits": limits,
-        "memory": allowance.memory_bytes,
-        "usual_memory": default_memory_bytes(),
-        "processes": allowance.processes,
-        "unshare": launch.unshare,
-        "identity": launch.identity,
-        "door": launch.door,
-        "mounts": [(m.source, m.target, m.kind, m.flags, m.options) for m in launch.mounts],
-        "user": launch.user,
-        "landlock": launch.landlock,
-        "seccomp": launch.seccomp.hex(),
-        "alone": launch.alone,
-        "layer": layer and (layer.upper, layer.mounted_at, layer.most_bytes, layer.most_files),
-        "places": launch.places,
-    }
+    return StartOrder(
+        order="start",
+        argv=list(launch.argv),
+        env={**launch.env, RUN_ID_VARIABLE: mark},
+        cwd=launch.cwd,
+        fds=[0, 1, 2, *extra_fds(launch)],
+        terminal=launch.terminal,
+        limits=limits,
+        memory=allowance.memory_bytes,
+        usual_memory=default_memory_bytes(),
+        processes=allowance.processes,
+        unshare=launch.unshare,
+        identity=launch.identity,
+        door=launch.door,
+        mounts=[(m.source, m.target, m.kind, m.flags, m.options) for m in launch.mounts],
+        user=launch.user,
+        landlock=launch.landlock,
+        seccomp=launch.seccomp.hex(),
+        alone=launch.alone,
+        layer=(layer.upper, layer.mounted_at, layer.most_bytes, layer.most_files) if layer else None,
+        places=launch.places,
+    )
 
 
 def extra_fds(launch: Launch) -> tuple[int, ...]:

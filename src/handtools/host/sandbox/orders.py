@@ -1,0 +1,83 @@
+"""What a supervisor, or whoever attends to a command in its place, is told and answers: the keys, in one place.
+
+They travel as JSON (`fd_messages`), so a tuple arrives as a list. Standard library only: supervisors import it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict, final
+
+
+@final
+class StartOrder(TypedDict):
+    """Start a command. Its descriptors come with the message, in the order of `fds`."""
+
+    order: Literal["start"]
+    argv: list[str]
+    env: Mapping[str, str]
+    cwd: str
+    fds: Sequence[int]
+    """The numbers that its descriptors get."""
+    terminal: Sequence[int] | None
+    limits: dict[str, int]
+    """By the names of `resource`."""
+    memory: int | None
+    usual_memory: int
+    """Where `memory` gives no limit."""
+    processes: int | None
+    unshare: int
+    identity: Sequence[int] | None
+    door: Sequence[int] | None
+    mounts: Sequence[Sequence[Any]]
+    """The arguments of mount(2)."""
+    user: Sequence[int] | None
+    landlock: int | None
+    seccomp: str
+    """In hexadecimal."""
+    alone: bool
+    layer: Sequence[Any] | None
+    """Where its writes go, where that is in its own view, and how many bytes and files it may hold."""
+    places: Sequence[str]
+
+
+@final
+class EndOrder(TypedDict):
+    """End the command and all that it started."""
+
+    order: Literal["end"]
+    gently: bool
+
+
+@final
+class CommandStarted(TypedDict):
+    """It runs."""
+
+    pid: int
+
+
+@final
+class CommandRefused(TypedDict):
+    """It was not started, and why."""
+
+    refused: str
+
+
+@final
+class CommandReport(TypedDict):
+    """It has ended, and this is how."""
+
+    status: int | None
+    """As wait(2) gives it."""
+    peak: int
+    """Bytes of memory; 0 when that is not known."""
+    left: int
+    """Processes that outlived it, and were ended."""
+    starved: bool
+    over: Literal["", "memory", "bytes", "files"]
+    """The limit for which it was ended."""
+    survivors: int
+    """Processes that could not be ended."""
+
+
+SupervisorOrder = StartOrder | EndOrder
+CommandEnd = CommandRefused | CommandReport
+SupervisorAnswer = CommandStarted | CommandEnd
