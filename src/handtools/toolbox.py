@@ -1,4 +1,7 @@
-"""The `Toolbox`: tools, workspace and policy put together; async, or blocking as `BlockingToolbox`."""
+"""The `Toolbox`: tools, workspace and policy put together; async, or blocking as `BlockingToolbox`.
+
+ADR 2.
+"""
 
 import copy
 import logging

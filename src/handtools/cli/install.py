@@ -1,4 +1,7 @@
-"""CLI commands `handtools install` and `uninstall`: add our MCP server to an AI client's config, or remove it."""
+"""CLI commands `handtools install` and `uninstall`: add our MCP server to an AI client's config, or remove it.
+
+ADR 130.
+"""
 
 import shutil
 import sys

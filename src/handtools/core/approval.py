@@ -1,4 +1,7 @@
-"""Approval requests and replies as values: a tool call can wait for a person's answer, also across processes."""
+"""Approval requests and replies as values: a tool call can wait for a person's answer, also across processes.
+
+ADR 1.
+"""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field

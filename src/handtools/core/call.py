@@ -1,4 +1,7 @@
-"""The `Call` of a tool (name, arguments, session, owner, deadline) and the `CancelToken` that cancels it."""
+"""The `Call` of a tool (name, arguments, session, owner, deadline) and the `CancelToken` that cancels it.
+
+ADR 170.
+"""
 
 import json
 import logging

@@ -1,6 +1,6 @@
 """Callbacks that the embedding program supplies: deliver a file, delegate to an agent, run a model.
 
-A tool that needs a callback is offered only when the program supplied it.
+A tool that needs a callback is offered only when the program supplied it. ADR 80.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping

@@ -1,6 +1,6 @@
 """File changes as values: the `Node` before and after at a path, and a `ChangeSet` applied all or nothing.
 
-A folder with very many items is changed as one node that lists its items.
+A folder with very many items is changed as one node that lists its items. ADR 60.
 """
 
 import hashlib

@@ -1,4 +1,7 @@
-"""The `Context` that a tool function receives: the ports for files, search, commands, web and so on."""
+"""The `Context` that a tool function receives: the ports for files, search, commands, web and so on.
+
+ADR 80.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

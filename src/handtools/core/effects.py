@@ -1,4 +1,7 @@
-"""Effects: reads, changes, commands, web visits, deliveries and delegations as values that the policy judges."""
+"""Effects: reads, changes, commands, web visits, deliveries and delegations as values that the policy judges.
+
+ADR 95, 121.
+"""
 
 import hashlib
 import json

@@ -1,6 +1,6 @@
 """Language servers and code formatters: questions, answers, diagnostics, and their ports.
 
-`diagnostic_delta` compares the diagnostics of a file before and after a change.
+`diagnostic_delta` compares the diagnostics of a file before and after a change. ADR 81.
 """
 
 from collections.abc import Callable, Sequence

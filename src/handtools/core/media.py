@@ -1,4 +1,7 @@
-"""Previews of images, PDFs, notebooks, archives and tables as text or pictures for a model; and the media port."""
+"""Previews of images, PDFs, notebooks, archives and tables as text or pictures for a model; and the media port.
+
+ADR 21.
+"""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol

@@ -1,4 +1,7 @@
-"""Search in a workspace: patterns, scope, hits, folder listings, notes on gaps; and the search ports."""
+"""Search in a workspace: patterns, scope, hits, folder listings, notes on gaps; and the search ports.
+
+ADR 10, 98.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,7 @@
-"""Agent skills: folders with a SKILL.md of instructions; how their frontmatter is read, and the skill ports."""
+"""Agent skills: folders with a SKILL.md of instructions; how their frontmatter is read, and the skill ports.
+
+ADR 94.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator

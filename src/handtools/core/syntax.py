@@ -1,4 +1,7 @@
-"""Parsed source code: symbols, outlines and structural matches, lookup of symbols by name, and the parser port."""
+"""Parsed source code: symbols, outlines and structural matches, lookup of symbols by name, and the parser port.
+
+ADR 20.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,6 +1,6 @@
 """Web access: requests, responses, pages, search results, and the ports for them.
 
-`Visit` is the effect of connecting to a host, by a web tool or by a command.
+`Visit` is the effect of connecting to a host, by a web tool or by a command. ADR 90.
 """
 
 from collections.abc import Callable

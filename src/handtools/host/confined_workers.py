@@ -3,7 +3,7 @@
 One process is kept, with the libraries loaded; for every task it forks a child, which can open no sockets, write
 no files and read only programs, and which the kernel ends when it takes too much memory or time. Forking costs
 milliseconds where starting Python costs a tenth of a second, and no task meets what another one left behind. What
-comes back is data: JSON and bytes, never objects.
+comes back is data: JSON and bytes, never objects. ADR 125.
 """
 
 import atexit

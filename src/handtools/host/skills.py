@@ -1,4 +1,7 @@
-"""Find skills on this machine: SKILL.md files in the workspace, the user's folders and installed packages."""
+"""Find skills on this machine: SKILL.md files in the workspace, the user's folders and installed packages.
+
+ADR 94.
+"""
 
 import os
 import time

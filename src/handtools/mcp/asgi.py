@@ -1,4 +1,7 @@
-"""HTTP over ASGI for the MCP server: reading requests, refusing them, and sending JSON or server-sent events."""
+"""HTTP over ASGI for the MCP server: reading requests, refusing them, and sending JSON or server-sent events.
+
+ADR 73.
+"""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass

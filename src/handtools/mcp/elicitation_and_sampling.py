@@ -1,4 +1,7 @@
-"""Requests of the MCP server to its client: approval forms (elicitation) and prompts to its model (sampling)."""
+"""Requests of the MCP server to its client: approval forms (elicitation) and prompts to its model (sampling).
+
+ADR 71.
+"""
 
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping

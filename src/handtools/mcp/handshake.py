@@ -3,6 +3,8 @@
 A client shows our tools once it has both answers. Both are known without the SDK, whose import takes longer than
 all the rest; so they are sent first, and the SDK is imported then. The lines that it has to know of are replayed
 to it afterwards, and its own answers to them are suppressed; a test checks that both answers are alike.
+
+ADR 70.
 """
 
 import asyncio

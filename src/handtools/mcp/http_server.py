@@ -1,4 +1,7 @@
-"""The MCP server over HTTP: bearer tokens, access checks, size and time limits, start and graceful shutdown."""
+"""The MCP server over HTTP: bearer tokens, access checks, size and time limits, start and graceful shutdown.
+
+ADR 72.
+"""
 
 import gc
 import hashlib

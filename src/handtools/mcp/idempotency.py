@@ -1,4 +1,7 @@
-"""Idempotency of MCP tool calls: derive a call id from a request, and lock it across server replicas."""
+"""Idempotency of MCP tool calls: derive a call id from a request, and lock it across server replicas.
+
+ADR 71.
+"""
 
 import hashlib
 import json

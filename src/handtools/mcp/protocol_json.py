@@ -1,4 +1,4 @@
-"""Convert tool definitions and call results to the JSON of MCP's `tools/list` and `tools/call`."""
+"""Convert tool definitions and call results to the JSON of MCP's `tools/list` and `tools/call`. ADR 110."""
 
 import base64
 from collections.abc import Mapping

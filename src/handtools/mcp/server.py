@@ -1,7 +1,7 @@
 """The MCP server's methods by name, for the SDK's runner; and lazy import of the SDK.
 
 The SDK's own `Server` would do, but importing it brings the web framework, OAuth and the whole client: half of the
-time until the first answer on stdio. So its packages are imported in parts, when they are needed.
+time until the first answer on stdio. So its packages are imported in parts, when they are needed. ADR 70.
 """
 
 import copy

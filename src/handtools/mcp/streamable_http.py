@@ -2,6 +2,8 @@
 
 The SDK decides what a message means and how it is refused. Its own transport has a stream and several tasks for
 each request; here an answer is plain JSON, and becomes an event stream only when something is sent before it.
+
+ADR 73, 100.
 """
 
 import asyncio

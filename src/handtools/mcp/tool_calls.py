@@ -1,4 +1,7 @@
-"""MCP's `tools/list` and `tools/call` for one connection or token: runs calls, gets approvals, relays progress."""
+"""MCP's `tools/list` and `tools/call` for one connection or token: runs calls, gets approvals, relays progress.
+
+ADR 71.
+"""
 
 import time
 from collections import Counter

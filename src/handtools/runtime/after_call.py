@@ -1,4 +1,7 @@
-"""Steps after a tool has run: format files, collect diagnostics, add AGENTS.md and skill notes, limit output."""
+"""Steps after a tool has run: format files, collect diagnostics, add AGENTS.md and skill notes, limit output.
+
+ADR 94.
+"""
 
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence

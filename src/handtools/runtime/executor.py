@@ -1,4 +1,7 @@
-"""The executor: runs one tool call from arguments to recorded result, with locks, timeouts and dry runs."""
+"""The executor: runs one tool call from arguments to recorded result, with locks, timeouts and dry runs.
+
+ADR 1.
+"""
 
 import json
 import logging

@@ -1,4 +1,7 @@
-"""File changes as journaled transactions: record the intent, write, mark it done; recover after a crash."""
+"""File changes as journaled transactions: record the intent, write, mark it done; recover after a crash.
+
+ADR 5.
+"""
 
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Undo, redo and restore of recorded changes; a path that changed since becomes a conflict."""
+"""Undo, redo and restore of recorded changes; a path that changed since becomes a conflict. ADR 103."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress

@@ -1,4 +1,7 @@
-"""The `Workspace`: ports of one machine, journal, stored outputs by owner, and a cache of recent files."""
+"""The `Workspace`: ports of one machine, journal, stored outputs by owner, and a cache of recent files.
+
+ADR 120.
+"""
 
 import threading
 from collections import OrderedDict

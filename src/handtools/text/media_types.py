@@ -1,6 +1,6 @@
 """The media type (MIME type) of a file by its first bytes.
 
-The file name only tells texts and zip documents apart.
+The file name only tells texts and zip documents apart. ADR 96.
 """
 
 import re

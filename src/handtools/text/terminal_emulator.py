@@ -1,4 +1,7 @@
-"""Terminal emulation: output as plain text, the screen that a program draws, and escape sequences of keys."""
+"""Terminal emulation: output as plain text, the screen that a program draws, and escape sequences of keys.
+
+ADR 52.
+"""
 
 import codecs
 import re

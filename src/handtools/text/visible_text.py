@@ -1,4 +1,7 @@
-"""Text made safe to approve: control, invisible and direction characters shown, long runs of blanks shortened."""
+"""Text made safe to approve: control, invisible and direction characters shown, long runs of blanks shortened.
+
+ADR 121.
+"""
 
 import re
 import unicodedata

@@ -1,4 +1,7 @@
-"""Tool `attach`: gives workspace files to the person, through the embedding program's `deliver` callback."""
+"""Tool `attach`: gives workspace files to the person, through the embedding program's `deliver` callback.
+
+ADR 96.
+"""
 
 from pydantic import BaseModel, Field
 

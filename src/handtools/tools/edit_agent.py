@@ -1,4 +1,7 @@
-"""Tool `edit_agent`: a model supplied by the embedding program edits one file by instructions in words."""
+"""Tool `edit_agent`: a model supplied by the embedding program edits one file by instructions in words.
+
+ADR 97.
+"""
 
 from collections.abc import Iterable
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Tool `jobs`: lists background jobs, shows their output, sends them input and kills them."""
+"""Tool `jobs`: lists background jobs, shows their output, sends them input and kills them. ADR 52."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Tool `list`: lists a folder's entries, as paths or as a tree."""
+"""Tool `list`: lists a folder's entries, as paths or as a tree. ADR 98."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

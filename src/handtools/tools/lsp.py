@@ -1,4 +1,7 @@
-"""Tool `lsp`: asks language servers about definitions, references, renames and diagnostics, by name and line."""
+"""Tool `lsp`: asks language servers about definitions, references, renames and diagnostics, by name and line.
+
+ADR 81.
+"""
 
 import re
 from collections.abc import Sequence

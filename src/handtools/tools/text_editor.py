@@ -1,4 +1,7 @@
-"""Tool `text_editor`: view, create, replace, insert and undo in Anthropic's published text editor interface."""
+"""Tool `text_editor`: view, create, replace, insert and undo in Anthropic's published text editor interface.
+
+ADR 31.
+"""
 
 from dataclasses import replace
 from datetime import UTC, datetime

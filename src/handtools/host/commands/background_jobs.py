@@ -1,4 +1,7 @@
-"""Background jobs: commands that go on after their tool call has returned, and end with this process."""
+"""Background jobs: commands that go on after their tool call has returned, and end with this process.
+
+ADR 65.
+"""
 
 import contextlib
 import time

@@ -1,4 +1,4 @@
-"""The stages around one command's launch: capture of its changes, network proxy, sandbox."""
+"""The stages around one command's launch: capture of its changes, network proxy, sandbox. ADR 65."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

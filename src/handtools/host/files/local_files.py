@@ -1,7 +1,7 @@
 """Local files: reads, lists and changes files in a workspace folder on this machine, and nothing outside it.
 
 For undo, a large file is not copied but moved to the backups. What displaced it is recognized by its size and a
-modification time that is given to it, so that both are known before it is written.
+modification time that is given to it, so that both are known before it is written. ADR 32.
 """
 
 import errno

@@ -2,7 +2,7 @@
 
 There are two steps, and between them the path is judged. `locate` follows links and says where a path leads;
 everything else takes such a located path and goes through no link at all. So what is opened is what was judged: a
-link that comes into the way in between is refused, and the path is located and judged again.
+link that comes into the way in between is refused, and the path is located and judged again. ADR 114.
 """
 
 import errno

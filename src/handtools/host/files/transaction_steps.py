@@ -3,6 +3,8 @@
 The new file swaps names with the old one, so that what was displaced can still be looked at: if it is not what was
 compared, or someone wrote to it meanwhile, the two are swapped back. No bytes are removed that were not compared.
 A hard link is broken on purpose: writing in place would change a file outside the workspace through it.
+
+ADR 5, 32.
 """
 
 import contextlib

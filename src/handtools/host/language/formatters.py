@@ -1,4 +1,7 @@
-"""Code formatters: the table of known ones, which one a project's settings ask for, and running it on a change."""
+"""Code formatters: the table of known ones, which one a project's settings ask for, and running it on a change.
+
+ADR 89.
+"""
 
 import hashlib
 import os

@@ -1,7 +1,7 @@
 """Diagnostics that are proved to be about the text a language server was last sent, and not an older one.
 
 Servers differ in what they let us prove, so each has its own proof (see `servers`). Each ends either with the
-diagnostics or with an `unknown` report that says why: stale diagnostics are never returned.
+diagnostics or with an `unknown` report that says why: stale diagnostics are never returned. ADR 81.
 """
 
 import contextlib

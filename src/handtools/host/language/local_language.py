@@ -1,4 +1,4 @@
-"""Local language: implements the HostLanguage port with language servers of this machine."""
+"""Local language: implements the HostLanguage port with language servers of this machine. ADR 81."""
 
 import os
 from collections.abc import Callable, Sequence

@@ -1,4 +1,7 @@
-"""Find the language server for a file: its installed program and the root of its project. Starts nothing."""
+"""Find the language server for a file: its installed program and the root of its project. Starts nothing.
+
+ADR 124.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""The Media port: previews of images, PDFs, tables, notebooks and archives with the libraries installed here."""
+"""The Media port: previews of images, PDFs, tables, notebooks and archives with the libraries installed here.
+
+ADR 21.
+"""
 
 import os
 from importlib.util import find_spec

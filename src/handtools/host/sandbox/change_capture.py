@@ -1,4 +1,7 @@
-"""The `Capture` protocol, which records the files a command changes; and how a file on disk becomes a `Node`."""
+"""The `Capture` protocol, which records the files a command changes; and how a file on disk becomes a `Node`.
+
+ADR 61.
+"""
 
 import contextlib
 import os

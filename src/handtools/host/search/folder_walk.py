@@ -1,4 +1,7 @@
-"""Walk folders: trees, listings and newest paths, honouring ignore files. No symbolic link is followed."""
+"""Walk folders: trees, listings and newest paths, honouring ignore files. No symbolic link is followed.
+
+ADR 98.
+"""
 
 import contextlib
 import heapq

@@ -1,4 +1,7 @@
-"""Syntax rules of a language: which tree-sitter nodes are definitions, calls, imports, comments and strings."""
+"""Syntax rules of a language: which tree-sitter nodes are definitions, calls, imports, comments and strings.
+
+ADR 20.
+"""
 
 import re
 from collections.abc import Callable, Mapping

@@ -1,4 +1,7 @@
-"""The Syntax port with ast-grep: outlines, roles of positions and pattern matches from a file's syntax tree."""
+"""The Syntax port with ast-grep: outlines, roles of positions and pattern matches from a file's syntax tree.
+
+ADR 20.
+"""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""DNS lookup of a host, which returns only addresses that may be connected to."""
+"""DNS lookup of a host, which returns only addresses that may be connected to. ADR 90, 91."""
 
 import socket
 from collections.abc import Callable, Sequence

@@ -1,6 +1,6 @@
 """The HTTP client: one request to checked addresses, rate-limited and decoded, with its headers interpreted.
 
-It is imported with the first request, since it brings the HTTP library.
+It is imported with the first request, since it brings the HTTP library. ADR 90.
 """
 
 import ssl

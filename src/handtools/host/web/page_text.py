@@ -1,4 +1,4 @@
-"""Convert a web page's bytes to text or Markdown; large pages in a worker process."""
+"""Convert a web page's bytes to text or Markdown; large pages in a worker process. ADR 92, 125."""
 
 import os
 from collections.abc import Mapping

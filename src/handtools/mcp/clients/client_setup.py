@@ -1,4 +1,7 @@
-"""The table of supported AI clients with their config files, and planning the edits to install or uninstall."""
+"""The table of supported AI clients with their config files, and planning the edits to install or uninstall.
+
+ADR 130.
+"""
 
 import json
 import os

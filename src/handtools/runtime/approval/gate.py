@@ -1,4 +1,7 @@
-"""The approval gate: judges each effect by policy, asks a person if required, and stores lasting grants."""
+"""The approval gate: judges each effect by policy, asks a person if required, and stores lasting grants.
+
+ADR 1, 121.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterable

@@ -1,4 +1,7 @@
-"""The preview for an approval request: title, notes, diff or script; a cut says how much is hidden."""
+"""The preview for an approval request: title, notes, diff or script; a cut says how much is hidden.
+
+ADR 121.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,4 +1,7 @@
-"""Guarded callbacks: judged by policy, run once per call; failures and stray cancellations become tool errors."""
+"""Guarded callbacks: judged by policy, run once per call; failures and stray cancellations become tool errors.
+
+ADR 95.
+"""
 
 import asyncio
 import logging

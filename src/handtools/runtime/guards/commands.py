@@ -1,4 +1,7 @@
-"""Guarded commands: judged by policy before they run; their file changes are judged, applied and recorded."""
+"""Guarded commands: judged by policy before they run; their file changes are judged, applied and recorded.
+
+ADR 61.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

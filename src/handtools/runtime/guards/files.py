@@ -1,5 +1,5 @@
 """Guarded files and skills: resolve paths, judge effects by policy, then lock, apply, record and announce
-changes.
+changes. ADR 114.
 """
 
 import contextlib

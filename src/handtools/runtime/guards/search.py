@@ -1,4 +1,7 @@
-"""Guarded search: judges the searched folder, and filters paths that policy rules hide from results."""
+"""Guarded search: judges the searched folder, and filters paths that policy rules hide from results.
+
+ADR 10.
+"""
 
 import re
 from collections.abc import Sequence

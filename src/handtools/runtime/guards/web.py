@@ -1,4 +1,7 @@
-"""Guarded web access: every host, also of redirects, is judged before it is resolved; robots.txt is respected."""
+"""Guarded web access: every host, also of redirects, is judged before it is resolved; robots.txt is respected.
+
+ADR 90.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,4 +1,7 @@
-"""Reference counts of backups that the journal needs, and digests of large files computed in the background."""
+"""Reference counts of backups that the journal needs, and digests of large files computed in the background.
+
+ADR 60, 102.
+"""
 
 import sqlite3
 import threading

@@ -1,4 +1,7 @@
-"""Blobs in the journal: bytes by digest, compressed or as delta to another blob; large ones in the file store."""
+"""Blobs in the journal: bytes by digest, compressed or as delta to another blob; large ones in the file store.
+
+ADR 105.
+"""
 
 import sqlite3
 import struct

@@ -1,4 +1,7 @@
-"""The journal's SQLite database: WAL mode, shared by processes, with write-behind for calls without changes."""
+"""The journal's SQLite database: WAL mode, shared by processes, with write-behind for calls without changes.
+
+ADR 35, 120.
+"""
 
 import atexit
 import sqlite3

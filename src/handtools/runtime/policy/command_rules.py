@@ -1,6 +1,8 @@
 """Policy for commands: judges a script part by part before it runs, then the file changes that it made.
 
 This does not confine a command. For all tools, links out of the workspace and new git repositories need approval.
+
+ADR 59.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

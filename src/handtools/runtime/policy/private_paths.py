@@ -1,7 +1,7 @@
 """Table of private paths: files with secrets, such as keys, passwords, tokens; and names of their backup copies.
 
 Each row has a glob and what the file holds. A glob covers files, links and all below it. Where ordinary projects
-use the same folder name (`.docker`, `.cargo`, `.config`), only the file in it is listed.
+use the same folder name (`.docker`, `.cargo`, `.config`), only the file in it is listed. ADR 126.
 """
 
 from collections.abc import Iterable, Iterator

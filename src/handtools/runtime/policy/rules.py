@@ -1,4 +1,7 @@
-"""Policy rules about paths, commands and hosts, the decisions they give, and the two built-in rules."""
+"""Policy rules about paths, commands and hosts, the decisions they give, and the two built-in rules.
+
+ADR 91.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -4,7 +4,7 @@ Also maps a line number through a diff (`line_after_edits`).
 
 Three exact searches share the work, because each is fast where the others are slow: `_sparse` when few pairs of
 lines are equal, `_near` when few lines changed, and bit rows when neither holds, as in repetitive text. None of
-them has a quadratic memory need.
+them has a quadratic memory need. ADR 4.
 """
 
 from bisect import bisect_left, bisect_right

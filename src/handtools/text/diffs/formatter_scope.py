@@ -1,4 +1,7 @@
-"""Formatting limited to an edit: of a formatter's changes, only those on the lines that the edit touched."""
+"""Formatting limited to an edit: of a formatter's changes, only those on the lines that the edit touched.
+
+ADR 89.
+"""
 
 import re
 from collections import Counter

@@ -1,4 +1,7 @@
-"""Detection of edits that are already applied: the file has the new text in place of the old one, or around it."""
+"""Detection of edits that are already applied: the file has the new text in place of the old one, or around it.
+
+ADR 180.
+"""
 
 from dataclasses import dataclass
 

@@ -2,6 +2,8 @@
 
 Undone are code fences, line numbers, escapes, entities, diff signs, foreign typography and typos. What is undone
 in `old_string` is undone in `new_string` too. A typo is corrected only where it can be no other word.
+
+ADR 108.
 """
 
 import html

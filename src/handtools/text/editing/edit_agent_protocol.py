@@ -1,4 +1,7 @@
-"""The prompt by which the `edit_agent` tool asks a model for edits, and the parser of the answer streamed back."""
+"""The prompt by which the `edit_agent` tool asks a model for edits, and the parser of the answer streamed back.
+
+ADR 97.
+"""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,7 @@
-"""Exact replacement: `old_string` stands in the file letter for letter, and is replaced once or everywhere."""
+"""Exact replacement: `old_string` stands in the file letter for letter, and is replaced once or everywhere.
+
+ADR 180.
+"""
 
 import re
 import unicodedata

@@ -1,4 +1,7 @@
-"""Edits without fuzzy matching: lines inserted at a line number, text replaced letter for letter."""
+"""Edits without fuzzy matching: lines inserted at a line number, text replaced letter for letter.
+
+ADR 30.
+"""
 
 from handtools.text import lines
 from handtools.text.editing import AlreadyApplied, Applied, CharSpan, EditRefused, Excerpt, replace_text

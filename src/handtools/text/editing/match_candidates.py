@@ -1,6 +1,6 @@
 """Candidate places of an edit: where the old lines match the file with the least normalization.
 
-A hint, such as a line number or a scope, narrows them.
+A hint, such as a line number or a scope, narrows them. ADR 108.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The lines of a file that are most similar to an `old_string` which the file does not contain."""
+"""The lines of a file that are most similar to an `old_string` which the file does not contain. ADR 180."""
 
 import re
 from collections import Counter, defaultdict

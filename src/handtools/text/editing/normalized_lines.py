@@ -1,7 +1,7 @@
 """Normalized lines: lines compared without regard to white space, look-alike characters or quotes.
 
 `MatchLoss` names what is ignored for two lines to be equal; `LineIndex` holds a text's lines and their normalized
-forms, computed when needed.
+forms, computed when needed. ADR 108.
 """
 
 import re

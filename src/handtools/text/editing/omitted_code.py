@@ -1,6 +1,6 @@
 """Elided code in edits (`# ... rest unchanged`): refused in `new_string`, matched piece by piece in `old_string`.
 
-Empty and unchanged arguments are refused too, before anything is looked for.
+Empty and unchanged arguments are refused too, before anything is looked for. ADR 180.
 """
 
 import re

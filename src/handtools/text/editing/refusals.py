@@ -1,4 +1,7 @@
-"""Refusals of an edit: why, where, and the `old_string` to send instead; rendered as text for the model."""
+"""Refusals of an edit: why, where, and the `old_string` to send instead; rendered as text for the model.
+
+ADR 107.
+"""
 
 from collections import Counter
 from itertools import pairwise

@@ -1,4 +1,7 @@
-"""String replacement for edits: rules from exact to merged are tried in turn, the first that matches decides."""
+"""String replacement for edits: rules from exact to merged are tried in turn, the first that matches decides.
+
+ADR 180.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace as replaced

@@ -2,7 +2,7 @@
 
 `merged_with_seen` brings an edit of the text as last read to the text as it is now. An `old_string` that the file
 has almost, and in one place only, is itself taken as the base: the change is made if it lies beside what differs,
-or if what differs is an earlier version of this very change.
+or if what differs is an earlier version of this very change. ADR 180.
 """
 
 import re

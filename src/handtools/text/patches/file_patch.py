@@ -1,4 +1,4 @@
-"""The data model of a parsed patch: files, hunks and their rows; and the inverse of a patch."""
+"""The data model of a parsed patch: files, hunks and their rows; and the inverse of a patch. ADR 30."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, assert_never

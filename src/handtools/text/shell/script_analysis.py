@@ -1,7 +1,7 @@
 """Analysis of a bash script: its plain commands, or why it is opaque, and its dangers in words.
 
 The syntax tree is not believed: every piece of the text must be accounted for by a word, an operator or a comment,
-and each word is read again by our own rules. Where the two readings differ, the script is opaque.
+and each word is read again by our own rules. Where the two readings differ, the script is opaque. ADR 59.
 """
 
 import re

@@ -1,4 +1,7 @@
-"""Access to hosts: allow lists of host names and networks, and refusal of local and private IP addresses."""
+"""Access to hosts: allow lists of host names and networks, and refusal of local and private IP addresses.
+
+ADR 58.
+"""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Content of web pages: bytes decoded by charset, HTML to Markdown or text, sections, pages, untrusted marks."""
+"""Content of web pages: bytes decoded by charset, HTML to Markdown or text, sections, pages, untrusted marks.
+
+ADR 92.
+"""
 
 import codecs
 import hashlib

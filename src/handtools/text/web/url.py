@@ -1,4 +1,7 @@
-"""URLs, parsed strictly and normalized, so that no later parser can find another host in the same text."""
+"""URLs, parsed strictly and normalized, so that no later parser can find another host in the same text.
+
+ADR 90.
+"""
 
 import re
 from dataclasses import dataclass, replace

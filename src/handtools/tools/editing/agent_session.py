@@ -1,4 +1,7 @@
-"""Conversation with the model of `edit_agent`: applies its edits as they stream in and retries those that fail."""
+"""Conversation with the model of `edit_agent`: applies its edits as they stream in and retries those that fail.
+
+ADR 97.
+"""
 
 from dataclasses import dataclass, field
 

@@ -1,6 +1,6 @@
 """Drafts of text files for the editing tools: read, change in memory, then written as one change.
 
-Also the error messages and notes for the model about how its text was matched.
+Also the error messages and notes for the model about how its text was matched. ADR 30.
 """
 
 import builtins

@@ -1,6 +1,6 @@
 """Views of one file for the `read` tool: numbered lines, outline, fold, symbol, diff, preview, repository map.
 
-Text files too large for memory are indexed and read in windows of lines.
+Text files too large for memory are indexed and read in windows of lines. ADR 21.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Survey of the source files below a folder: definitions and mentioned words, the input of the repository map."""
+"""Survey of the source files below a folder: definitions and mentioned words, the input of the repository map.
+
+ADR 21.
+"""
 
 from collections import Counter
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Search hits ranked, paged and shown with their symbols; searches by syntactic role and structural pattern."""
+"""Search hits ranked, paged and shown with their symbols; searches by syntactic role and structural pattern.
+
+ADR 10.
+"""
 
 import re
 from collections import Counter

@@ -1,4 +1,7 @@
-"""Pool of reusable Docker containers: the spec that equal ones share, and labels that name their owner."""
+"""Pool of reusable Docker containers: the spec that equal ones share, and labels that name their owner.
+
+ADR 62.
+"""
 
 import atexit
 import contextlib

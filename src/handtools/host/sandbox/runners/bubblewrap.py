@@ -1,4 +1,7 @@
-"""The bubblewrap runner: a command in its own namespaces that sees only the workspace and system programs."""
+"""The bubblewrap runner: a command in its own namespaces that sees only the workspace and system programs.
+
+ADR 55.
+"""
 
 import os
 import re

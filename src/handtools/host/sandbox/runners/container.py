@@ -1,4 +1,7 @@
-"""The container runner: a command in a Docker container, with an image's programs and the workspace mounted."""
+"""The container runner: a command in a Docker container, with an image's programs and the workspace mounted.
+
+ADR 62.
+"""
 
 import contextlib
 import os

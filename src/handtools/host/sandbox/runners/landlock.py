@@ -1,4 +1,7 @@
-"""The Landlock runner, for machines without namespaces: file access rules and a seccomp filter without sockets."""
+"""The Landlock runner, for machines without namespaces: file access rules and a seccomp filter without sockets.
+
+ADR 55.
+"""
 
 import contextlib
 import os
