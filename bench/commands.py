@@ -18,7 +18,7 @@ from handtools.core.call import Call
 from handtools.core.commands import Command
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.backups import FolderBackups
-from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.blob_store import FolderBlobStore
 from handtools.host.sandbox.capture_selection import BestCapture
 from handtools.host.sandbox.change_capture import Capture
 from handtools.host.sandbox.containers import container_pool
@@ -139,7 +139,7 @@ def _ways(runner: Runner, folder: Path) -> Iterator[dict[str, Timed]]:
 
 
 def _commands(runner: Runner, root: Path, state: Path, capture: Capture | None = None) -> LocalCommands:
-    outputs = FolderStore(state / "outputs")
+    outputs = FolderBlobStore(state / "outputs")
     return LocalCommands(root, state=state, outputs=outputs, runner=runner, capture=capture)
 
 

@@ -15,7 +15,7 @@ from bench.kill import runner_named
 from handtools.core.call import Call
 from handtools.core.commands import Allowance, Command
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.blob_store import FolderBlobStore
 from handtools.runtime.policy import DEFAULTS, Policy
 from handtools.toolbox import CODING, Toolbox, local_workspace
 
@@ -36,7 +36,7 @@ async def _figures(total: int, runner: str) -> AsyncIterator[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         root, state = Path(folder) / "work", Path(folder) / "state"
         root.mkdir()
-        outputs = FolderStore(state / "outputs")
+        outputs = FolderBlobStore(state / "outputs")
         commands = LocalCommands(root, state=state, outputs=outputs, runner=runner_named(runner))
         workspace = local_workspace(root, state=state, commands=commands)
         policy = Policy(defaults=DEFAULTS | {"run": "allow"})

@@ -26,7 +26,7 @@ from handtools.core.call import Call
 from handtools.core.commands import Allowance, Command, OutputProgress
 from handtools.core.web import Visit
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.blob_store import FolderBlobStore
 from handtools.host.sandbox.launch import Runner
 
 Ending = Literal["exit", "timeout", "cancel"]
@@ -103,7 +103,10 @@ def run(options: argparse.Namespace) -> Iterable[Figure]:
         root.mkdir()
         state = Path(folder) / "state"
         commands = LocalCommands(
-            root, state=state, outputs=FolderStore(state / "outputs"), runner=runner_named(options.runner)
+            root,
+            state=state,
+            outputs=FolderBlobStore(state / "outputs"),
+            runner=runner_named(options.runner),
         )
         anyio.run(_all, commands, runs, tally)
     for line in tally.survivors[:20]:

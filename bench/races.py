@@ -25,7 +25,7 @@ import anyio
 from bench.figures import Figure
 from handtools.core.approval import Approval, Reply
 from handtools.core.call import Call
-from handtools.core.changes import BackupRef, Change, ChangeSet, Node, digest
+from handtools.core.changes import BackupRef, Change, ChangeSet, Node, sha256_hex
 from handtools.core.commands import CommandExit, CommandOutput, FinishedCommand
 from handtools.core.errors import ToolError
 from handtools.core.search import SearchPatterns, SearchScope
@@ -229,7 +229,7 @@ class Round:
         with FolderHandle.at(str(vault.folder.parent / "layer")) as folder:
             Path(folder.path, "new").write_bytes(b"x")
             vault.put_in(ref, folder, "new")
-        node = Node("file", b"x", 0o644, BackupRef(ref, digest(b"x"), 1))
+        node = Node("file", b"x", 0o644, BackupRef(ref, sha256_hex(b"x"), 1))
         end = CommandExit(
             code=0, output=CommandOutput(head=b"", tail=b"", bytes=0, lines=0), seconds=0.0, cwd="."
         )

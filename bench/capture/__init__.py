@@ -22,7 +22,7 @@ from bench.capture.trees import Snapshot, difference, grow, plant, snapshot
 from bench.figures import Figure
 from handtools import Call, Policy, Toolbox, local_workspace
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.blob_store import FolderBlobStore
 from handtools.host.sandbox.change_capture import NoCapture
 from handtools.toolbox import CODING
 
@@ -180,6 +180,6 @@ def _box(folder: Path, root: Path, name: str) -> Toolbox:
     if name != "plain":
         return Toolbox(CODING, workspace=local_workspace(root, state=state), policy=OPEN)
     shutil.rmtree(state, ignore_errors=True)
-    outputs = FolderStore(state / "outputs")
+    outputs = FolderBlobStore(state / "outputs")
     commands = LocalCommands(root, state=state, outputs=outputs, capture=NoCapture())
     return Toolbox(CODING, workspace=local_workspace(root, state=state, commands=commands), policy=OPEN)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bench.editbench.cases import Case
 from handtools.text import encoding, patches
-from handtools.text.editing import AlreadyApplied, Applied, MatchHint, render_refusal, replace_text
+from handtools.text.editing import AlreadyApplied, EditApplied, MatchHint, render_refusal, replace_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def ours(case: Case) -> Answer:
     outcome = replace_text(source.body, case.old, case.new, hint=hint, seen=seen)
     if isinstance(outcome, AlreadyApplied):
         return Answer(case.content, render_refusal(outcome), outcome.code)
-    if not isinstance(outcome, Applied):
+    if not isinstance(outcome, EditApplied):
         return Answer(None, render_refusal(outcome), outcome.code)
     try:
         return Answer(source.encode(outcome.text), how=outcome.tier)

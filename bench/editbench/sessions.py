@@ -9,7 +9,7 @@ from bench.editbench.cases import Case
 from bench.editbench.judging import is_same
 from bench.editbench.matchers import Answer
 from bench.figures import Figure
-from handtools.text.diffs.unified_diff import opcodes
+from handtools.text.diffs.unified_diff import diff_line_edits
 
 Intent = Literal["good", "resent", "invented", "empty", "retried", "retried otherwise", "unknown"]
 _BY_FAMILY: tuple[tuple[str, Intent], ...] = (
@@ -130,4 +130,4 @@ def _retried_lines(case: Case, rows: list[str]) -> set[int]:
         if any(told) and bare[at : at + len(told)] == told:
             return set(range(at + 1, at + len(told) + 1))
     after = case.accept[0].decode("utf-8", "replace").split("\n")
-    return {line for edit in opcodes(rows, after) for line in range(edit.start_a, edit.end_a + 2)}
+    return {line for edit in diff_line_edits(rows, after) for line in range(edit.start_a, edit.end_a + 2)}

@@ -13,7 +13,7 @@ from handtools import Call, Context, Policy, Result, Toolbox, local_workspace, t
 from handtools.core.commands import Allowance, Command
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.backups import FolderBackups
-from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.blob_store import FolderBlobStore
 from handtools.host.files.user_folders import backups_folder
 from handtools.host.sandbox.capture_selection import BestCapture
 from handtools.host.sandbox.launch import Runner
@@ -77,7 +77,7 @@ async def _call(
             commands = LocalCommands(
                 workspace,
                 state=Path(state),
-                outputs=FolderStore(Path(state, "outputs")),
+                outputs=FolderBlobStore(Path(state, "outputs")),
                 runner=runner,
                 capture=BestCapture(workspace, vault),
             )

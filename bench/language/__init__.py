@@ -23,7 +23,7 @@ from bench.figures import Figure, bound, gathered
 from bench.language.bare import BareClient
 from bench.language.projects import GOOD, PROJECTS, SEARCH_PATH, Project
 from handtools.host.language.local_language import LocalLanguage
-from handtools.host.language.servers import SERVERS
+from handtools.host.language.servers import LANGUAGE_SERVERS
 from handtools.host.sandbox.runners.runner_selection import choose_runner
 from handtools.runtime.policy import DEFAULTS, Policy
 from handtools.toolbox import CODING, Toolbox, local_workspace
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> Iterable[Figure]:
 
 
 def _installed(name: str) -> bool:
-    server = next((each for each in SERVERS if each.name == name), None)
+    server = next((each for each in LANGUAGE_SERVERS if each.name == name), None)
     return server is not None and shutil.which(server.command[0], path=SEARCH_PATH) is not None
 
 
@@ -140,7 +140,7 @@ async def _tallied(project: Project, folder: Path, edits: int) -> Tally:
         root,
         cache=folder / "cache",
         runner=lambda: choose_runner().runner,
-        servers=[each for each in SERVERS if each.name == project.server],
+        servers=[each for each in LANGUAGE_SERVERS if each.name == project.server],
         search_path=SEARCH_PATH,
     )
     language.waits = []

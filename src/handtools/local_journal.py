@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from handtools.host.files.backups import FolderBackups
-from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.blob_store import FolderBlobStore
 from handtools.host.files.local_files import LocalFiles
 from handtools.host.files.user_folders import backups_folder, state_folder
 from handtools.runtime.journal import Journal
@@ -24,5 +24,5 @@ def open_local_journal(root: str | Path, state: str | Path | None = None) -> Loc
     """Open the journal of a folder, in the user's state folder or in `state`."""
     folder = Path(state) if state is not None else state_folder(root)
     vault = FolderBackups(backups_folder(root, folder))
-    journal = Journal(str(folder / "journal.sqlite"), FolderStore(folder / "blobs"), vault)
+    journal = Journal(str(folder / "journal.sqlite"), FolderBlobStore(folder / "blobs"), vault)
     return LocalJournal(folder, vault, LocalFiles(root, vault=vault), journal)

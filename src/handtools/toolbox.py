@@ -22,15 +22,15 @@ from handtools.core.call import Call, CancelToken
 from handtools.core.callbacks import Callbacks
 from handtools.core.commands import HostCommands
 from handtools.core.errors import UsageError
-from handtools.core.events import Listener
+from handtools.core.events import EventListener
 from handtools.core.files import HostFiles
 from handtools.core.language import Formatters, HostLanguage, NoFormatters
 from handtools.core.result import Result
 from handtools.core.skills import HostSkills
-from handtools.core.tool import AnyTool, Dialect, Tool, json_schema
+from handtools.core.tool import AnyTool, SchemaDialect, Tool, json_schema
 from handtools.core.web import HostWeb
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.blob_store import FolderBlobStore
 from handtools.host.files.file_locks import FileLocks
 from handtools.host.files.user_folders import policy_file, read_policy_file
 from handtools.host.language.formatters import LocalFormatters
@@ -70,7 +70,7 @@ from handtools.tools.undo import undo
 from handtools.tools.web_search import web_search
 from handtools.tools.write import write
 
-log = logging.getLogger("handtools")
+logger = logging.getLogger("handtools")
 READING: tuple[AnyTool, ...] = (read, grep, find, list_, fetch, web_search, think, now)
 CODING: tuple[AnyTool, ...] = (
     read, grep, find, list_, edit, multi_edit, patch, write, bash, jobs, undo, think, now
@@ -110,7 +110,7 @@ class Toolbox:
         policy: Policy | None = None,
         approver: Approver | None = None,
         callbacks: Callbacks | None = None,
-        listeners: Iterable[Listener] = (),
+        listeners: Iterable[EventListener] = (),
         clock: Callable[[], datetime] = lambda: datetime.now().astimezone(),
         timeout: float = 600.0,
     ) -> None:
@@ -139,7 +139,7 @@ class Toolbox:
         args: Mapping[str, Any] | None = None,
         *,
         cancel: CancelToken | None = None,
-        listener: Listener | None = None,
+        listener: EventListener | None = None,
     ) -> Result[Any]:
         """Run a tool by name, or a whole `Call`; expected failures come back as results.
 
@@ -173,7 +173,7 @@ class Toolbox:
         """Return the policy's decision on a hypothetical call; nothing happens, and nothing is raised."""
         return await dry_run(self._executor, Call(tool=tool, args=args))
 
-    def definitions(self, dialect: Dialect = "plain") -> list[ToolDefinition]:
+    def definitions(self, dialect: SchemaDialect = "plain") -> list[ToolDefinition]:
         """Return the definitions of the offered tools for a model, in a schema dialect."""
         offered = self._executor.offered()
         names = {tool.name for tool in offered}
@@ -189,7 +189,7 @@ class Toolbox:
             for tool in offered
         ]
 
-    def listen(self, listener: Listener) -> None:
+    def listen(self, listener: EventListener) -> None:
         """Add a listener for all later events; slow or failing listeners don't delay calls."""
         self._executor.announcer.listen(listener)
 
@@ -244,7 +244,7 @@ def local_workspace(
     `runner` names how commands run, such as `container:IMAGE`; by default the strongest sandbox that works.
     """
     record = open_local_journal(root, state)
-    folder, outputs = record.state, FolderStore(record.state / "outputs")
+    folder, outputs = record.state, FolderBlobStore(record.state / "outputs")
     held, syntax = files or record.files, TreeSyntax()
     ran = commands or LocalCommands(
         root,
@@ -270,7 +270,7 @@ def local_workspace(
             users=user_skill_folders(),
             packages=package_skill_folders,
         ),
-        web=web or LocalWeb(pages=PageCache(FolderStore(folder / "pages")), root=root),
+        web=web or LocalWeb(pages=PageCache(FolderBlobStore(folder / "pages")), root=root),
         commands=ran,
         language=language or choose_language(None if files else root, folder, ran),
         formatters=formatters
@@ -288,7 +288,7 @@ def _installation_rules(root: str | Path) -> tuple[Rule, ...]:
     folders = installation_folders(root)
     if not folders:
         return ()
-    log.warning(INSTALLATION_WARNING, ", ".join(folders))
+    logger.warning(INSTALLATION_WARNING, ", ".join(folders))
     paths = tuple(glob for folder in folders if folder != "." for glob in (folder, f"{folder}/**"))
     rule = Rule("installation", "ask", INSTALLATION_REASON, effects=frozenset({"change"}), paths=paths)
     return (rule,) if paths else ()

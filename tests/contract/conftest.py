@@ -39,7 +39,7 @@ def forget_calls(patch: pytest.MonkeyPatch, *, handles: bool) -> None:
     patch.setattr(syscalls, "_load_syscalls", lambda: None)
     patch.setattr(syscalls, "has_openat2", lambda: False)
     patch.setattr(syscalls, "can_reopen_path_handles", lambda: False)
-    patch.setattr(syscalls, "take_read_lease", lambda fd: "unavailable")
+    patch.setattr(syscalls, "try_read_lease", lambda fd: "unavailable")
     patch.setattr(syscalls, "HAS_DIR_FD", handles)
 
 

@@ -12,7 +12,7 @@ from handtools.core.commands import Allowance, Command
 from handtools.core.errors import InvalidInput, NotFound, TooLarge
 from handtools.host.commands import background_jobs
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.blob_store import FolderBlobStore
 from handtools.host.sandbox.runners.container import ContainerRunner
 from handtools.host.sandbox.runners.runner_selection import runners_by_strength
 
@@ -43,8 +43,8 @@ def root(tmp_path) -> Path:
 
 
 @pytest.fixture
-def outputs(tmp_path) -> FolderStore:
-    return FolderStore(tmp_path / "state" / "outputs")
+def outputs(tmp_path) -> FolderBlobStore:
+    return FolderBlobStore(tmp_path / "state" / "outputs")
 
 
 @pytest.fixture

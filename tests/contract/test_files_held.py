@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from handtools.core.changes import BackupRef, Change, Node, apply_order, digest
+from handtools.core.changes import BackupRef, Change, Node, change_apply_order, sha256_hex
 from handtools.core.errors import Stale
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.local_files import LocalFiles
@@ -43,7 +43,7 @@ def everything(files, path="."):
 
 
 def perform(files, *changes):
-    files.perform(files.plan(sorted(changes, key=apply_order)))
+    files.perform(files.plan(sorted(changes, key=change_apply_order)))
 
 
 @pytest.mark.parametrize("path", ["a", "d", "d/l", "d/sub", "d/sub/y"])
@@ -62,7 +62,7 @@ def test_a_thing_goes_to_the_vault_and_comes_back_as_it_was(files, path):
 def test_two_things_change_places_and_change_back(files, path):
     before = everything(files)
     perform(files, Change("beside", at(files, "beside", "i/upper/b"), None))
-    new = Node("file", b"", None, BackupRef("i/upper/b", digest(b"beside"), 6))
+    new = Node("file", b"", None, BackupRef("i/upper/b", sha256_hex(b"beside"), 6))
     change = Change(path, at(files, path, "i/before/p"), new)
     perform(files, change)
     assert files.read(path) == b"beside"
@@ -101,7 +101,7 @@ def test_what_someone_put_into_a_folder_keeps_it_from_being_moved(files):
 def test_a_failure_leaves_all_as_it_was_in_the_workspace_and_in_the_vault(files):
     before = everything(files)
     perform(files, Change("beside", at(files, "beside", "i/upper/b"), None))
-    come = Node("file", b"", None, BackupRef("i/upper/b", digest(b"beside"), 6))
+    come = Node("file", b"", None, BackupRef("i/upper/b", sha256_hex(b"beside"), 6))
     wrong = Node("file", b"not what is there")
     with pytest.raises(Stale):
         perform(

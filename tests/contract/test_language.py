@@ -12,7 +12,7 @@ from handtools.core.language import DiagnosticReport, LanguageQuestion
 from handtools.host.language.language_selection import NoLanguage
 from handtools.host.language.local_language import LocalLanguage
 from handtools.host.language.servers import LanguageServer
-from handtools.host.sandbox.runners.runner_selection import PlainRunner
+from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
 from handtools.testing.stubs import MemoryLanguage
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +38,7 @@ def local(root):
     return LocalLanguage(
         root,
         cache=root.parent / "cache",
-        runner=PlainRunner,
+        runner=UnconfinedRunner,
         servers=[server],
         search_path=str(root.parent),
     )

@@ -6,12 +6,12 @@ import time
 import pytest
 
 from handtools.core.errors import UsageError
-from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.blob_store import FolderBlobStore
 
 
 @pytest.fixture
 def store(tmp_path):
-    return FolderStore(tmp_path / "deep" / "store")
+    return FolderBlobStore(tmp_path / "deep" / "store")
 
 
 def test_what_is_put_is_got_back(store):

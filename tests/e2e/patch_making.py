@@ -7,7 +7,7 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
-from handtools.text.diffs.unified_diff import opcodes
+from handtools.text.diffs.unified_diff import diff_line_edits
 
 Tree = dict[str, bytes]
 LARGEST = 40_000
@@ -144,7 +144,7 @@ def _hunks(before: str, after: str) -> list[str] | None:
         a, b = a[:-1], b[:-1]
     for context in range(3, 60, 4):
         groups: list[list[tuple[int, int, int, int]]] = []
-        for edit in opcodes(a, b):
+        for edit in diff_line_edits(a, b):
             if groups and edit.start_a - groups[-1][-1][1] <= 2 * context:
                 groups[-1].append(tuple(edit))
             else:

@@ -15,8 +15,8 @@ from handtools.core.call import Call, CancelToken
 from handtools.core.commands import Allowance, Command
 from handtools.core.events import Progressed
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.blob_store import FolderStore
-from handtools.host.sandbox.runners.runner_selection import PlainRunner
+from handtools.host.files.blob_store import FolderBlobStore
+from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
 from handtools.runtime.policy import DEFAULTS, Policy
 from handtools.toolbox import CODING, Toolbox, coding, local_workspace
 from tests.e2e.nasty_trees import nothing_survives
@@ -34,12 +34,12 @@ def root(tmp_path):
 
 @pytest.fixture
 def outputs(tmp_path):
-    return FolderStore(tmp_path / "state" / "outputs")
+    return FolderBlobStore(tmp_path / "state" / "outputs")
 
 
 @pytest.fixture
 def commands(root, tmp_path, outputs):
-    made = LocalCommands(root, state=tmp_path / "state", outputs=outputs, runner=PlainRunner())
+    made = LocalCommands(root, state=tmp_path / "state", outputs=outputs, runner=UnconfinedRunner())
     yield made
     made.close()
 
@@ -48,7 +48,9 @@ def commands(root, tmp_path, outputs):
 def box(root, tmp_path):
     """A toolbox whose commands are not confined: here the plain runner must hold by itself."""
     state = tmp_path / "state"
-    made = LocalCommands(root, state=state, outputs=FolderStore(state / "outputs"), runner=PlainRunner())
+    made = LocalCommands(
+        root, state=state, outputs=FolderBlobStore(state / "outputs"), runner=UnconfinedRunner()
+    )
     workspace = local_workspace(root, state=state, commands=made)
     toolbox = Toolbox(CODING, workspace=workspace, policy=ALLOWED)
     yield toolbox
@@ -94,8 +96,8 @@ from pathlib import Path
 from handtools.core.call import Call
 from handtools.core.commands import Command
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.sandbox.runners.runner_selection import PlainRunner
-from handtools.host.files.blob_store import FolderStore
+from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
+from handtools.host.files.blob_store import FolderBlobStore
 state = Path({str(tmp_path / "state")!r})
 commands = LocalCommands({str(root)!r}, state=state, outputs=FolderStore(state / "o"), runner=PlainRunner())
 script = "trap '' TERM HUP; setsid sleep {token}1 & (setsid nohup sleep {token}2 &); echo up > up; sleep {token}3"

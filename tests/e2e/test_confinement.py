@@ -45,7 +45,7 @@ def machine(request, monkeypatch):
         monkeypatch.setattr(syscalls, "_load_syscalls", lambda: None)
         monkeypatch.setattr(syscalls, "has_openat2", lambda: False)
         monkeypatch.setattr(syscalls, "can_reopen_path_handles", lambda: False)
-        monkeypatch.setattr(syscalls, "take_read_lease", lambda fd: "unavailable")
+        monkeypatch.setattr(syscalls, "try_read_lease", lambda fd: "unavailable")
     return request.param
 
 

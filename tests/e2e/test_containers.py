@@ -22,7 +22,7 @@ from handtools.core.commands import Allowance, Command
 from handtools.core.errors import HostError
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.backups import FolderBackups
-from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.blob_store import FolderBlobStore
 from handtools.host.sandbox.capture_selection import BestCapture
 from handtools.host.sandbox.containers import container_pool
 from handtools.host.sandbox.containers.container_pool import ContainerSizes
@@ -68,7 +68,7 @@ def make(tmp_path, root):
 
     def commands(runner):
         state = tmp_path / "state"
-        made.append(LocalCommands(root, state=state, outputs=FolderStore(state / "out"), runner=runner))
+        made.append(LocalCommands(root, state=state, outputs=FolderBlobStore(state / "out"), runner=runner))
         return made[-1]
 
     yield commands
@@ -245,7 +245,7 @@ from pathlib import Path
 from handtools.core.call import Call
 from handtools.core.commands import Command
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.blob_store import FolderBlobStore
 state = Path({str(tmp_path / "state")!r})
 commands = LocalCommands({str(root)!r}, state=state, outputs=FolderStore(state / "o"), runner="container")
 script = "trap '' TERM HUP; setsid sleep {token}1 & (setsid nohup sleep {token}2 &); echo up > up; sleep {token}3"
@@ -350,7 +350,7 @@ async def test_what_is_planted_is_judged_before_it_lands(runner, root, tmp_path)
 def boxed(root, tmp_path, runner):
     state = tmp_path / "state"
     capture = BestCapture(root, FolderBackups(state / "vault"))
-    outputs = FolderStore(state / "outputs")
+    outputs = FolderBlobStore(state / "outputs")
     ran = LocalCommands(root, state=state, outputs=outputs, runner=runner, capture=capture)
     workspace = local_workspace(root, state=state, commands=ran)
     return Toolbox(CODING, workspace=workspace, policy=Policy(unattended="deny"))

@@ -17,7 +17,7 @@ from handtools.core.call import Call
 from handtools.core.commands import Allowance, Command, FinishedCommand
 from handtools.core.web import Visit
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.blob_store import FolderBlobStore
 from handtools.host.sandbox.network_proxy import PROXY_PORT
 from handtools.host.sandbox.runners.bubblewrap import BubblewrapRunner
 
@@ -83,7 +83,7 @@ class Confined:
         self.commands = LocalCommands(
             self.root,
             state=folder / "state",
-            outputs=FolderStore(folder / "outputs"),
+            outputs=FolderBlobStore(folder / "outputs"),
             runner=runner or BubblewrapRunner(),
         )
 

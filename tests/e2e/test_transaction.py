@@ -17,10 +17,10 @@ from handtools import Call, Policy, Toolbox
 from handtools.core.approval import Reply
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.backups import FolderBackups
-from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.blob_store import FolderBlobStore
 from handtools.host.files.user_folders import backups_folder
 from handtools.host.sandbox.overlay.capture import LayerQuota, OverlayCapture, overlay_problem
-from handtools.host.sandbox.runners.runner_selection import PlainRunner
+from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
 from handtools.host.sandbox.scan_capture import ScanBudget, ScanCapture
 from handtools.toolbox import CODING, local_workspace
 from tests.e2e.transaction_crashes import box as crash_box
@@ -46,8 +46,10 @@ def made(base, *, capture=None, policy=None):
     root, state = base / "work", base / "state"
     commands = None
     if capture is not None:
-        outputs = FolderStore(state / "outputs")
-        commands = LocalCommands(root, state=state, outputs=outputs, runner=PlainRunner(), capture=capture)
+        outputs = FolderBlobStore(state / "outputs")
+        commands = LocalCommands(
+            root, state=state, outputs=outputs, runner=UnconfinedRunner(), capture=capture
+        )
     workspace = local_workspace(root, state=state, commands=commands)
     return Toolbox(CODING, workspace=workspace, policy=policy or Policy(unattended="allow"))
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.text.diffs import alignment
-from handtools.text.diffs.alignment import LineEdit, align
+from handtools.text.diffs.alignment import LineEdit, align_lines
 
 few = st.lists(st.sampled_from("ab"), max_size=40)
 some = st.lists(st.sampled_from("abcdefgh"), max_size=40)
@@ -49,7 +49,7 @@ def assert_ordered(edits: list[LineEdit]) -> None:
 
 @given(sequences, sequences)
 def test_edits_are_minimal_and_in_order_with_something_kept_between(a: list[str], b: list[str]):
-    edits = align(a, b)
+    edits = align_lines(a, b)
     assert_minimal(a, b, edits)
     assert_ordered(edits)
 
@@ -71,7 +71,7 @@ def test_every_way_to_search_is_minimal(limits: dict[str, int], monkeypatch: pyt
 
     @given(sequences, sequences)
     def check(a: list[str], b: list[str]) -> None:
-        assert_minimal(a, b, align(a, b))
+        assert_minimal(a, b, align_lines(a, b))
 
     check()
 
@@ -84,7 +84,7 @@ def test_beyond_the_limit_the_diff_is_still_correct(monkeypatch: pytest.MonkeyPa
 
     @given(sequences, sequences)
     def check(a: list[str], b: list[str]) -> None:
-        edits = align(a, b)
+        edits = align_lines(a, b)
         assert applied(a, b, edits) == b
         assert_ordered(edits)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.text import lines
-from handtools.text.truncation import clip, clip_line
+from handtools.text.truncation import clip_line, clip_text
 
 texts = st.text(st.sampled_from("ab\n\réà語🎉")) | st.text(st.characters())
 limits = st.integers(0, 40)
@@ -19,37 +19,37 @@ def size(text: str) -> int:
 def test_one_end_is_kept_within_both_limits(
     text: str, max_lines: int, max_bytes: int, keep: Literal["head", "tail"]
 ):
-    clipped = clip(text, max_lines=max_lines, max_bytes=max_bytes, keep=keep)
+    clipped = clip_text(text, max_lines=max_lines, max_bytes=max_bytes, keep=keep)
     matches = text.startswith if keep == "head" else text.endswith
     assert matches(clipped.text)
     assert size(clipped.text) == clipped.shown_bytes <= max_bytes
-    assert lines.count(clipped.text) == clipped.shown_lines <= max_lines
-    assert (clipped.lines, clipped.bytes) == (lines.count(text), size(text))
+    assert lines.count_lines(clipped.text) == clipped.shown_lines <= max_lines
+    assert (clipped.lines, clipped.bytes) == (lines.count_lines(text), size(text))
     assert clipped.clipped == (clipped.text != text)
 
 
 @given(texts, limits, limits)
 def test_only_a_single_line_is_ever_cut(text: str, max_lines: int, max_bytes: int):
-    head = clip(text, max_lines=max_lines, max_bytes=max_bytes, keep="head").text
-    tail = clip(text, max_lines=max_lines, max_bytes=max_bytes, keep="tail").text
-    rows = lines.split(text)
-    if lines.count(head) > 1:
-        assert head == "".join(rows[: lines.count(head)])
-    if lines.count(tail) > 1:
-        assert tail == "".join(rows[-lines.count(tail) :])
+    head = clip_text(text, max_lines=max_lines, max_bytes=max_bytes, keep="head").text
+    tail = clip_text(text, max_lines=max_lines, max_bytes=max_bytes, keep="tail").text
+    rows = lines.split_lines(text)
+    if lines.count_lines(head) > 1:
+        assert head == "".join(rows[: lines.count_lines(head)])
+    if lines.count_lines(tail) > 1:
+        assert tail == "".join(rows[-lines.count_lines(tail) :])
 
 
 @given(texts, limits, limits)
 def test_as_much_is_kept_as_fits(text: str, max_lines: int, max_bytes: int):
-    clipped = clip(text, max_lines=max_lines, max_bytes=max_bytes, keep="head")
-    rows = lines.split(text)
+    clipped = clip_text(text, max_lines=max_lines, max_bytes=max_bytes, keep="head")
+    rows = lines.split_lines(text)
     if clipped.clipped and clipped.shown_lines < max_lines:
         assert size("".join(rows[: clipped.shown_lines + 1])) > max_bytes
 
 
 @given(texts, limits, limits)
 def test_both_ends_are_kept_and_the_gap_is_told_exactly(text: str, max_lines: int, max_bytes: int):
-    clipped = clip(text, max_lines=max_lines, max_bytes=max_bytes, keep="both")
+    clipped = clip_text(text, max_lines=max_lines, max_bytes=max_bytes, keep="both")
     if not clipped.clipped:
         assert clipped.text == text
         return

@@ -48,7 +48,7 @@ def test_a_diff_shows_the_lines_that_an_alignment_of_the_whole_texts_names(
 ):
     old, new = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (before, after))
     named = []
-    for edit in unified_diff.opcodes(old, new):
+    for edit in unified_diff.diff_line_edits(old, new):
         named += [f"-{row}".removesuffix("\n") for row in old[edit.start_a : edit.end_a]]
         named += [f"+{row}".removesuffix("\n") for row in new[edit.start_b : edit.end_b]]
     body = unified_diff.unified_diff("f", before, after, context=context).split("\n")[2:]
@@ -78,12 +78,12 @@ words = st.lists(st.sampled_from(["a\n", "  b\n", "\tc\n", "{\n", "}\n"]), max_s
 def test_trimming_undoes_indenting(before: list[str], after: list[str], indent: str):
     plain = unified_diff.unified_diff("f", "".join(before), "".join(after))
     deeper = re.sub(r"^([-+ ])(?!-- a/f|\+\+ b/f)", rf"\1{indent}", plain, flags=re.MULTILINE)
-    assert unified_diff.trim_indent(deeper) == unified_diff.trim_indent(plain)
+    assert unified_diff.trim_diff_indent(deeper) == unified_diff.trim_diff_indent(plain)
 
 
 @given(texts, texts)
 def test_trimming_keeps_every_row_and_its_sign(before: str, after: str):
     diff = unified_diff.unified_diff("f", before, after)
-    trimmed = unified_diff.trim_indent(diff)
+    trimmed = unified_diff.trim_diff_indent(diff)
     assert [row[:1] for row in trimmed.split("\n")] == [row[:1] for row in diff.split("\n")]
-    assert unified_diff.trim_indent(trimmed) == trimmed
+    assert unified_diff.trim_diff_indent(trimmed) == trimmed

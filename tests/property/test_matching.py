@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from handtools.text import lines
-from handtools.text.editing import AlreadyApplied, Applied, EditRefused, render_refusal, replace_text
+from handtools.text.editing import AlreadyApplied, EditApplied, EditRefused, render_refusal, replace_text
 
 WORDS = [
     "alpha",
@@ -49,7 +49,7 @@ def attempts(draw):
     start = draw(st.integers(0, len(rows) - 1))
     count = draw(st.integers(1, 5))
     damage = draw(st.sampled_from(DAMAGES))
-    old = [damage(lines.bare(text)) for text in rows[start : start + count]]
+    old = [damage(lines.without_line_ending(text)) for text in rows[start : start + count]]
     new = list(old)
     at = draw(st.integers(0, len(old) - 1))
     new[at : at + draw(st.integers(0, 1))] = draw(st.lists(row, max_size=2))
@@ -64,7 +64,7 @@ anything = st.text(alphabet=st.sampled_from(string.printable + "“”’–\u00
 def test_not_one_character_outside_the_spans_changes(attempt):
     body, old, new = attempt
     outcome = replace_text(body, old, new)
-    if isinstance(outcome, Applied):
+    if isinstance(outcome, EditApplied):
         (span,) = outcome.spans
         assert outcome.text.startswith(body[: span.start])
         assert outcome.text.endswith(body[span.end :])
@@ -76,9 +76,9 @@ def test_what_is_written_is_in_the_file_or_in_the_new_text(attempt):
     """Every line of the result is one of the file, or one of `new` but for blanks and quotes."""
     body, old, new = attempt
     outcome = replace_text(body, old, new)
-    if isinstance(outcome, Applied) and outcome.tier != "exact":
-        known = {_folded(text) for text in (*lines.split(body), *new.split("\n"))}
-        assert {_folded(text) for text in lines.split(outcome.text)} <= known
+    if isinstance(outcome, EditApplied) and outcome.tier != "exact":
+        known = {_folded(text) for text in (*lines.split_lines(body), *new.split("\n"))}
+        assert {_folded(text) for text in lines.split_lines(outcome.text)} <= known
 
 
 def _folded(text: str) -> str:
@@ -105,7 +105,7 @@ def test_a_unique_piece_is_replaced_as_str_replace_would(body, data):
     # Blanks next to the piece may belong to a line that goes; what then happens has tests of its own.
     assume(body[start - 1 : start] not in {" ", "\t"} and body[end : end + 1] not in {" ", "\t"})
     outcome = replace_text(body, old, new)
-    if isinstance(outcome, Applied):
+    if isinstance(outcome, EditApplied):
         assert outcome.text == body.replace(old, new)
         assert outcome.tier == "exact"
     elif isinstance(outcome, AlreadyApplied):
@@ -157,7 +157,7 @@ def test_kept_lines_keep_the_files_bytes_whatever_the_model_lost(rows, data):
     gone = data.draw(st.integers(0, len(rows) - 1))
     told = [text.rstrip() for text in rows]
     outcome = replace_text(body, "\n".join(told) + "\n", "\n".join([*told[:gone], *told[gone + 1 :], ""]))
-    assume(isinstance(outcome, Applied))
+    assume(isinstance(outcome, EditApplied))
     kept = "".join(
         text + end for index, (text, end) in enumerate(zip(rows, ends, strict=True)) if index != gone
     )
@@ -182,7 +182,7 @@ def test_lines_that_change_places_take_their_own_blanks_along_or_are_refused(row
         "\n".join(["head", *side, "foot", ""]) for side in (filed, [filed[index] for index in order])
     )
     outcome = replace_text(body, "\n".join([*told, ""]), "".join(f"{told[index]}\n" for index in order))
-    if isinstance(outcome, Applied) and outcome.tier != "exact":
+    if isinstance(outcome, EditApplied) and outcome.tier != "exact":
         assert outcome.text == wanted
 
 
@@ -197,7 +197,7 @@ def test_text_moved_sideways_is_put_back(rows, data):
     old, new = ("\n".join(shift + text for text in side) for side in (rows, wanted))
     body = "head\n" + "\n".join(rows) + "\ntail\n"
     outcome = replace_text(body, old, new)
-    if isinstance(outcome, Applied):
+    if isinstance(outcome, EditApplied):
         assert outcome.text == "head\n" + "\n".join(wanted) + "\ntail\n"
 
 
@@ -217,7 +217,7 @@ def test_every_counts_what_it_replaced(body, old, new):
     assume(old != new)
     body = lines.convert_line_ends(body, "\n") + old
     outcome = replace_text(body, old, new, every=True)
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.count == body.count(old)
     assert outcome.text == body.replace(old, new)
 
@@ -225,11 +225,11 @@ def test_every_counts_what_it_replaced(body, old, new):
 @given(attempts(), st.data())
 def test_memory_never_loses_what_others_wrote(attempt, data):
     seen, old, new = attempt
-    rows = lines.split(seen)
+    rows = lines.split_lines(seen)
     at = data.draw(st.integers(0, len(rows) - 1))
     now = "".join([*rows[:at], "written by another\n", *rows[at + data.draw(st.integers(0, 1)) :]])
     outcome = replace_text(now, old, new, seen=seen)
-    if isinstance(outcome, Applied):
+    if isinstance(outcome, EditApplied):
         assert "written by another" in outcome.text
         (span,) = outcome.spans
         assert outcome.text.startswith(now[: span.start])

@@ -49,9 +49,9 @@ def test_taking_one_side_of_every_conflict_leaves_no_marker(
     base: list[str], ours: list[str], theirs: list[str]
 ):
     merged = three_way_merge("".join(base), "".join(ours), "".join(theirs))
-    text = lines.split(merged.text)
+    text = lines.split_lines(merged.text)
     for conflict in reversed(merged.conflicts):
         block = "".join(text[conflict.line - 1 : conflict.end_line])
         assert block == (f"<<<<<<< ours\n{conflict.ours}=======\n{conflict.theirs}>>>>>>> theirs\n")
-        text[conflict.line - 1 : conflict.end_line] = lines.split(conflict.ours)
+        text[conflict.line - 1 : conflict.end_line] = lines.split_lines(conflict.ours)
     assert not any(row.startswith(("<<<<<<<", "=======", ">>>>>>>")) for row in text)

@@ -11,7 +11,7 @@ from handtools.text.shell import quote_words, read_script
 from handtools.text.shell.always_allow_prefix import always_allow_prefix
 from handtools.text.shell.hazards import find_hazards
 from handtools.text.shell.script_analysis import plain_commands
-from handtools.text.shell.words import OpaqueScript, literal_word
+from handtools.text.shell.word_unquoting import OpaqueScript, unquote_word
 
 RECORD = """
 answer=$1
@@ -108,7 +108,7 @@ def test_quoted_words_come_back_from_us_and_from_bash(parts, joint):
 
 @given(words)
 def test_a_quoted_word_reads_as_itself(word):
-    assert literal_word(quote_words(("x", word))[2:]) == word
+    assert unquote_word(quote_words(("x", word))[2:]) == word
 
 
 @given(scripts)

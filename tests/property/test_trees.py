@@ -8,10 +8,10 @@ from handtools.core.changes import (
     Change,
     FolderItem,
     Node,
-    apply_order,
-    digest,
+    change_apply_order,
     pack_folder,
-    paths_inside,
+    paths_in_moved_folders,
+    sha256_hex,
     unpack_folder,
     with_whole_folders,
     without_whole_folders,
@@ -48,9 +48,9 @@ def nested(paths):
         for depth in range(1, len(parts)):
             above = "/".join(parts[:depth])
             changes[above] = Change(above, None, Node("folder", mode=0o755))
-        held = BackupRef(f"item/upper/{path}", digest(path.encode("utf-8", "surrogatepass")), len(path))
+        held = BackupRef(f"item/upper/{path}", sha256_hex(path.encode("utf-8", "surrogatepass")), len(path))
         changes[path] = Change(path, None, Node("file", b"", 0o644, held))
-    return sorted(changes.values(), key=apply_order)
+    return sorted(changes.values(), key=change_apply_order)
 
 
 PATHS = st.sets(st.lists(st.sampled_from("abcd"), min_size=1, max_size=4).map("/".join), max_size=12)
@@ -60,7 +60,7 @@ PATHS = st.sets(st.lists(st.sampled_from("abcd"), min_size=1, max_size=4).map("/
 def test_folded_changes_unfold_to_the_same_changes(paths, whole, gone):
     changes = nested(paths)
     if gone:
-        changes = sorted((change.inverse for change in changes), key=apply_order)
+        changes = sorted((change.inverse for change in changes), key=change_apply_order)
     together = with_whole_folders(changes, whole=whole)
     apart = [part for change in together for part in without_whole_folders(change)]
     assert {change.path: change for change in apart} == {change.path: change for change in changes}
@@ -72,7 +72,7 @@ def test_folding_hides_no_path_from_a_rule(paths, whole):
     shown = {
         path
         for change in with_whole_folders(changes, whole=whole)
-        for path in (change.path, *paths_inside(change))
+        for path in (change.path, *paths_in_moved_folders(change))
     }
     assert shown == {change.path for change in changes}
 

@@ -10,12 +10,12 @@ from handtools import Approval, Call, Result
 from handtools.core.call import call_from_json, call_to_json
 from handtools.core.changes import RecordedChanges, TouchedPath
 from handtools.core.result import (
+    CallUsage,
     Document,
     Fault,
     Image,
-    Spill,
+    SpilledOutput,
     Text,
-    Usage,
     result_from_json,
     result_to_json,
 )
@@ -58,8 +58,8 @@ results = st.builds(
     status=st.sampled_from(["ok", "error", "denied", "cancelled", "timeout", "pending"]),
     fault=st.one_of(st.none(), st.builds(Fault, text, text, text)),
     changes=st.one_of(st.none(), changes),
-    spill=st.one_of(st.none(), st.builds(Spill, text, st.integers(), st.integers())),
-    usage=st.builds(Usage, st.floats(0, 9), st.integers(), st.integers()),
+    spill=st.one_of(st.none(), st.builds(SpilledOutput, text, st.integers(), st.integers())),
+    usage=st.builds(CallUsage, st.floats(0, 9), st.integers(), st.integers()),
     request=st.one_of(st.none(), approvals),
 )
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 import handtools.tools
 from handtools.core.tool import Tool
-from handtools.runtime.arguments import ALIASES
+from handtools.runtime.arguments import PARAMETER_ALIASES
 
 Table = Mapping[str, Mapping[str, tuple[str, ...]]]
 
@@ -46,7 +46,7 @@ def collisions(table: Table) -> list[str]:
 
 
 def test_no_alias_collides():
-    assert collisions(ALIASES) == []
+    assert collisions(PARAMETER_ALIASES) == []
 
 
 @pytest.mark.parametrize(

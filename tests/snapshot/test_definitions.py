@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from handtools.core.tool import AnyTool, Dialect, json_schema
+from handtools.core.tool import AnyTool, SchemaDialect, json_schema
 from tests.docs.tool_pages import TOOLS, stem
 
 Matches = Callable[[str, str], None]
-DIALECTS: list[Dialect] = ["plain", "strict", "gemini"]
+DIALECTS: list[SchemaDialect] = ["plain", "strict", "gemini"]
 
 
 def by_name(value: object) -> str | None:
@@ -26,7 +26,7 @@ def test_the_prompt_is_as_reviewed(tool: AnyTool, matches: Matches) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("tool", TOOLS, ids=by_name)
-def test_the_schema_is_as_reviewed(tool: AnyTool, dialect: Dialect, matches: Matches) -> None:
+def test_the_schema_is_as_reviewed(tool: AnyTool, dialect: SchemaDialect, matches: Matches) -> None:
     matches(f"{stem(tool)}/{dialect}.json", json.dumps(json_schema(tool.params, dialect), indent=2) + "\n")
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from handtools.mcp.handshake import CODING_TOOLS_FILE, written_tools_list
+from handtools.mcp.handshake import CODING_TOOLS_FILE, stored_tools_list
 from handtools.mcp.tool_calls import ConnectionTools
 from handtools.toolbox import coding
 
@@ -18,6 +18,6 @@ def test_what_is_written_down_is_what_the_tools_say(
     listed = ConnectionTools(coding(folder), agent="", session="").listed
     if request.config.getoption("--update-snapshots"):
         CODING_TOOLS_FILE.write_text(json.dumps(listed, indent=1) + "\n", "utf-8")
-    assert written_tools_list() == json.loads(json.dumps(listed)), (
+    assert stored_tools_list() == json.loads(json.dumps(listed)), (
         "if this is meant, run `just docs` and commit it"
     )

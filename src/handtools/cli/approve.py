@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from handtools.cli import options
-from handtools.cli.open_workspace import WorkspaceRecord, open_record_at, open_toolbox_at
+from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at, open_toolbox_at
 from handtools.cli.results import exit_code, print_result
 from handtools.cli.terminal import (
     CommandStopped,
@@ -17,12 +17,14 @@ from handtools.cli.terminal import (
     stdout_console,
     table_cell,
 )
-from handtools.core.approval import Approval, Remember, Reply
+from handtools.core.approval import Approval, RememberScope, Reply
 
 
-def pending(as_json: options.JsonOption = False, workspace: options.WorkspaceOption = options.HERE) -> None:
+def pending(
+    as_json: options.JsonOption = False, workspace: options.WorkspaceOption = options.CURRENT_FOLDER
+) -> None:
     """List the calls that wait for an answer."""
-    with open_record_at(workspace) as record:
+    with open_journal_at(workspace) as record:
         waiting = record.calls.waiting()
         if as_json:
             for approval in waiting:
@@ -36,10 +38,10 @@ def pending(as_json: options.JsonOption = False, workspace: options.WorkspaceOpt
 def approve(
     call_id: options.CallArgument,
     remember: Annotated[
-        Remember, typer.Option(help="once, or also for the like of it in this session or project.")
+        RememberScope, typer.Option(help="once, or also for the like of it in this session or project.")
     ] = "once",
     as_json: options.JsonOption = False,
-    workspace: options.WorkspaceOption = options.HERE,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Say yes to a pending call.
 
@@ -54,7 +56,7 @@ def deny(
         str, typer.Option("--message", "-m", help="Tells the agent what to do instead.")
     ] = "",
     as_json: options.JsonOption = False,
-    workspace: options.WorkspaceOption = options.HERE,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Say no to a pending call.
 
@@ -77,7 +79,7 @@ def _answer_call(workspace: Path, name: str, reply: Reply, *, as_json: bool) -> 
     raise typer.Exit(0 if refused else exit_code(result))
 
 
-def _waiting_approval(record: WorkspaceRecord, call_id: str) -> Approval:
+def _waiting_approval(record: WorkspaceJournal, call_id: str) -> Approval:
     kept = record.calls.suspended(call_id)
     if kept is None:
         logged = record.calls.find(call_id)
@@ -89,7 +91,7 @@ def _waiting_approval(record: WorkspaceRecord, call_id: str) -> Approval:
     return kept.approval
 
 
-def _print_waiting(record: WorkspaceRecord, waiting: list[Approval]) -> None:
+def _print_waiting(record: WorkspaceJournal, waiting: list[Approval]) -> None:
     rows = plain_table("CALL", "WHAT", "ASKED BY")
     for approval in waiting:
         short = record.calls.short(approval.call_id)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from handtools.cli import options
-from handtools.cli.open_workspace import WorkspaceRecord, open_toolbox_at
-from handtools.cli.options import parse_arguments
+from handtools.cli.open_workspace import WorkspaceJournal, open_toolbox_at
+from handtools.cli.options import parse_tool_arguments
 from handtools.cli.results import exit_code, print_result
 from handtools.cli.terminal import ask_approval, is_interactive, print_remark
 
@@ -30,29 +30,31 @@ def call(
     agent: Annotated[str, typer.Option(help="Who is calling.")] = "",
     yes: options.YesOption = False,
     runner: options.RunnerOption = "",
-    workspace: options.WorkspaceOption = options.HERE,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Run one tool, as an agent would.
 
     The call is judged, recorded and undoable like any other. Exits with 0 when it did what was asked,
     1 when it failed or was denied, 3 when it waits for an answer.
     """
-    args = parse_arguments(given, pairs)
-    from handtools.core.call import Call, new_id
+    args = parse_tool_arguments(given, pairs)
+    from handtools.core.call import Call, new_call_id
 
-    request = Call(tool=tool, args=args, id=call_id or new_id(), session=session, turn=turn, agent=agent)
+    request = Call(
+        tool=tool, args=args, id=call_id or new_call_id(), session=session, turn=turn, agent=agent
+    )
     with open_toolbox_at(workspace, plugins=True, yes=yes, runner=runner) as (toolbox, record):
         if call_id and record.calls.recall(call_id) is not None:
             print_remark("This id was called before: what follows is what was recorded then.")
         result = toolbox.call(request)
         if output is options.OutputFormat.text and is_interactive():
-            result = ask_until_settled(toolbox, record, request.id, result)
+            result = ask_person_while_pending(toolbox, record, request.id, result)
         print_result(result, request.id, record, as_json=output is options.OutputFormat.json)
     raise typer.Exit(exit_code(result))
 
 
-def ask_until_settled(
-    toolbox: "BlockingToolbox", record: WorkspaceRecord, call_id: str, result: "Result[Any]"
+def ask_person_while_pending(
+    toolbox: "BlockingToolbox", record: WorkspaceJournal, call_id: str, result: "Result[Any]"
 ) -> "Result[Any]":
     """While a call is pending, ask the person in the terminal and resume the call with the reply.
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from handtools.cli import options
-from handtools.cli.log import actions_by_path, net_diff, touches_of
-from handtools.cli.open_workspace import WorkspaceRecord, open_record_at
+from handtools.cli.log import actions_by_path, file_changes_of_call, net_diff
+from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import CommandStopped, print_diff, print_json, print_remark
 from handtools.core.errors import ToolError
 
@@ -20,13 +20,13 @@ def diff(
     ] = None,
     session: Annotated[str | None, typer.Option(help="Everything this session changed.")] = None,
     as_json: options.JsonOption = False,
-    workspace: options.WorkspaceOption = options.HERE,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Show what a call, a path's calls or a session changed.
 
     Without a name: all that still stands of the last session that changed anything.
     """
-    with open_record_at(workspace) as record:
+    with open_journal_at(workspace) as record:
         subject, touches = _chosen_touches(record, name, session)
         text = net_diff(record, touches)
         if as_json:
@@ -41,7 +41,7 @@ def diff(
 
 
 def _chosen_touches(
-    record: WorkspaceRecord, name: str | None, session: str | None
+    record: WorkspaceJournal, name: str | None, session: str | None
 ) -> tuple[str, list["RecordedTouch"]]:
     """Resolve the argument (a path, a call id or none) to recorded file changes, oldest first, and a label.
 
@@ -60,7 +60,7 @@ def _chosen_touches(
         step = f"`{record.step('log')}` lists the calls."
         raise CommandStopped(f"`{name}` is neither a recorded call nor a path that one changed.", step)
     call_id = record.named(name)
-    return f"call {record.calls.short(call_id)}", touches_of(record, call_id)
+    return f"call {record.calls.short(call_id)}", file_changes_of_call(record, call_id)
 
 
 def _standing_touches(newest_first: list["RecordedTouch"]) -> list["RecordedTouch"]:
@@ -68,7 +68,7 @@ def _standing_touches(newest_first: list["RecordedTouch"]) -> list["RecordedTouc
     return [t for t in newest_first[::-1] if t.kind == "change" and t.reverted_by is None]
 
 
-def _recorded_path(record: WorkspaceRecord, name: str) -> str | None:
+def _recorded_path(record: WorkspaceJournal, name: str) -> str | None:
     """The workspace-relative path that the argument names, or None when no recorded call changed that path."""
     try:
         path = record.files.locate(name)

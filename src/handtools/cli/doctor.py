@@ -9,10 +9,10 @@ from handtools import __version__
 from handtools.cli import options
 from handtools.cli.results import EXIT_FAILED
 from handtools.cli.terminal import plain_table, print_json, print_remark, stdout_console
-from handtools.text.visible_text import visible
+from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
-    from handtools.cli.doctor_checks import CheckResult
+    from handtools.cli.doctor_checks import DoctorCheckResult
 
 CHECK_STYLES = {"ok": "green", "missing": "yellow", "broken": "bold red"}
 
@@ -26,7 +26,7 @@ def doctor(
         bool, typer.Option("--language", help="Look at language servers, instead.")
     ] = False,
     as_json: options.JsonOption = False,
-    workspace: options.WorkspaceOption = options.HERE,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Say what works here, what is missing, and what to do.
 
@@ -56,11 +56,16 @@ def doctor(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _print_findings(found: "list[CheckResult]") -> None:
+def _print_findings(found: "list[DoctorCheckResult]") -> None:
     from rich.text import Text
 
     rows = plain_table("PART", "STATE", "WHAT FOLLOWS", "NEXT STEP")
     for finding in found:
         state = Text(finding.state, CHECK_STYLES[finding.state])
-        rows.add_row(finding.name, state, visible(finding.told), visible(finding.step))
+        rows.add_row(
+            finding.name,
+            state,
+            with_visible_characters(finding.told),
+            with_visible_characters(finding.step),
+        )
     stdout_console().print(rows)

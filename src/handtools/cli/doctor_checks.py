@@ -23,12 +23,12 @@ from handtools.core.errors import HostError, UsageError, caught_exception
 
 CheckState = Literal["ok", "missing", "broken"]
 
-READ_THROUGH_BYTES = 64 << 20
+JOURNAL_FULL_CHECK_BYTES = 64 << 20
 """Largest journal file, in bytes, that `handtools doctor` checks page by page without `--deep`."""
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
+class DoctorCheckResult:
     """Result of one `handtools doctor` check: name, state (ok, missing, broken), explanation and next step."""
 
     name: str
@@ -37,7 +37,7 @@ class CheckResult:
     step: str = ""
 
 
-def machine_checks(root: Path, *, deep: bool) -> Iterator[CheckResult]:
+def machine_checks(root: Path, *, deep: bool) -> Iterator[DoctorCheckResult]:
     """Run the default checks of `handtools doctor`: workspace, journal, kernel, sandbox, web, programs, plugins.
 
     `deep` also reads a large journal through.
@@ -49,12 +49,12 @@ def machine_checks(root: Path, *, deep: bool) -> Iterator[CheckResult]:
     try:
         state = state_folder(root)
     except HostError as failure:
-        yield CheckResult(
+        yield DoctorCheckResult(
             "state", "broken", str(failure), "Until then no call runs: none could be recorded."
         )
         yield from _programs(root)
         return
-    yield CheckResult("state", "ok", f"{state}, {_size(_bytes_below(state))}")
+    yield DoctorCheckResult("state", "ok", f"{state}, {_size(_bytes_below(state))}")
     yield from _journal(root, state, deep=deep)
     yield _capture(root, state)
     yield from _kernel(root, state)
@@ -64,71 +64,73 @@ def machine_checks(root: Path, *, deep: bool) -> Iterator[CheckResult]:
     yield from _plugins()
 
 
-def _workspace(root: Path) -> CheckResult:
+def _workspace(root: Path) -> DoctorCheckResult:
     real = root.resolve()
     told = f"{real}, {_file_system(real)}"
     if os.access(real, os.W_OK):
-        return CheckResult("workspace", "ok", told)
-    return CheckResult(
+        return DoctorCheckResult("workspace", "ok", told)
+    return DoctorCheckResult(
         "workspace", "missing", f"{told}; it can't be written to", "Files can be read but not changed."
     )
 
 
-def _installation(root: Path) -> Iterator[CheckResult]:
+def _installation(root: Path) -> Iterator[DoctorCheckResult]:
     """Warn when handtools itself is installed inside the workspace, where tools could change its code."""
     from handtools.host.programs import installation_folders
 
     if folders := installation_folders(root):
         told = f"handtools itself runs from the workspace ({', '.join(folders)}), where its code can be changed"
         held = f"{told}; commands that bubblewrap confines see it read-only, and tools ask"
-        yield CheckResult(
+        yield DoctorCheckResult(
             "installation", "missing", held, "Install it outside: `uv tool install handtools`."
         )
 
 
-def _journal(root: Path, state: Path, *, deep: bool) -> Iterator[CheckResult]:
+def _journal(root: Path, state: Path, *, deep: bool) -> Iterator[DoctorCheckResult]:
     from handtools.toolbox import local_workspace
 
     file = state / JOURNAL_NAME
     if not file.exists():
-        yield CheckResult("journal", "ok", "nothing is recorded yet")
+        yield DoctorCheckResult("journal", "ok", "nothing is recorded yet")
         return
     journal = local_workspace(root).journal
     try:
         newest = journal.calls.page(limit=1)
         interrupted, waiting = journal.entries.open(), journal.calls.waiting()
     except HostError as failure:
-        yield CheckResult("journal", "broken", str(failure), f"Look at {state}.")
+        yield DoctorCheckResult("journal", "broken", str(failure), f"Look at {state}.")
         return
     finally:
         journal.close()
     if journal.healed:
-        yield CheckResult(
+        yield DoctorCheckResult(
             "journal", "broken", journal.healed, "Nothing more: new calls are recorded again."
         )
         return
     yield _check_pages(file, newest[0].seq if newest else 0, deep=deep)
     if interrupted:
         told = f"interrupted or running changes: {len(interrupted)}"
-        yield CheckResult(
+        yield DoctorCheckResult(
             "recovery", "ok", f"{told}; the next call finishes or takes back what was interrupted"
         )
     if waiting:
-        yield CheckResult(
+        yield DoctorCheckResult(
             "approvals", "ok", f"calls that wait for an answer: {len(waiting)}", "handtools pending"
         )
     for kept in sorted(state.glob(f"{JOURNAL_NAME}.damaged-*[0-9]")):
-        yield CheckResult(
+        yield DoctorCheckResult(
             "old journal", "ok", f"{kept} was damaged and set aside", "Delete it when you are done."
         )
 
 
-def _check_pages(file: Path, calls: int, *, deep: bool) -> CheckResult:
+def _check_pages(file: Path, calls: int, *, deep: bool) -> DoctorCheckResult:
     """Check the journal database with SQLite's `quick_check`; a large file is skipped unless `deep` is set."""
     size = file.stat().st_size
     told = f"{calls:,} calls, {_size(size)}"
-    if size > READ_THROUGH_BYTES and not deep:
-        return CheckResult("journal", "ok", f"{told}; opened, not read through", "handtools doctor --deep")
+    if size > JOURNAL_FULL_CHECK_BYTES and not deep:
+        return DoctorCheckResult(
+            "journal", "ok", f"{told}; opened, not read through", "handtools doctor --deep"
+        )
     try:
         connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
         try:
@@ -138,18 +140,20 @@ def _check_pages(file: Path, calls: int, *, deep: bool) -> CheckResult:
     except sqlite3.Error as failure:
         problem = str(failure)
     if problem == "ok":
-        return CheckResult("journal", "ok", f"{told}, read through")
+        return DoctorCheckResult("journal", "ok", f"{told}, read through")
     step = f"Move {file} away: files are untouched, a new journal is begun."
-    return CheckResult("journal", "broken", f"{told}: {problem}", step)
+    return DoctorCheckResult("journal", "broken", f"{told}: {problem}", step)
 
 
-def _kernel(root: Path, state: Path) -> Iterator[CheckResult]:
+def _kernel(root: Path, state: Path) -> Iterator[DoctorCheckResult]:
     from handtools.host.files import syscalls
 
     if syscalls.has_openat2():
-        yield CheckResult("openat2", "ok", "the kernel itself keeps paths inside the workspace")
+        yield DoctorCheckResult("openat2", "ok", "the kernel itself keeps paths inside the workspace")
     else:
-        yield CheckResult("openat2", "missing", "paths are walked name by name instead: as safe, slower")
+        yield DoctorCheckResult(
+            "openat2", "missing", "paths are walked name by name instead: as safe, slower"
+        )
     elsewhere = root.stat().st_dev != state.stat().st_dev
     where = " (tried in the state folder, on another file system)" if elsewhere else ""
     with tempfile.TemporaryDirectory(dir=state) as folder:
@@ -158,22 +162,24 @@ def _kernel(root: Path, state: Path) -> Iterator[CheckResult]:
         other.touch()
         failure = caught_exception(lambda: syscalls.rename_exchange(None, str(one), str(other)))
         with one.open("rb") as file:
-            leased = syscalls.take_read_lease(file.fileno()) == "held"
+            leased = syscalls.try_read_lease(file.fileno()) == "held"
     if failure is None:
-        yield CheckResult(
+        yield DoctorCheckResult(
             "renameat2", "ok", f"a file is exchanged for its new version in one moment{where}"
         )
     else:
-        yield CheckResult("renameat2", "missing", f"files are replaced by a plain rename{where}")
+        yield DoctorCheckResult("renameat2", "missing", f"files are replaced by a plain rename{where}")
     if leased:
-        yield CheckResult("leases", "ok", f"other writers are noticed while a file is replaced{where}")
+        yield DoctorCheckResult(
+            "leases", "ok", f"other writers are noticed while a file is replaced{where}"
+        )
     else:
-        yield CheckResult(
+        yield DoctorCheckResult(
             "leases", "missing", f"bytes are compared twice instead; the gap is smaller, not closed{where}"
         )
 
 
-def _capture(root: Path, state: Path) -> CheckResult:
+def _capture(root: Path, state: Path) -> DoctorCheckResult:
     """Check whether overlay file systems can capture what commands change, and give the reason if they can't."""
     from handtools.host.files.backups import FolderBackups
     from handtools.host.files.user_folders import backups_folder
@@ -181,84 +187,90 @@ def _capture(root: Path, state: Path) -> CheckResult:
 
     why = overlay_problem(root, FolderBackups(backups_folder(root, state)))
     if not why:
-        return CheckResult(
+        return DoctorCheckResult(
             "capture", "ok", "layers: what a command changes is seen in full before it lands"
         )
     told = f"{why} Instead the workspace is looked at before and after, and jobs are not captured."
-    return CheckResult(
+    return DoctorCheckResult(
         "capture", "missing", told, "Allow user namespaces, or keep the state on this file system."
     )
 
 
-def _sandbox(root: Path) -> Iterator[CheckResult]:
+def _sandbox(root: Path) -> Iterator[DoctorCheckResult]:
     """Report which sandbox commands run in, and for each stronger one why it is not available."""
     from handtools.host.sandbox.runners.runner_selection import choose_runner
 
     choice = choose_runner(root=root)
     step = "" if choice.runner.confined else "Install bubblewrap, or allow user namespaces."
-    yield CheckResult(
+    yield DoctorCheckResult(
         "sandbox",
         "ok" if choice.runner.confined else "missing",
         f"{choice.runner.name}: {choice.runner.boundary}",
         step,
     )
     for passed in choice.passed:
-        yield CheckResult(f"not {passed.name}", "missing", passed.reason)
+        yield DoctorCheckResult(f"not {passed.name}", "missing", passed.reason)
     yield _container()
 
 
-def _container() -> CheckResult:
+def _container() -> DoctorCheckResult:
     """Check whether commands can run in a container (Docker, Podman), which is optional."""
     from handtools.host.sandbox.runners.container import ContainerRunner
 
     runner = ContainerRunner()
     problem = runner.unavailable_reason()
     if problem:
-        return CheckResult(
+        return DoctorCheckResult(
             "container", "missing", problem, "Only for those who want it: see docs/how-to/containers.md."
         )
     capture = "layers" if runner.layered else "looking before and after, and writes happen in place"
-    return CheckResult("container", "ok", f"works with {runner.image}; changes are captured by {capture}")
+    return DoctorCheckResult(
+        "container", "ok", f"works with {runner.image}; changes are captured by {capture}"
+    )
 
 
-def _web() -> CheckResult:
+def _web() -> DoctorCheckResult:
     """Check whether web pages can be fetched and which search engine is configured."""
     from handtools.host.web.local_web import LocalWeb
     from handtools.host.web.search_engines import configured_engine
 
     if missing := LocalWeb().missing:
-        return CheckResult("web", "missing", "fetch and web_search are not offered", missing)
+        return DoctorCheckResult("web", "missing", "fetch and web_search are not offered", missing)
     try:
         engine = configured_engine(os.environ)
     except HostError as wrong:
-        return CheckResult(
+        return DoctorCheckResult(
             "web", "broken", f"web_search is not offered: {wrong}", "Look at the environment."
         )
     search = f"web_search asks {engine.adapter.name}" if engine else "no search engine is set up"
-    return CheckResult("web", "ok", f"fetch; {search}")
+    return DoctorCheckResult("web", "ok", f"fetch; {search}")
 
 
-def _programs(root: Path) -> Iterator[CheckResult]:
+def _programs(root: Path) -> Iterator[DoctorCheckResult]:
     from handtools.host.search.ripgrep_process import RipgrepMissing, find_ripgrep
 
     try:
-        yield CheckResult("rg", "ok", find_ripgrep(root).file)
+        yield DoctorCheckResult("rg", "ok", find_ripgrep(root).file)
     except RipgrepMissing as missing:
-        yield CheckResult("rg", "missing", str(missing), "Until then nothing can be searched.")
+        yield DoctorCheckResult("rg", "missing", str(missing), "Until then nothing can be searched.")
     yield _servers()
 
 
-def _servers() -> CheckResult:
-    from handtools.host.language.servers import SERVERS
+def _servers() -> DoctorCheckResult:
+    from handtools.host.language.servers import LANGUAGE_SERVERS
 
-    found = [server.name for server in SERVERS if _which(server.command[0])]
+    found = [server.name for server in LANGUAGE_SERVERS if _which(server.command[0])]
     step = "`handtools doctor --language` has versions, and how to install others."
     if found:
-        return CheckResult("servers", "ok", f"{', '.join(found)}: errors after a change, and lsp", step)
-    return CheckResult("servers", "missing", "no language server is here: changes are not checked", step)
+        return DoctorCheckResult(
+            "servers", "ok", f"{', '.join(found)}: errors after a change, and lsp", step
+        )
+    return DoctorCheckResult(
+        "servers", "missing", "no language server is here: changes are not checked", step
+    )
 
 
-def _plugins() -> Iterator[CheckResult]:
+def _plugins() -> Iterator[DoctorCheckResult]:
     from handtools.toolbox import PLUGIN_GROUP
 
     names = []
@@ -269,9 +281,9 @@ def _plugins() -> Iterator[CheckResult]:
             continue
         package = point.dist.name if point.dist else point.value
         told = f"{point.name} ({point.value}): {type(failure).__name__}: {failure}"
-        yield CheckResult("plugin", "broken", told, f"Update or remove {package}.")
+        yield DoctorCheckResult("plugin", "broken", told, f"Update or remove {package}.")
     if names:
-        yield CheckResult("plugins", "ok", ", ".join(names))
+        yield DoctorCheckResult("plugins", "ok", ", ".join(names))
 
 
 def _which(name: str) -> str | None:
@@ -314,33 +326,36 @@ def _size(count: float) -> str:
     return f"{count:,.1f} GB"
 
 
-def language_checks(root: Path) -> Iterator[CheckResult]:
+def language_checks(root: Path) -> Iterator[DoctorCheckResult]:
     """Check every supported language server: its version if it is installed, else how to install it.
 
     Installed ones come first; no server is started.
     """
-    from handtools.host.language.language_selection import SWITCH_VARIABLE
+    from handtools.host.language.language_selection import LANGUAGE_SWITCH_VARIABLE
     from handtools.host.language.local_language import LocalLanguage
     from handtools.host.language.server_discovery import UNCONFINED_NOTE
     from handtools.host.sandbox.runners.runner_selection import choose_runner
 
     runner = choose_runner(root=root).runner
     if not runner.confined:
-        yield CheckResult("sandbox", "missing", UNCONFINED_NOTE, "handtools doctor")
+        yield DoctorCheckResult("sandbox", "missing", UNCONFINED_NOTE, "handtools doctor")
     # Nothing is kept: their versions are asked for, and no server is started.
     language = LocalLanguage(root, cache=root, runner=lambda: runner)
     for speaker in sorted(language.speakers(), key=lambda each: not each.version):
         languages = ", ".join(speaker.languages)
         if speaker.program and not speaker.version:
             told = f"{languages}: {speaker.program} is there, but does not run"
-            yield CheckResult(speaker.name, "missing", told, speaker.install)
+            yield DoctorCheckResult(speaker.name, "missing", told, speaker.install)
         elif speaker.program:
-            yield CheckResult(speaker.name, "ok", f"{languages}: {speaker.version}", speaker.program)
+            yield DoctorCheckResult(speaker.name, "ok", f"{languages}: {speaker.version}", speaker.program)
         else:
-            yield CheckResult(speaker.name, "missing", languages, speaker.install)
-    if os.environ.get(SWITCH_VARIABLE, "").lower() == "off":
-        yield CheckResult(
-            "switch", "missing", f"{SWITCH_VARIABLE} is off: no server is used", f"unset {SWITCH_VARIABLE}"
+            yield DoctorCheckResult(speaker.name, "missing", languages, speaker.install)
+    if os.environ.get(LANGUAGE_SWITCH_VARIABLE, "").lower() == "off":
+        yield DoctorCheckResult(
+            "switch",
+            "missing",
+            f"{LANGUAGE_SWITCH_VARIABLE} is off: no server is used",
+            f"unset {LANGUAGE_SWITCH_VARIABLE}",
         )
 
 
@@ -360,7 +375,7 @@ INITIALIZE_MESSAGES: tuple[dict[str, Any], ...] = (
 )
 
 
-def mcp_checks(root: Path) -> Iterator[CheckResult]:
+def mcp_checks(root: Path) -> Iterator[DoctorCheckResult]:
     """Run the checks of `handtools doctor --mcp`.
 
     They cover the mcp package, a test start of the MCP server, and the config of each client.
@@ -374,31 +389,33 @@ def mcp_checks(root: Path) -> Iterator[CheckResult]:
     yield from _installed_clients(root)
 
 
-def _mcp_package() -> CheckResult:
+def _mcp_package() -> DoctorCheckResult:
     try:
-        return CheckResult("mcp package", "ok", f"mcp {version('mcp')}")
+        return DoctorCheckResult("mcp package", "ok", f"mcp {version('mcp')}")
     except PackageNotFoundError:
-        return CheckResult(
+        return DoctorCheckResult(
             "mcp package", "broken", "it is not installed", "pip install 'handtools-slim[mcp]'"
         )
 
 
-def _server_start(root: Path) -> CheckResult:
+def _server_start(root: Path) -> DoctorCheckResult:
     """Start the MCP server as a client would, list its tools, and report failure or a slow start."""
     # Clients wait for the tools; the other answer only shows that what runs them loads, too.
     listed, loaded = _ask_server(root, "tools/list", "resources/list")
     if "tools" not in listed.result or "resources" not in loaded.result:
         said = loaded.last_words or "it said nothing"
-        return CheckResult("server", "broken", f"it does not start: {said}", f"Try: handtools mcp {root}")
+        return DoctorCheckResult(
+            "server", "broken", f"it does not start: {said}", f"Try: handtools mcp {root}"
+        )
     told = f"{len(listed.result['tools'])} tools, told after {listed.seconds:.1f} s"
     if listed.seconds > SLOW_START_SECONDS:
-        return CheckResult(
+        return DoctorCheckResult(
             "server", "missing", f"{told}, which is slow", "Some clients wait only a few seconds."
         )
-    return CheckResult("server", "ok", told)
+    return DoctorCheckResult("server", "ok", told)
 
 
-def _text_reaches_client() -> CheckResult:
+def _text_reaches_client() -> DoctorCheckResult:
     """Check, with a test server, that a file's text is in every field of a `read` result that clients forward."""
     line = f"read by handtools doctor {uuid.uuid4()}"
     with tempfile.TemporaryDirectory() as place:
@@ -411,10 +428,10 @@ def _text_reaches_client() -> CheckResult:
     lost = [name for name in shown if line not in json.dumps(read.result[name])]
     if lost or not shown:
         told = f"a file's text is not in {lost[0]}" if lost else f"nothing can be read: {read.last_words}"
-        return CheckResult(
+        return DoctorCheckResult(
             "text", "broken", told, "pip install --upgrade handtools, then start the client anew."
         )
-    return CheckResult(
+    return DoctorCheckResult(
         "text", "ok", "what the model asks for reaches it, whichever field a client forwards"
     )
 
@@ -471,10 +488,10 @@ def _ask_server(
     return [replace(answer, last_words=said[-1]) if said else answer for answer in answers]
 
 
-def _mcp_sandbox() -> CheckResult:
+def _mcp_sandbox() -> DoctorCheckResult:
     if shutil.which("bwrap"):
-        return CheckResult("sandbox", "ok", "bubblewrap confines commands")
-    return CheckResult(
+        return DoctorCheckResult("sandbox", "ok", "bubblewrap confines commands")
+    return DoctorCheckResult(
         "sandbox",
         "missing",
         "bubblewrap is not installed: commands are confined less, and `handtools doctor` says how",
@@ -482,16 +499,21 @@ def _mcp_sandbox() -> CheckResult:
     )
 
 
-def _installed_clients(root: Path) -> Iterator[CheckResult]:
-    from handtools.mcp.clients.client_setup import CLIENTS, ENTRY_NAME, own_tools_are_off, read_config
-    from handtools.mcp.clients.config_edits import written_at
+def _installed_clients(root: Path) -> Iterator[DoctorCheckResult]:
+    from handtools.mcp.clients.client_setup import (
+        ENTRY_NAME,
+        KNOWN_CLIENTS,
+        client_tools_are_disabled,
+        read_config,
+    )
+    from handtools.mcp.clients.config_edits import config_value_text
 
     folder = root.resolve()
-    for client in CLIENTS.values():
+    for client in KNOWN_CLIENTS.values():
         file = client.file(folder)
         try:
-            entry = written_at(client.shape, read_config(file) or "", client.keys)
-            off = own_tools_are_off(client, folder)
+            entry = config_value_text(client.shape, read_config(file) or "", client.keys)
+            off = client_tools_are_disabled(client, folder)
         except (OSError, UnicodeDecodeError, UsageError):
             continue
         if entry is None:
@@ -500,16 +522,16 @@ def _installed_clients(root: Path) -> Iterator[CheckResult]:
         if program and shutil.which(program) is None:
             starts = f"{file} starts {program}, which is not"
             if "/" in program:
-                yield CheckResult(
+                yield DoctorCheckResult(
                     client.title, "broken", f"{starts} there", f"handtools install {client.name}"
                 )
             else:
-                yield CheckResult(
+                yield DoctorCheckResult(
                     client.title, "missing", f"{starts} on the PATH here", f"uv tool install {ENTRY_NAME}"
                 )
         else:
             own = "; its own file and shell tools are off" if off else ""
-            yield CheckResult(client.title, "ok", f"set up in {file}{own}")
+            yield DoctorCheckResult(client.title, "ok", f"set up in {file}{own}")
 
 
 def _program_in_entry(entry: str) -> str:

@@ -31,11 +31,11 @@ def _run() -> None:
 
     Exits with a message when typer or rich is not installed.
     """
-    words = with_folder(sys.argv[1:])
+    words = move_workspace_option(sys.argv[1:])
     if words[:1] == ["mcp"] and len(words) <= 2 and not any(word.startswith("-") for word in words):
-        from handtools.mcp.stdio import serve_folder
+        from handtools.mcp.stdio import serve_folder_over_stdio
 
-        serve_folder(words[1] if len(words) > 1 else ".")
+        serve_folder_over_stdio(words[1] if len(words) > 1 else ".")
         return
     sys.argv[1:] = words
     try:
@@ -47,7 +47,7 @@ def _run() -> None:
     run()
 
 
-def with_folder(words: Sequence[str]) -> list[str]:
+def move_workspace_option(words: Sequence[str]) -> list[str]:
     """Move a `-C FOLDER` that stands before the command's name to after it, where the command parses it."""
     match words:
         case ["-C" | "--workspace", folder, "mcp", *rest]:

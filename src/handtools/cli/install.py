@@ -20,7 +20,7 @@ from handtools.cli.terminal import (
     is_interactive,
     print_diff,
     print_remark,
-    print_text,
+    print_untrusted_text,
     stderr_console,
 )
 
@@ -51,7 +51,7 @@ class ClientName(StrEnum):
 
 
 ClientArgument = Annotated[ClientName, typer.Argument(help="The program that shall use the tools.")]
-PrintOption = Annotated[bool, typer.Option("--print", help="Only show what to paste, and where.")]
+PrintOnlyOption = Annotated[bool, typer.Option("--print", help="Only show what to paste, and where.")]
 OnlyOursOption = Annotated[
     bool | None,
     typer.Option(
@@ -68,17 +68,17 @@ BY_HAND_STEP = "Change it by hand: --print shows what belongs there."
 
 def install(  # noqa: PLR0917
     client: ClientArgument,
-    show: PrintOption = False,
+    show: PrintOnlyOption = False,
     only_ours: OnlyOursOption = None,
     replace: ReplaceOption = False,
     yes: options.YesOption = False,
-    workspace: options.WorkspaceOption = options.HERE,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Put the MCP server of a folder into a client's configuration.
 
     The change is shown, and written when you say so. Everything else in the file stays as it is, comments too.
     """
-    from handtools.mcp.clients.client_setup import other_entry, own_tools_are_off
+    from handtools.mcp.clients.client_setup import client_tools_are_disabled, conflicting_server_entry
 
     known, folder = _known_client(client), workspace.resolve()
     launch = _launch_command(known, folder)
@@ -89,11 +89,11 @@ def install(  # noqa: PLR0917
         _show(known, folder, launch, only_ours=bool(only_ours))
         return
     with _reading():
-        other = other_entry(known, folder, launch)
+        other = conflicting_server_entry(known, folder, launch)
         if other is not None and not replace:
             what = f"{known.file(folder)} starts handtools for {other}."
             raise CommandStopped(what, f"--replace puts {folder} there instead; nothing was changed.")
-        off = own_tools_are_off(known, folder) if only_ours is None else only_ours
+        off = client_tools_are_disabled(known, folder) if only_ours is None else only_ours
         record = _install_record()
         changes = _planned_changes(known, folder, launch, record, only_ours=off)
     if not changes:
@@ -105,26 +105,26 @@ def install(  # noqa: PLR0917
         changes = _offer_own_tools_off(known, folder, launch, record, changes, yes=yes)
     for change in changes:
         _write_change(change, record)
-    _print_installed(known, folder, launch, only_ours=own_tools_are_off(known, folder))
+    _print_installed(known, folder, launch, only_ours=client_tools_are_disabled(known, folder))
 
 
 def uninstall(
     client: ClientArgument,
-    show: PrintOption = False,
+    show: PrintOnlyOption = False,
     yes: options.YesOption = False,
-    workspace: options.WorkspaceOption = options.HERE,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Take the MCP server out of a client's configuration.
 
     The client's own tools are switched on again. Files are as they were before `install`; what was changed in them
     since stays. `--print` only shows the change.
     """
-    from handtools.mcp.clients.client_setup import other_entry, plan_uninstall
+    from handtools.mcp.clients.client_setup import conflicting_server_entry, plan_uninstall
 
     known, folder = _known_client(client), workspace.resolve()
     launch = _launch_command(known, folder)
     with _reading():
-        other = other_entry(known, folder, launch)
+        other = conflicting_server_entry(known, folder, launch)
         if other is not None and Path(other).is_absolute():
             step = f"Nothing was changed; `handtools uninstall {client.value} -C {other}` takes it out."
             raise CommandStopped(
@@ -148,9 +148,9 @@ def uninstall(
 
 
 def _known_client(name: ClientName) -> "KnownClient":
-    from handtools.mcp.clients.client_setup import CLIENTS
+    from handtools.mcp.clients.client_setup import KNOWN_CLIENTS
 
-    return CLIENTS[name.value]
+    return KNOWN_CLIENTS[name.value]
 
 
 def _install_record() -> "InstallRecord":
@@ -245,12 +245,12 @@ def _print_changes(changes: "Sequence[FileChange]") -> None:
 
 
 def _show(client: "KnownClient", folder: Path, launch: "LaunchCommand", *, only_ours: bool) -> None:
-    from handtools.mcp.clients.client_setup import wanted_edits
+    from handtools.mcp.clients.client_setup import install_config_edits
     from handtools.mcp.clients.config_edits import apply_edits
 
-    for file, (shape, edits) in wanted_edits(client, folder, launch, only_ours=only_ours).items():
+    for file, (shape, edits) in install_config_edits(client, folder, launch, only_ours=only_ours).items():
         print_remark(f"{file}:")
-        print_text(apply_edits(shape, "", edits)[0])
+        print_untrusted_text(apply_edits(shape, "", edits)[0])
 
 
 def _files(changes: "Sequence[FileChange]") -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from handtools.cli import options
-from handtools.cli.open_workspace import WorkspaceRecord, open_record_at
+from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import plain_table, print_json, print_remark, stdout_console, table_cell
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     Row = tuple[LoggedCall, list[RecordedTouch]]
 
 
-SIGNS = {"created": "+", "changed": "~", "deleted": "-"}
-LISTED_PATHS = 2
+ACTION_SIGNS = {"created": "+", "changed": "~", "deleted": "-"}
+MOST_PATHS_PER_LOG_ROW = 2
 
 UndoneState = Literal["no", "partly", "yes"]
 
 
-def touches_of(record: "WorkspaceRecord", call_id: str) -> list["RecordedTouch"]:
+def file_changes_of_call(record: "WorkspaceJournal", call_id: str) -> list["RecordedTouch"]:
     """The file changes recorded for one call, oldest first."""
     return record.entries.selected("call", call_id)[::-1]
 
@@ -56,22 +56,26 @@ def actions_by_path(touches: Iterable["RecordedTouch"]) -> dict[str, str]:
     return things or {f"{path}/": action for path, (action, _) in found.items()}
 
 
-def touched_summary(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> str:
+def call_target_summary(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> str:
     """A short text for the log's TOUCHED column: the first paths that the call changed.
 
     For a call without changes it is the path or first text among its arguments.
     """
     if touches:
-        signed = [f"{SIGNS[action]}{path}" for path, action in actions_by_path(touches).items()]
-        more = f" and {len(signed) - LISTED_PATHS} more" if len(signed) > LISTED_PATHS else ""
-        return ", ".join(signed[:LISTED_PATHS]) + more
+        signed = [f"{ACTION_SIGNS[action]}{path}" for path, action in actions_by_path(touches).items()]
+        more = (
+            f" and {len(signed) - MOST_PATHS_PER_LOG_ROW} more"
+            if len(signed) > MOST_PATHS_PER_LOG_ROW
+            else ""
+        )
+        return ", ".join(signed[:MOST_PATHS_PER_LOG_ROW]) + more
     for name in ("path", "name"):
         if isinstance(logged.args.get(name), str):
             return str(logged.args[name])
     return next((value for value in logged.args.values() if isinstance(value, str)), "")
 
 
-def net_diff(record: "WorkspaceRecord", touches: Iterable["RecordedTouch"]) -> str:
+def net_diff(record: "WorkspaceJournal", touches: Iterable["RecordedTouch"]) -> str:
     """One unified diff per path from before its first change to after its last, joined.
 
     Paths whose old content is no longer kept are named instead.
@@ -101,7 +105,7 @@ def logged_to_json(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> 
     return asdict(logged) | {"args": dict(logged.args), "changes": changes, "undone": undone_state(touches)}
 
 
-def _net_change(record: "WorkspaceRecord", path: str, group: Sequence["RecordedTouch"]) -> "Change | None":
+def _net_change(record: "WorkspaceJournal", path: str, group: Sequence["RecordedTouch"]) -> "Change | None":
     from handtools.core.changes import Change
 
     try:
@@ -127,12 +131,12 @@ def log(
         int | None, typer.Option(help="Only calls before this number: the next page.")
     ] = None,
     as_json: options.JsonOption = False,
-    workspace: options.WorkspaceOption = options.HERE,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """List the recorded calls, newest first."""
-    with open_record_at(workspace) as record:
+    with open_journal_at(workspace) as record:
         page = record.calls.page(session=session, before=before, limit=limit + 1)
-        rows = [(logged, touches_of(record, logged.id)) for logged in page[:limit]]
+        rows = [(logged, file_changes_of_call(record, logged.id)) for logged in page[:limit]]
         if as_json:
             for logged, touches in rows:
                 print_json(logged_to_json(logged, touches))
@@ -147,7 +151,7 @@ def log(
             print_remark("", f"Older: {older}")
 
 
-def _print_log(record: WorkspaceRecord, rows: Sequence["Row"]) -> None:
+def _print_log(record: WorkspaceJournal, rows: Sequence["Row"]) -> None:
     # A column that would say the same in every row says nothing.
     sessions = len({logged.session for logged, _ in rows}) > 1
     agents = any(logged.agent for logged, _ in rows)
@@ -157,13 +161,13 @@ def _print_log(record: WorkspaceRecord, rows: Sequence["Row"]) -> None:
         column.no_wrap = True
     for logged, touches in rows:
         more = [table_cell(getattr(logged, name.lower()), 24) for name in extra]
-        what = table_cell(touched_summary(logged, touches))
-        when, short = shown_time(logged.started), table_cell(record.calls.short(logged.id), 40)
+        what = table_cell(call_target_summary(logged, touches))
+        when, short = format_log_time(logged.started), table_cell(record.calls.short(logged.id), 40)
         shown.add_row(when, short, table_cell(logged.tool), what, _status_text(logged, touches), *more)
     stdout_console().print(shown)
 
 
-def shown_time(at: float) -> str:
+def format_log_time(at: float) -> str:
     """Format a Unix time for people: the time of day if it is at most 12 hours ago, else date and time."""
     recent = 0 <= time.time() - at < DAY_SECONDS / 2
     return time.strftime("%H:%M:%S" if recent else "%Y-%m-%d %H:%M", time.localtime(at))

@@ -18,7 +18,7 @@ from handtools.cli.results import EXIT_FAILED
 from handtools.cli.show import show
 from handtools.cli.skills import skills
 from handtools.cli.terminal import CommandStopped, print_failure, print_remark
-from handtools.cli.tokens import tokens
+from handtools.cli.token_costs import tokens
 from handtools.cli.tools import tools
 from handtools.cli.undo import redo, undo
 from handtools.cli.versions import forget, versions

@@ -60,9 +60,9 @@ def mcp(
 
     This is what `handtools install CLIENT` puts into a client's configuration.
     """
-    from handtools.mcp.stdio import serve_folder
+    from handtools.mcp.stdio import serve_folder_over_stdio
 
-    serve_folder(
+    serve_folder_over_stdio(
         str(folder),
         preset=preset,
         policy=policy,
@@ -95,7 +95,7 @@ def serve(
     stateless: Annotated[
         bool, typer.Option("--stateless", help="Keep no sessions: any replica can answer.")
     ] = False,
-    workspace: options.WorkspaceOption = options.HERE,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Serve the tools over MCP on HTTP.
 

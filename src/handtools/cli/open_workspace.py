@@ -21,7 +21,7 @@ JOURNAL_NAME = "journal.sqlite"
 
 
 @dataclass(frozen=True, slots=True)
-class WorkspaceRecord:
+class WorkspaceJournal:
     """A workspace's journal and files, as CLI commands read them, with a builder of suggested next commands."""
 
     path: Path
@@ -64,7 +64,7 @@ class WorkspaceRecord:
 
 
 @contextmanager
-def open_record_at(path: Path) -> Iterator[WorkspaceRecord]:
+def open_journal_at(path: Path) -> Iterator[WorkspaceJournal]:
     """Open the journal of a workspace without loading any tool; closes it at the end.
 
     Raises `CommandStopped` when nothing is recorded for the folder.
@@ -75,7 +75,7 @@ def open_record_at(path: Path) -> Iterator[WorkspaceRecord]:
     if not Path(record.journal.path).exists():
         raise _nothing_recorded(path, Path(record.journal.path).parent)
     try:
-        yield WorkspaceRecord(path, record.journal, record.files)
+        yield WorkspaceJournal(path, record.journal, record.files)
     finally:
         if record.journal.healed:
             print_remark(record.journal.healed)
@@ -85,7 +85,7 @@ def open_record_at(path: Path) -> Iterator[WorkspaceRecord]:
 @contextmanager
 def open_toolbox_at(
     path: Path, *, plugins: bool = False, yes: bool = False, runner: str = ""
-) -> Iterator[tuple["BlockingToolbox", WorkspaceRecord]]:
+) -> Iterator[tuple["BlockingToolbox", WorkspaceJournal]]:
     """Open the toolbox of a workspace and its journal, under the user's policy; closes the journal at the end.
 
     `plugins` adds tools of installed packages, `yes` approves every call that would be asked about.
@@ -98,7 +98,7 @@ def open_toolbox_at(
     try:
         yield (
             BlockingToolbox(toolbox),
-            WorkspaceRecord(path, toolbox.workspace.journal, toolbox.workspace.files),
+            WorkspaceJournal(path, toolbox.workspace.journal, toolbox.workspace.files),
         )
     finally:
         toolbox.workspace.journal.close()

@@ -36,12 +36,12 @@ RunnerOption = Annotated[
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to what is asked.")]
 CallArgument = Annotated[str, typer.Argument(metavar="ID", help="A call id, or the start of one.")]
 
-HERE = Path()
+CURRENT_FOLDER = Path()
 
 STDIN_WORD = "-"
 
 
-def parse_arguments(given: str | None, pairs: Sequence[str] | None) -> dict[str, Any]:
+def parse_tool_arguments(given: str | None, pairs: Sequence[str] | None) -> dict[str, Any]:
     """Build a tool's arguments from the `--json` object and from KEY=VALUE words, which override it.
 
     `--json -` reads stdin; malformed input raises `typer.BadParameter`.

@@ -6,15 +6,15 @@ from handtools.cli.terminal import (
     coloured_diff,
     print_failure,
     print_json,
+    print_pending_call,
     print_remark,
-    print_text,
-    print_waiting,
+    print_untrusted_text,
     stdout_console,
 )
-from handtools.text.visible_text import visible
+from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
-    from handtools.cli.open_workspace import WorkspaceRecord
+    from handtools.cli.open_workspace import WorkspaceJournal
     from handtools.core.result import Result
 
 EXIT_FAILED, EXIT_PENDING = 1, 3
@@ -25,7 +25,7 @@ def exit_code(result: "Result[Any]") -> int:
     return {"ok": 0, "pending": EXIT_PENDING}.get(result.status, EXIT_FAILED)
 
 
-def print_result(result: "Result[Any]", call_id: str, record: "WorkspaceRecord", *, as_json: bool) -> None:
+def print_result(result: "Result[Any]", call_id: str, record: "WorkspaceJournal", *, as_json: bool) -> None:
     """Print a call's result, failure or pending approval as text or JSON, with the command to run next."""
     short = record.calls.short(call_id)
     if as_json:
@@ -51,25 +51,25 @@ def print_content(result: "Result[Any]") -> None:
     """
     from handtools.core.result import Text
 
-    text, diff = result.text, diff_of(result.details)
+    text, diff = result.text, diff_in_details(result.details)
     console = stdout_console()
     if diff and text.endswith(diff) and console.is_terminal:
-        console.print(visible(text.removesuffix(diff)), end="", soft_wrap=True)
+        console.print(with_visible_characters(text.removesuffix(diff)), end="", soft_wrap=True)
         console.print(coloured_diff(diff), end="", soft_wrap=True)
     elif text:
-        print_text(text)
+        print_untrusted_text(text)
     for block in result.content:
         if not isinstance(block, Text):
-            print_text(f"({type(block).__name__}, {block.media_type}, {len(block.data):,} bytes)")
+            print_untrusted_text(f"({type(block).__name__}, {block.media_type}, {len(block.data):,} bytes)")
 
 
-def diff_of(details: Any) -> str:
+def diff_in_details(details: Any) -> str:
     """The `diff` field of a result's details (a dict or a model); empty when there is none."""
     found = details.get("diff") if isinstance(details, dict) else getattr(details, "diff", "")
     return found if isinstance(found, str) else ""
 
 
-def _print_json_result(result: "Result[Any]", call_id: str, short: str, record: "WorkspaceRecord") -> None:
+def _print_json_result(result: "Result[Any]", call_id: str, short: str, record: "WorkspaceJournal") -> None:
     from handtools.core.result import result_to_json
 
     value: dict[str, Any] = {"call_id": call_id, **result_to_json(result)}
@@ -80,7 +80,7 @@ def _print_json_result(result: "Result[Any]", call_id: str, short: str, record: 
     print_json(value)
 
 
-def _print_pending(result: "Result[Any]", short: str, record: "WorkspaceRecord") -> None:
+def _print_pending(result: "Result[Any]", short: str, record: "WorkspaceJournal") -> None:
     asked = f" ({result.request.rule})" if result.request else ""
     step = f"{record.step('approve', short)}   or   {record.step('deny', short)}"
-    print_waiting(f"{result.text}{asked}", step)
+    print_pending_call(f"{result.text}{asked}", step)

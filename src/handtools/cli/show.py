@@ -5,19 +5,26 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from handtools.cli import options
-from handtools.cli.log import UNDONE_TEXT, logged_to_json, net_diff, shown_time, touches_of, undone_state
-from handtools.cli.open_workspace import WorkspaceRecord, open_record_at
-from handtools.cli.results import diff_of
+from handtools.cli.log import (
+    UNDONE_TEXT,
+    file_changes_of_call,
+    format_log_time,
+    logged_to_json,
+    net_diff,
+    undone_state,
+)
+from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
+from handtools.cli.results import diff_in_details
 from handtools.cli.terminal import (
     CommandStopped,
     print_approval,
     print_diff,
     print_json,
     print_remark,
-    print_text,
+    print_untrusted_text,
     stdout_console,
 )
-from handtools.text.visible_text import visible
+from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
     from handtools.core.result import Result
@@ -29,19 +36,19 @@ SHOWN_ARGUMENT_LINES = 12
 def show(
     call_id: options.CallArgument,
     as_json: options.JsonOption = False,
-    workspace: options.WorkspaceOption = options.HERE,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Show one call: its arguments, result and diff."""
     from handtools.core.result import result_from_json
 
-    with open_record_at(workspace) as record:
+    with open_journal_at(workspace) as record:
         named = record.named(call_id)
         logged, recalled = record.calls.find(named), record.calls.recall(named)
         if logged is None or recalled is None:
             raise CommandStopped(
                 f"Call `{named}` was let go just now.", f"`{record.step('log')}` lists the calls."
             )
-        touches = touches_of(record, named)
+        touches = file_changes_of_call(record, named)
         diff = net_diff(record, touches)
         if as_json:
             print_json({"call": logged_to_json(logged, touches), "result": recalled, "diff": diff})
@@ -57,7 +64,7 @@ def _print_call(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> Non
     facts = {
         "call": logged.id,
         "tool": logged.tool,
-        "when": f"{shown_time(logged.started)}, took {seconds * 1000:,.0f} ms",
+        "when": f"{format_log_time(logged.started)}, took {seconds * 1000:,.0f} ms",
         "status": status + UNDONE_TEXT[undone_state(touches)],
         "session": "/".join(filter(None, (logged.session, logged.turn))),
         "agent": logged.agent,
@@ -65,7 +72,7 @@ def _print_call(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> Non
     }
     for name, value in facts.items():
         if value:
-            stdout_console().print(f"{name:<9}{visible(value)}", soft_wrap=True)
+            stdout_console().print(f"{name:<9}{with_visible_characters(value)}", soft_wrap=True)
     if logged.args:
         _print_heading("arguments")
         _print_arguments(logged.args)
@@ -75,19 +82,23 @@ def _print_arguments(args: Mapping[str, Any]) -> None:
     for name, value in args.items():
         lines = (value if isinstance(value, str) else json.dumps(value)).split("\n")
         if len(lines) == 1:
-            print_text(f"  {name}: {lines[0]}")
+            print_untrusted_text(f"  {name}: {lines[0]}")
             continue
         kept = [f"    {line}" for line in lines[:SHOWN_ARGUMENT_LINES]]
         if len(lines) > SHOWN_ARGUMENT_LINES:
             kept.append(f"    … {len(lines) - SHOWN_ARGUMENT_LINES} more lines; --json has them all")
-        print_text("\n".join([f"  {name}:", *kept]))
+        print_untrusted_text("\n".join([f"  {name}:", *kept]))
 
 
-def _print_result(record: WorkspaceRecord, result: "Result[Any]", diff: str) -> None:
+def _print_result(record: WorkspaceJournal, result: "Result[Any]", diff: str) -> None:
     # The diff comes once, whole, below.
-    text = result.text.replace(diff_of(result.details) or "\0", "").rstrip("\n") if diff else result.text
+    text = (
+        result.text.replace(diff_in_details(result.details) or "\0", "").rstrip("\n")
+        if diff
+        else result.text
+    )
     _print_heading("result")
-    print_text("\n".join(f"  {line}" for line in text.split("\n")))
+    print_untrusted_text("\n".join(f"  {line}" for line in text.split("\n")))
     if result.request is not None:
         print_approval(
             stdout_console(), result.request, record.step("show", result.request.call_id, "--json")
@@ -98,7 +109,7 @@ def _print_result(record: WorkspaceRecord, result: "Result[Any]", diff: str) -> 
 
 
 def _print_steps(
-    record: WorkspaceRecord, short: str, status: str, touches: Sequence["RecordedTouch"]
+    record: WorkspaceJournal, short: str, status: str, touches: Sequence["RecordedTouch"]
 ) -> None:
     words = ["approve", "deny"] if status == "pending" else []
     if touches:

@@ -9,7 +9,7 @@ import typer
 from handtools.cli import options
 from handtools.cli.results import EXIT_FAILED
 from handtools.cli.terminal import plain_table, print_json, print_remark, stdout_console, table_cell
-from handtools.text.visible_text import visible
+from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
     from handtools.core.skills import Skill
@@ -23,7 +23,7 @@ def skills(
         bool, typer.Option("--strict", help="Fail when a skill is not as specified.")
     ] = False,
     as_json: options.JsonOption = False,
-    workspace: options.WorkspaceOption = options.HERE,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """List the skills, and where they differ from the specification."""
     found = _skills_with_problems(workspace, near)
@@ -63,10 +63,18 @@ def _print_skills(found: list[tuple["Skill", list[str]]]) -> None:
     rows = plain_table("SKILL", "FROM", "WHERE", "WHAT IT IS FOR")
     for skill, _ in found:
         path = skill.folder if skill.origin == "workspace" else skill.location.removeprefix("file://")
-        rows.add_row(table_cell(skill.name), skill.origin, visible(path), table_cell(skill.description, 80))
+        rows.add_row(
+            table_cell(skill.name),
+            skill.origin,
+            with_visible_characters(path),
+            table_cell(skill.description, 80),
+        )
     stdout_console().print(rows)
     for skill, problems in found:
         if problems:
-            stdout_console().print(f"\n{visible(skill.name)}  {visible(skill.location)}", soft_wrap=True)
+            stdout_console().print(
+                f"\n{with_visible_characters(skill.name)}  {with_visible_characters(skill.location)}",
+                soft_wrap=True,
+            )
             for problem in problems:
-                stdout_console().print(f"  {visible(problem)}", soft_wrap=True)
+                stdout_console().print(f"  {with_visible_characters(problem)}", soft_wrap=True)

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from handtools.core.approval import Approval, Remember, Reply
+from handtools.core.approval import Approval, RememberScope, Reply
 from handtools.core.errors import HandtoolsError
 from handtools.text.truncation import one_line
-from handtools.text.visible_text import visible
+from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,7 +46,7 @@ def stderr_console() -> "Console":
 
 def table_cell(text: str, most: int = 60) -> str:
     """Text for a cell of a table."""
-    return one_line(visible(one_line(text)), most)
+    return one_line(with_visible_characters(one_line(text)), most)
 
 
 def print_json(value: Any) -> None:
@@ -54,11 +54,11 @@ def print_json(value: Any) -> None:
     print(json.dumps(value))
 
 
-def print_text(text: str) -> None:
+def print_untrusted_text(text: str) -> None:
     """Print text to stdout: unchanged into a pipe, with control characters made visible on a terminal."""
     console = stdout_console()
     if console.is_terminal:
-        console.print(visible(text), soft_wrap=True)
+        console.print(with_visible_characters(text), soft_wrap=True)
     else:
         sys.stdout.write(text if text.endswith("\n") or not text else f"{text}\n")
 
@@ -77,7 +77,7 @@ def coloured_diff(diff: str) -> "Text":
     from rich.text import Text
 
     text = Text()
-    for line in visible(diff).split("\n"):
+    for line in with_visible_characters(diff).split("\n"):
         style = "bold" if line.startswith(_HEADERS) else _DIFF_STYLES.get(line[:1], "")
         text.append(f"{line}\n", style)
     text.right_crop(1)
@@ -97,7 +97,7 @@ def plain_table(*columns: str) -> "Table":
 def print_remark(*lines: str) -> None:
     """Print dimmed lines to stderr, beside the command's answer on stdout."""
     for line in lines:
-        stderr_console().print(visible(line), style="dim", soft_wrap=True)
+        stderr_console().print(with_visible_characters(line), style="dim", soft_wrap=True)
 
 
 def print_failure(message: str, step: str) -> None:
@@ -105,7 +105,7 @@ def print_failure(message: str, step: str) -> None:
     _print_with_step(("✗ ", "bold red"), message, step)
 
 
-def print_waiting(message: str, step: str) -> None:
+def print_pending_call(message: str, step: str) -> None:
     """Print to stderr that a call is pending approval, with the commands that answer it."""
     _print_with_step(("⏸ ", "bold yellow"), message, step)
 
@@ -114,9 +114,9 @@ def _print_with_step(mark: tuple[str, str], message: str, step: str) -> None:
     from rich.text import Text
 
     console = stderr_console()
-    console.print(Text.assemble(mark, visible(message)), soft_wrap=True)
+    console.print(Text.assemble(mark, with_visible_characters(message)), soft_wrap=True)
     if step:
-        console.print(Text.assemble(("  → ", "dim"), visible(step)), soft_wrap=True)
+        console.print(Text.assemble(("  → ", "dim"), with_visible_characters(step)), soft_wrap=True)
 
 
 def _console(*, stderr: bool) -> "Console":
@@ -181,9 +181,9 @@ def _signal_pipe() -> Iterator[int]:
         os.close(writing)
 
 
-PROMPT_LINES = 40
-PROMPT_BYTES = 8_000
-REMEMBER_KEYS: dict[str, Remember] = {"o": "once", "s": "session", "p": "project"}
+APPROVAL_PREVIEW_LINES = 40
+APPROVAL_PREVIEW_BYTES = 8_000
+APPROVAL_ANSWER_KEYS: dict[str, RememberScope] = {"o": "once", "s": "session", "p": "project"}
 
 
 def ask_approval(approval: Approval, more: str) -> Reply | None:
@@ -200,8 +200,8 @@ def ask_approval(approval: Approval, more: str) -> Reply | None:
         if not answer:
             return None
         key = answer[0].lower()
-        if key in REMEMBER_KEYS:
-            return Reply(allow=True, remember=REMEMBER_KEYS[key])
+        if key in APPROVAL_ANSWER_KEYS:
+            return Reply(allow=True, remember=APPROVAL_ANSWER_KEYS[key])
         if key == "n":
             return Reply(allow=False, message=ask_line(console, "What to do instead (may stay empty): "))
 
@@ -214,12 +214,12 @@ def print_approval(console: "Console", approval: Approval, more: str) -> None:
     from rich.panel import Panel
     from rich.text import Text
 
-    shown = approval.excerpt(max_lines=PROMPT_LINES, max_bytes=PROMPT_BYTES)
-    why = Text(f"asked: {visible(approval.rule)}\n", "dim")
+    shown = approval.excerpt(max_lines=APPROVAL_PREVIEW_LINES, max_bytes=APPROVAL_PREVIEW_BYTES)
+    why = Text(f"asked: {with_visible_characters(approval.rule)}\n", "dim")
     if approval.agent:
-        why.append(f"agent: {visible(approval.agent)}\n", "dim")
+        why.append(f"agent: {with_visible_characters(approval.agent)}\n", "dim")
     body = why + Text("\n") + coloured_diff(shown)
     if shown != approval.preview:
         body.append(f"\nmore of it: {more}", "dim")
-    console.print(Text(visible(approval.title), "bold"))
+    console.print(Text(with_visible_characters(approval.title), "bold"))
     console.print(Panel(body, border_style="yellow", expand=False))

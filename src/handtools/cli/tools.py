@@ -12,7 +12,7 @@ from handtools.cli.terminal import (
     plain_table,
     print_json,
     print_remark,
-    print_text,
+    print_untrusted_text,
     stdout_console,
     table_cell,
 )
@@ -21,7 +21,7 @@ from handtools.cli.terminal import (
 def tools(
     schema: Annotated[bool, typer.Option("--schema", help="Show the arguments of each tool.")] = False,
     as_json: options.JsonOption = False,
-    workspace: options.WorkspaceOption = options.HERE,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """List the tools, those of installed packages too."""
     with open_toolbox_at(workspace, plugins=True) as (toolbox, _):
@@ -31,7 +31,7 @@ def tools(
             print_json(asdict(definition))
     elif schema:
         for definition in offered:
-            print_text(f"{definition.name}\n{json.dumps(definition.input_schema, indent=2)}\n")
+            print_untrusted_text(f"{definition.name}\n{json.dumps(definition.input_schema, indent=2)}\n")
     else:
         rows = plain_table("TOOL", "DOES", "WHAT IT IS FOR")
         for definition in offered:

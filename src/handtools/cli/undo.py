@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from handtools.cli import options
-from handtools.cli.open_workspace import WorkspaceRecord, open_toolbox_at
+from handtools.cli.open_workspace import WorkspaceJournal, open_toolbox_at
 from handtools.cli.results import EXIT_FAILED, exit_code, print_result
 from handtools.cli.terminal import CommandStopped, print_json, print_remark, stdout_console
-from handtools.text.visible_text import visible
+from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
     from handtools.core.history import UndoScope
     from handtools.core.result import Result
     from handtools.runtime.journal.calls import ChangeAuthor
 
-PERSON = "person"
+PERSON_AGENT_NAME = "person"
 """Agent name under which the log records undo and redo that a person runs from the command line."""
-LAST_WORD = "last"
+NEWEST_KEYWORD = "last"
 UNDO_VERBS = {"created": "returned", "changed": "restored", "deleted": "removed"}
 
 CallIdArgument = Annotated[
@@ -63,7 +63,7 @@ def undo(
     ] = None,
     merge: MergeOption = False,
     as_json: options.JsonOption = False,
-    workspace: options.WorkspaceOption = options.HERE,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Take back the newest change, or what you name.
 
@@ -83,7 +83,7 @@ def redo(
     path: PathOption = None,
     merge: MergeOption = False,
     as_json: options.JsonOption = False,
-    workspace: options.WorkspaceOption = options.HERE,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Bring back what the newest undo took, or what you name."""
     given = UndoArguments(call_id, turn, session, path)
@@ -106,7 +106,9 @@ def _revert(
         words = _undo_target(record, action, given)
         args = {"action": action, "scope": words.scope, "name": words.name, "merge": merge}
         call = Call(
-            tool="undo", args=args | ({} if version is None else {"version": version}), agent=PERSON
+            tool="undo",
+            args=args | ({} if version is None else {"version": version}),
+            agent=PERSON_AGENT_NAME,
         )
         result = toolbox.call(call)
         kept = result.details.conflicts if result.ok else []
@@ -117,7 +119,7 @@ def _revert(
     raise typer.Exit(EXIT_FAILED if kept else exit_code(result))
 
 
-def _undo_target(record: WorkspaceRecord, action: str, given: UndoArguments) -> UndoTarget:
+def _undo_target(record: WorkspaceJournal, action: str, given: UndoArguments) -> UndoTarget:
     """Turn the given options into one undo target; with none given, the call of the newest change.
 
     Raises `BadParameter` when several are given, `CommandStopped` when there is nothing to undo.
@@ -131,7 +133,7 @@ def _undo_target(record: WorkspaceRecord, action: str, given: UndoArguments) -> 
         call_id = _call_named(record, action, name)
         return UndoTarget("call", call_id, (record.calls.short(call_id),))
     newest = record.calls.newest_change() if action == "undo" else record.calls.newest_undone()
-    if turn is None and session not in {None, LAST_WORD}:
+    if turn is None and session not in {None, NEWEST_KEYWORD}:
         return UndoTarget("session", str(session), ("--session", str(session)))
     if newest is None:
         step = f"`{record.step('log')}` lists the calls."
@@ -140,19 +142,19 @@ def _undo_target(record: WorkspaceRecord, action: str, given: UndoArguments) -> 
 
 
 def _newest_target(
-    record: WorkspaceRecord, newest: "ChangeAuthor", turn: str | None, session: str | None
+    record: WorkspaceJournal, newest: "ChangeAuthor", turn: str | None, session: str | None
 ) -> UndoTarget:
     """The undo target for the newest change: its turn or session where one is asked for, else its call."""
-    within = newest.session if session in {None, LAST_WORD} else str(session)
+    within = newest.session if session in {None, NEWEST_KEYWORD} else str(session)
     if turn is not None:
-        turn = newest.turn if turn == LAST_WORD else turn
+        turn = newest.turn if turn == NEWEST_KEYWORD else turn
         return UndoTarget("turn", f"{within}/{turn}", ("--turn", turn, "--session", within))
     if session is not None:
         return UndoTarget("session", within, ("--session", within))
     return UndoTarget("call", newest.call_id, (record.calls.short(newest.call_id),))
 
 
-def _call_named(record: WorkspaceRecord, action: str, name: str) -> str:
+def _call_named(record: WorkspaceJournal, action: str, name: str) -> str:
     try:
         return record.named(name)
     except CommandStopped as unknown:
@@ -163,18 +165,18 @@ def _call_named(record: WorkspaceRecord, action: str, name: str) -> str:
 
 
 def _print_undone(
-    result: "Result[Any]", record: WorkspaceRecord, action: str, words: UndoTarget, *, versioned: bool
+    result: "Result[Any]", record: WorkspaceJournal, action: str, words: UndoTarget, *, versioned: bool
 ) -> None:
     from rich.text import Text
 
     for touched in result.changes.touched if result.changes else ():
         verb = UNDO_VERBS[touched.action]
         stdout_console().print(
-            Text.assemble((f"{verb:<9}", "green"), visible(touched.path)), soft_wrap=True
+            Text.assemble((f"{verb:<9}", "green"), with_visible_characters(touched.path)), soft_wrap=True
         )
     conflicts = result.details.conflicts
     for kept in conflicts:
-        told = visible(f"{kept.path}: {kept.reason}")
+        told = with_visible_characters(f"{kept.path}: {kept.reason}")
         stdout_console().print(Text.assemble(("kept     ", "yellow"), told), soft_wrap=True)
     if not (result.details.restored or conflicts):
         print_remark("Everything was so already; nothing was written.")
@@ -189,7 +191,7 @@ def _print_undone(
 
 
 def _print_plain(
-    result: "Result[Any]", call_id: str, record: WorkspaceRecord, words: UndoTarget, *, as_json: bool
+    result: "Result[Any]", call_id: str, record: WorkspaceJournal, words: UndoTarget, *, as_json: bool
 ) -> None:
     from handtools.core.result import result_to_json
 

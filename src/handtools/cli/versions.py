@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from handtools.cli import options
-from handtools.cli.log import shown_time
-from handtools.cli.open_workspace import WorkspaceRecord, open_record_at
+from handtools.cli.log import format_log_time
+from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import (
     CommandStopped,
     ask_yes_no,
@@ -20,25 +20,25 @@ from handtools.cli.terminal import (
     stdout_console,
     table_cell,
 )
-from handtools.text.plurals import counted
-from handtools.text.visible_text import visible
+from handtools.text.plurals import number_with_noun
+from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
-    from handtools.runtime.journal.retention import Forgotten
+    from handtools.runtime.journal.retention import ForgottenPath
 
-SEARCHED_FILE_BYTES = 8 << 20
+FORGET_SEARCH_FILE_BYTES = 8 << 20
 """Largest file, in bytes, whose current lines `forget` looks for in recorded outputs."""
-LISTED_CALLS = 10
+MOST_FORGOTTEN_CALLS_LISTED = 10
 PathArgument = Annotated[str, typer.Argument(metavar="PATH", help="A file of the workspace.")]
 
 
 def versions(
     path: PathArgument,
     as_json: options.JsonOption = False,
-    workspace: options.WorkspaceOption = options.HERE,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """List the recorded versions of a file, newest first."""
-    with open_record_at(workspace) as record:
+    with open_journal_at(workspace) as record:
         found = record.entries.versions(record.files.locate(path))
         if as_json:
             for version in found:
@@ -52,7 +52,7 @@ def versions(
         for one in found:
             size = "" if one.bytes is None else f"{one.bytes:,}"
             short = table_cell(record.calls.short(one.call_id), 40)
-            rows.add_row(str(one.number), shown_time(one.at), one.action, one.tool, short, size)
+            rows.add_row(str(one.number), format_log_time(one.at), one.action, one.tool, short, size)
         rows.add_row("0", "", "before the first recorded change")
         stdout_console().print(rows)
         step = record.step("undo", "--path", path, "--version", str(found[-1].number))
@@ -63,21 +63,21 @@ def forget(
     path: PathArgument,
     yes: options.YesOption = False,
     as_json: options.JsonOption = False,
-    workspace: options.WorkspaceOption = options.HERE,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Let go of every kept version of a file.
 
     Calls that named it or printed lines of it are emptied too. The file itself stays as it is; its changes
     can't be undone any more.
     """
-    from handtools.host.files.blob_store import FolderStore
+    from handtools.host.files.blob_store import FolderBlobStore
 
-    with open_record_at(workspace) as record:
+    with open_journal_at(workspace) as record:
         located = record.files.locate(path)
         if not yes and not _confirm_forget(located):
             step = f"{record.step('forget', path, '--yes')} does it."
             raise CommandStopped(f"Nothing was forgotten of {located}.", step)
-        outputs = FolderStore(Path(record.journal.path).parent / "outputs")
+        outputs = FolderBlobStore(Path(record.journal.path).parent / "outputs")
         gone = record.journal.retention.forget(
             located, now=_present_bytes(record, located), outputs=outputs
         )
@@ -92,26 +92,35 @@ def forget(
             _print_forgotten(record, gone)
 
 
-def _present_bytes(record: WorkspaceRecord, path: str) -> bytes:
+def _present_bytes(record: WorkspaceJournal, path: str) -> bytes:
     """The file's current content, whose lines `forget` looks for in recorded outputs.
 
     Empty if the file is missing or too large.
     """
     facts = record.files.facts(path)
-    if facts is None or facts.kind != "file" or facts.bytes > SEARCHED_FILE_BYTES:
+    if facts is None or facts.kind != "file" or facts.bytes > FORGET_SEARCH_FILE_BYTES:
         return b""
     return record.files.read(path)
 
 
-def _print_forgotten(record: WorkspaceRecord, gone: "Forgotten") -> None:
+def _print_forgotten(record: WorkspaceJournal, gone: "ForgottenPath") -> None:
     """Print which calls' records `forget` emptied, and where copies of the content may remain."""
     if gone.calls:
-        listed = ", ".join(record.calls.short(call_id) for call_id in gone.calls[:LISTED_CALLS])
-        more = f" and {len(gone.calls) - LISTED_CALLS} more" if len(gone.calls) > LISTED_CALLS else ""
-        print_remark(f"Emptied what {counted(len(gone.calls), 'call')} said that had it: {listed}{more}.")
+        listed = ", ".join(
+            record.calls.short(call_id) for call_id in gone.calls[:MOST_FORGOTTEN_CALLS_LISTED]
+        )
+        more = (
+            f" and {len(gone.calls) - MOST_FORGOTTEN_CALLS_LISTED} more"
+            if len(gone.calls) > MOST_FORGOTTEN_CALLS_LISTED
+            else ""
+        )
+        print_remark(
+            f"Emptied what {number_with_noun(len(gone.calls), 'call')} said that had it: {listed}{more}."
+        )
     if gone.copies:
         print_remark(
-            f"The same bytes are kept of {', '.join(gone.copies[:LISTED_CALLS])}: forget those as well."
+            f"The same bytes are kept of {', '.join(gone.copies[:MOST_FORGOTTEN_CALLS_LISTED])}:"
+            " forget those as well."
         )
     if gone.sampled:
         print_remark("It is long: only some of its lines were looked for in what calls printed.")
@@ -121,5 +130,6 @@ def _print_forgotten(record: WorkspaceRecord, gone: "Forgotten") -> None:
 def _confirm_forget(path: str) -> bool:
     if not is_interactive():
         return False
-    question = f"Forget every kept version of {visible(path)}? Its changes can't be undone afterwards."
+    shown = with_visible_characters(path)
+    question = f"Forget every kept version of {shown}? Its changes can't be undone afterwards."
     return ask_yes_no(stderr_console(), question)

@@ -6,10 +6,10 @@ import typer
 
 from handtools.cli import options
 from handtools.cli.open_workspace import open_toolbox_at
-from handtools.cli.options import parse_arguments
+from handtools.cli.options import parse_tool_arguments
 from handtools.cli.results import EXIT_FAILED
 from handtools.cli.terminal import print_failure, print_json, print_remark, stdout_console
-from handtools.text.visible_text import visible
+from handtools.text.visible_text import with_visible_characters
 
 VERDICT_STYLES = {"allow": "bold green", "ask": "bold yellow", "deny": "bold red"}
 NOT_A_CALL_RULE = "not a valid call"
@@ -20,13 +20,13 @@ def why(
     pairs: options.KeyValueArguments = None,
     given: options.JsonArgumentsOption = None,
     output: options.OutputOption = options.OutputFormat.text,
-    workspace: options.WorkspaceOption = options.HERE,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Say which rule would decide a call.
 
     Nothing is changed, asked or recorded.
     """
-    args = parse_arguments(given, pairs)
+    args = parse_tool_arguments(given, pairs)
     from dataclasses import asdict
 
     with open_toolbox_at(workspace, plugins=True) as (toolbox, _):
@@ -39,11 +39,14 @@ def why(
     else:
         from rich.text import Text
 
-        about = f"  {visible(decision.target)}" if decision.target else ""
+        about = f"  {with_visible_characters(decision.target)}" if decision.target else ""
         stdout_console().print(
             Text.assemble((decision.verdict, VERDICT_STYLES[decision.verdict]), about), soft_wrap=True
         )
-        stdout_console().print(f"  rule    {visible(decision.rule)}\n  because {visible(decision.reason)}")
+        stdout_console().print(
+            f"  rule    {with_visible_characters(decision.rule)}\n"
+            f"  because {with_visible_characters(decision.reason)}"
+        )
         if decision.verdict == "ask":
             print_remark("  A person is asked first; `handtools call … --yes` answers yes.")
     if invalid:

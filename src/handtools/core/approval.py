@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
-from handtools.text.truncation import clip
+from handtools.text.truncation import clip_text
 
-Remember = Literal["once", "session", "project"]
+RememberScope = Literal["once", "session", "project"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,9 @@ class Approval:
     def excerpt(self, *, max_lines: int, max_bytes: int) -> str:
         """Return the head and tail of the preview within the limits; a line between them tells what is missing."""
         whole = (self.preview_lines, self.preview_bytes) if self.preview_lines else None
-        return clip(self.preview, max_lines=max_lines, max_bytes=max_bytes, keep="both", whole=whole).text
+        return clip_text(
+            self.preview, max_lines=max_lines, max_bytes=max_bytes, keep="both", whole=whole
+        ).text
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Reply:
     """A person's answer to an approval request: yes or no, for how long, and a message for the model."""
 
     allow: bool
-    remember: Remember = "once"
+    remember: RememberScope = "once"
     message: str = ""
     """Shown to the model when the answer is no: what to do instead."""
     fingerprint: str = ""

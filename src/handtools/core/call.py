@@ -17,7 +17,7 @@ from handtools.core.errors import Cancelled, UsageError, caught_exception
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def new_id() -> str:
+def new_call_id() -> str:
     """Return a random hex id for a tool call."""
     return secrets.token_hex(16)
 
@@ -28,7 +28,7 @@ class Call:
 
     tool: str
     args: Mapping[str, Any]
-    id: str = field(default_factory=new_id)
+    id: str = field(default_factory=new_call_id)
     session: str = "default"
     turn: str = ""
     agent: str = ""
@@ -70,7 +70,7 @@ def _json(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return copied
 
 
-log = logging.getLogger("handtools")
+logger = logging.getLogger("handtools")
 
 
 def cancelled_by_caller() -> Cancelled:
@@ -125,7 +125,7 @@ class CancelToken:
 
 def _call_back(callback: Callable[[], object]) -> None:
     if failure := caught_exception(callback):
-        log.warning("A callback on cancelling failed: %r", failure, exc_info=failure)
+        logger.warning("A callback on cancelling failed: %r", failure, exc_info=failure)
 
 
 def call_to_json(call: Call) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from handtools.text.media_types import MediumKind
+from handtools.text.media_type_sniffing import MediumKind
 
-Need = Literal["deliver", "delegate", "model", "engine"]
+ToolRequirement = Literal["deliver", "delegate", "model", "engine"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Callbacks:
     delegate: Delegate | None = None
     model: Model | None = None
 
-    def has(self, need: Need | None) -> bool:
+    def has(self, need: ToolRequirement | None) -> bool:
         """Whether the callback that a tool needs was supplied; true for "engine", which is the machine's."""
         return need is None or need == "engine" or getattr(self, need) is not None
 

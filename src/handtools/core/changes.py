@@ -14,10 +14,10 @@ from typing import Any, Literal
 from handtools.core.errors import UsageError
 
 NodeKind = Literal["file", "link", "folder"]
-Coverage = Literal["declared", "overlay", "scan", "none"]
+ChangeCoverage = Literal["declared", "overlay", "scan", "none"]
 
 
-def digest(data: bytes) -> str:
+def sha256_hex(data: bytes) -> str:
     """Return the SHA-256 of bytes in hex, by which they are stored."""
     return hashlib.sha256(data).hexdigest()
 
@@ -55,7 +55,7 @@ class Node:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the node's bytes; for a backed-up node its mark."""
-        return self.held.mark if self.held else digest(self.data)
+        return self.held.mark if self.held else sha256_hex(self.data)
 
     @property
     def bytes(self) -> int:
@@ -152,7 +152,7 @@ class RecordedChanges:
 
     entry: int
     touched: tuple[TouchedPath, ...]
-    coverage: Coverage = "declared"
+    coverage: ChangeCoverage = "declared"
     omitted: tuple[str, ...] = ()
     """Paths that changed but whose old content could not be saved for undo."""
 
@@ -204,7 +204,7 @@ def unpack_folder(data: bytes) -> list[FolderItem]:
 def folder_node(leaves: Sequence[FolderItem], *, mode: int, ref: str) -> Node:
     """Build the node of a folder that is moved as one, from its items and its backup reference."""
     data = pack_folder(leaves)
-    held = BackupRef(ref, digest(data), sum(leaf.bytes for leaf in leaves))
+    held = BackupRef(ref, sha256_hex(data), sum(leaf.bytes for leaf in leaves))
     return Node("folder", data, mode, held)
 
 
@@ -213,7 +213,7 @@ def is_whole_folder(node: Node | None) -> bool:
     return node is not None and node.kind == "folder" and node.held is not None
 
 
-def paths_inside(change: Change) -> list[str]:
+def paths_in_moved_folders(change: Change) -> list[str]:
     """List the paths of all items in the folders that a change moves as one."""
     leaves = {
         leaf.path
@@ -244,7 +244,9 @@ def without_whole_folders(change: Change) -> list[Change]:
     before, after = _nodes(change.before), _nodes(change.after)
     own = _own(change)
     parts = [Change(f"{own.path}/{path}", before.get(path), after.get(path)) for path in {*before, *after}]
-    return sorted((part for part in (own, *parts) if not _equal(part.before, part.after)), key=apply_order)
+    return sorted(
+        (part for part in (own, *parts) if not _equal(part.before, part.after)), key=change_apply_order
+    )
 
 
 def with_whole_folders(
@@ -271,7 +273,7 @@ def with_whole_folders(
     return [gathered.get(change.path, change) for change in changes if change.path not in inner]
 
 
-def apply_order(change: Change) -> tuple[int, int]:
+def change_apply_order(change: Change) -> tuple[int, int]:
     """Sort key of changes: deletions first, deepest path first; then the others, shallowest path first."""
     depth = change.path.count("/")
     return (0, -depth) if change.after is None else (1, depth)
@@ -321,7 +323,7 @@ def _node(leaf: FolderItem, ref: str) -> Node:
     ref = f"{ref}/{leaf.path}"
     if leaf.kind == "link":
         target = leaf.mark.encode(errors="surrogateescape")
-        return Node("link", target, None, BackupRef(ref, digest(target), 0))
+        return Node("link", target, None, BackupRef(ref, sha256_hex(target), 0))
     return Node("file", b"", leaf.mode, BackupRef(ref, leaf.mark, leaf.bytes))
 
 

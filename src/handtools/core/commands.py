@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from handtools.core.call import Call
-from handtools.core.changes import Change, Coverage, RecordedChanges
+from handtools.core.changes import Change, ChangeCoverage, RecordedChanges
 from handtools.core.web import Visit
 
 CommandNetwork = Literal["off", "listed", "on"]
@@ -120,7 +120,7 @@ class FinishedCommand:
     """Exit and output; here `output.kept` is a name in the output store."""
     delta: tuple[Change, ...] | None = None
     """File changes that the command made; None when they were not captured and went straight to the files."""
-    coverage: Coverage = "none"
+    coverage: ChangeCoverage = "none"
     omitted: tuple[str, ...] = ()
     discard: Callable[[], None] = lambda: None
     """Deletes the captured changes from the disk, whether they were applied or not."""

@@ -19,7 +19,7 @@ from handtools.core.skills import Skills
 from handtools.core.syntax import Syntax
 from handtools.core.web import Web
 
-Progress = Callable[[str], None]
+ProgressCallback = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,5 +39,5 @@ class Context:
     skills: Skills
     web: Web
     callbacks: Callbacks
-    progress: Progress
+    progress: ProgressCallback
     clock: Callable[[], datetime]

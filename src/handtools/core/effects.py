@@ -9,18 +9,23 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from handtools.core.changes import ChangeSet, Node, paths_inside
+from handtools.core.changes import ChangeSet, Node, paths_in_moved_folders
 from handtools.core.commands import Command, InheritedShellState
 from handtools.core.web import Visit
 from handtools.text.shell import Script, quote_words, read_script
-from handtools.text.shell.session_state import defined_names, is_secret_name, steering_variables, uses_any
+from handtools.text.shell.inherited_names import (
+    defined_names,
+    is_secret_name,
+    script_uses_any_name,
+    steering_variables,
+)
 
 EffectKind = Literal["read", "change", "run", "visit", "deliver", "delegate"]
 EFFECT_KINDS: frozenset[EffectKind] = frozenset(get_args(EffectKind))
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadEffect:
     """Effect of reading paths: file contents, folder listings or metadata."""
 
     paths: tuple[str, ...]
@@ -80,7 +85,7 @@ class CommandRun:
             facts.append(("network", reach))
         facts += [("set", _exported(name, value)) for name, value in sorted(command.env.items())]
         facts += [("set before", _exported(name, left.exports[name])) for name in sorted(left.exports)]
-        if uses_any(self.script, self.defined):
+        if script_uses_any_name(self.script, self.defined):
             told = (left.functions.strip(), left.aliases.strip())
             facts += [("defined before", each) for each in told if each]
         return (*facts, ("script", command.script))
@@ -120,13 +125,13 @@ class Delegation:
         return "delegate"
 
 
-Effect = Read | ChangeSet | CommandRun | Visit | Delivery | Delegation
+Effect = ReadEffect | ChangeSet | CommandRun | Visit | Delivery | Delegation
 
 
 def effect_targets(effect: Effect) -> tuple[str, ...]:
     """List what policy rules match for an effect: paths, simple commands, a host, or a title."""
     if isinstance(effect, ChangeSet):
-        return (*effect.paths, *(path for change in effect for path in paths_inside(change)))
+        return (*effect.paths, *(path for change in effect for path in paths_in_moved_folders(change)))
     if isinstance(effect, Visit):
         return (effect.place,)
     if isinstance(effect, Delivery | Delegation):
@@ -134,7 +139,7 @@ def effect_targets(effect: Effect) -> tuple[str, ...]:
     return effect.parts if isinstance(effect, CommandRun) else effect.paths
 
 
-def fingerprint(effect: Effect) -> str:
+def effect_fingerprint(effect: Effect) -> str:
     """Hash an effect, so that an approval covers exactly this one."""
     # As JSON, so that no two effects are the same text.
     told = json.dumps([effect.kind, *_identity(effect)])

@@ -82,7 +82,7 @@ class Settled:
 
 
 Event = Started | Progressed | Visited | Decided | ApprovalAsked | Changed | Reviewed | Settled
-Listener = Callable[[Event], None]
+EventListener = Callable[[Event], None]
 
 
 def call_id_of(event: Event) -> str:

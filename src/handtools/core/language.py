@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from handtools.core.changes import ChangeSet
-from handtools.text.diffs.alignment import align, line_after_edits
-from handtools.text.lines import split
+from handtools.text.diffs.alignment import align_lines, line_after_edits
+from handtools.text.lines import split_lines
 from handtools.text.truncation import clip_line, one_line
 
 Severity = Literal["error", "warning", "information", "hint"]
-Certainty = Literal["fresh", "likely", "unknown"]
+DiagnosticCertainty = Literal["fresh", "likely", "unknown"]
 """How sure a diagnostic report is about the bytes now on disk; `unknown` says neither clean nor broken."""
 LanguageOperation = Literal[
     "definition",
@@ -51,7 +51,7 @@ class DiagnosticReport:
 
     path: str
     server: str
-    standing: Certainty
+    standing: DiagnosticCertainty
     diagnostics: tuple[Diagnostic, ...] = ()
     why: str = ""
     """Why the certainty is unknown: what keeps the server from answering."""
@@ -215,11 +215,11 @@ class HostLanguage(Protocol):
         ...
 
 
-SHOWN_PER_FILE = 20
+MOST_ERRORS_PER_FILE = 20
 """Most errors shown for one file."""
-SHOWN_OTHER_FILES = 5
+MOST_OTHER_FILES_WITH_ERRORS = 5
 """Most other files shown with errors."""
-MESSAGE_CHARS = 300
+DIAGNOSTIC_MESSAGE_CHARS = 300
 
 
 def diagnostic_delta(
@@ -228,7 +228,7 @@ def diagnostic_delta(
     """Compare a file's errors before and after a change; errors whose line only moved are not new."""
     if not old or not now:
         return DiagnosticDelta(path, tuple(now), tuple(old))
-    edits = [] if before == after else align(split(before), split(after))
+    edits = [] if before == after else align_lines(split_lines(before), split_lines(after))
     left: dict[tuple[str, str, str, int | None], list[Diagnostic]] = {}
     for each in old:
         left.setdefault((*_diagnostic_identity(each), line_after_edits(edits, each.line)), []).append(each)
@@ -283,10 +283,10 @@ def review_text(review: DiagnosticReview) -> str:
         said += diagnostic_lines(each.new)
     if review.elsewhere:
         said.append("It broke other files:")
-        for each in review.elsewhere[:SHOWN_OTHER_FILES]:
+        for each in review.elsewhere[:MOST_OTHER_FILES_WITH_ERRORS]:
             said += diagnostic_lines(each.new)
-        if len(review.elsewhere) > SHOWN_OTHER_FILES:
-            said.append(f"… and {len(review.elsewhere) - SHOWN_OTHER_FILES} more files.")
+        if len(review.elsewhere) > MOST_OTHER_FILES_WITH_ERRORS:
+            said.append(f"… and {len(review.elsewhere) - MOST_OTHER_FILES_WITH_ERRORS} more files.")
     said += [unknown_report_text(verdict) for verdict in review.unknown]
     return "\n".join(said)
 
@@ -310,13 +310,13 @@ def unknown_report_text(verdict: DiagnosticReport) -> str:
 
 
 def diagnostic_lines(errors: Sequence[Diagnostic]) -> list[str]:
-    """Format errors as lines of text, limited to the first `SHOWN_PER_FILE`."""
+    """Format errors as lines of text, limited to the first `MOST_ERRORS_PER_FILE`."""
     shown = [
-        f"{each.path}:{each.line}:{each.column + 1} {clip_line(one_line(each.message), MESSAGE_CHARS)}"
+        f"{each.path}:{each.line}:{each.column + 1} {clip_line(one_line(each.message), DIAGNOSTIC_MESSAGE_CHARS)}"
         f"{f' [{each.code}]' if each.code else ''}"
-        for each in errors[:SHOWN_PER_FILE]
+        for each in errors[:MOST_ERRORS_PER_FILE]
     ]
-    more = len(errors) - SHOWN_PER_FILE
+    more = len(errors) - MOST_ERRORS_PER_FILE
     return [*shown, f"… and {more} more in {errors[0].path}."] if more > 0 else shown
 
 
@@ -328,7 +328,7 @@ def _servers(verdicts: Sequence[DiagnosticReport]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Formatted:
+class FormattingOutcome:
     """Result of formatting one file: new bytes, or a reason why it was left."""
 
     formatter: str
@@ -347,7 +347,7 @@ class Formatters(Protocol):
 
     async def format(
         self, path: str, before: bytes | None, after: bytes, *, private: Sequence[str]
-    ) -> Formatted | None:
+    ) -> FormattingOutcome | None:
         """Format the changed parts of a file and return the result; None when there is nothing to report.
 
         `private` are globs of paths that a formatter must not see.
@@ -369,6 +369,6 @@ class NoFormatters:
         after: bytes,  # noqa: ARG002
         *,
         private: Sequence[str],  # noqa: ARG002
-    ) -> Formatted | None:
+    ) -> FormattingOutcome | None:
         """Always None: no file is formatted."""
         return None

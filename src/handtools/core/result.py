@@ -71,7 +71,7 @@ def block_from_json(value: dict[str, Any]) -> ContentBlock:
 
 D = TypeVar("D", covariant=True)
 
-Status = Literal["ok", "error", "denied", "cancelled", "timeout", "pending"]
+CallStatus = Literal["ok", "error", "denied", "cancelled", "timeout", "pending"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Spill:
+class SpilledOutput:
     """Reference to the stored full output of a call whose text was too long for the model."""
 
     path: str
@@ -93,7 +93,7 @@ class Spill:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class CallUsage:
     """Cost of a call: seconds, tokens and bytes of its text."""
 
     seconds: float = 0.0
@@ -101,7 +101,7 @@ class Usage:
     bytes: int = 0
 
 
-_UNUSED = Usage()
+_UNUSED = CallUsage()
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -110,11 +110,11 @@ class Result(Generic[D]):
 
     content: tuple[ContentBlock, ...]
     details: D
-    status: Status = "ok"
+    status: CallStatus = "ok"
     fault: Fault | None = None
     changes: RecordedChanges | None = None
-    spill: Spill | None = None
-    usage: Usage = field(default_factory=Usage)
+    spill: SpilledOutput | None = None
+    usage: CallUsage = field(default_factory=CallUsage)
     request: Approval | None = None
 
     def __init__(
@@ -122,11 +122,11 @@ class Result(Generic[D]):
         content: str | ContentBlock | Sequence[ContentBlock],
         details: D,
         *,
-        status: Status = "ok",
+        status: CallStatus = "ok",
         fault: Fault | None = None,
         changes: RecordedChanges | None = None,
-        spill: Spill | None = None,
-        usage: Usage | None = None,
+        spill: SpilledOutput | None = None,
+        usage: CallUsage | None = None,
         request: Approval | None = None,
     ) -> None:
         give = object.__setattr__
@@ -198,8 +198,8 @@ def result_from_json(value: dict[str, Any], details: type[BaseModel] | None = No
         status=value["status"],
         fault=Fault(**value["fault"]) if "fault" in value else None,
         changes=_changes_from_json(changes) if changes else None,
-        spill=Spill(**value["spill"]) if "spill" in value else None,
-        usage=Usage(**value["usage"]),
+        spill=SpilledOutput(**value["spill"]) if "spill" in value else None,
+        usage=CallUsage(**value["usage"]),
         request=Approval(**value["request"]) if "request" in value else None,
     )
 

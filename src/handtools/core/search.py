@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
 from handtools.core.changes import NodeKind
-from handtools.text.plurals import counted, inflected
+from handtools.text.plurals import inflect_for_number, number_with_noun
 
 PathFilter = Callable[[Sequence[str]], Sequence[str]]
 """Callback that returns those of the given paths that may be shown, in order; folder paths end in a slash."""
@@ -85,16 +85,25 @@ class SearchGaps:
         if self.timed_out:
             notes.append("The time ran out: what is shown is a part. Narrow the search.")
         if self.unreadable:
-            paths, were = counted(self.unreadable, "path"), inflected(self.unreadable, "was")
+            paths, were = (
+                number_with_noun(self.unreadable, "path"),
+                inflect_for_number(self.unreadable, "was"),
+            )
             notes.append(f"{paths} could not be read and {were} skipped ({self.example[:200]}).")
         if self.binary:
-            files, were = counted(self.binary, "binary file"), inflected(self.binary, "was")
+            files, were = (
+                number_with_noun(self.binary, "binary file"),
+                inflect_for_number(self.binary, "was"),
+            )
             notes.append(f"{files} {were} searched only up to the first NUL.")
         if self.withheld:
-            paths, need = counted(self.withheld, "path"), inflected(self.withheld, "needs")
+            paths, need = (
+                number_with_noun(self.withheld, "path"),
+                inflect_for_number(self.withheld, "needs"),
+            )
             notes.append(f"{paths} {need} a person's approval: left out.")
         if self.unparsed:
-            files, were = counted(self.unparsed, "file"), inflected(self.unparsed, "was")
+            files, were = number_with_noun(self.unparsed, "file"), inflect_for_number(self.unparsed, "was")
             notes.append(f"{files} that may hold it {were} not parsed: too large, or gone by now.")
         if self.unseen:
             notes.append(f"{self.unseen} Narrow it with `path` or `include`.")

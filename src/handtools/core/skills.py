@@ -24,7 +24,7 @@ GUIDE_FILE = "AGENTS.md"
 SKILL_ROOTS = (".agents/skills", ".claude/skills")
 SKILL_SCHEME = "skill:"
 """Path prefix `skill:NAME/path` for files of skills outside the workspace, which are read-only."""
-CONTEXT_SHARE = 50
+SKILL_LISTING_CONTEXT_SHARE = 50
 """The list of skills may take one part in this many of the model's context window."""
 SKILL_NAME_CHARS = 64
 SKILL_DESCRIPTION_CHARS = 1_024
@@ -177,7 +177,9 @@ def listing(skills: Iterable[Skill], context_tokens: int) -> BudgetedListing:
     shelves = dict.fromkeys(skill.location.rpartition("/")[0] for skill in told)
     entries = [(skill.name, skill.description) for skill in told]
     return budgeted_listing(
-        entries, context_tokens // CONTEXT_SHARE, foot=f"(In {', '.join(shelves)}.)" if shelves else ""
+        entries,
+        context_tokens // SKILL_LISTING_CONTEXT_SHARE,
+        foot=f"(In {', '.join(shelves)}.)" if shelves else "",
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, TypeVar, get_args, get_type_hints, ove
 
 from pydantic import BaseModel
 
-from handtools.core.callbacks import Need
+from handtools.core.callbacks import ToolRequirement
 from handtools.core.context import Context
 from handtools.core.effects import EffectKind
 from handtools.core.errors import UsageError
@@ -23,9 +23,9 @@ D = TypeVar("D", bound=BaseModel)
 ToolFunction = Callable[[Context, P], Awaitable[Result[D]]]
 PathsOfCall = Callable[[P], Iterable[str]]
 
-WITH_MARK = re.compile(r"[ \t]*<!--\s*with:\s*(\w+)\s*-->")
+PROMPT_WITH_TOOL_MARK = re.compile(r"[ \t]*<!--\s*with:\s*(\w+)\s*-->")
 """Marks a prompt line that is included only when the named other tool is offered too."""
-CLAIM_MARK = re.compile(r"[ \t]*<!--\s*claim:\s*([\w.]+)\s*-->")
+PROMPT_CLAIM_MARK = re.compile(r"[ \t]*<!--\s*claim:\s*([\w.]+)\s*-->")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Tool(Generic[P, D]):
     effects: frozenset[EffectKind]
     paths: PathsOfCall[P]
     """Returns the paths that a call's arguments name, so that they can be locked before it runs."""
-    needs: Need | None = None
+    needs: ToolRequirement | None = None
     """The callback or search engine that the tool requires to be offered."""
     vendor_type: str = ""
     """Type name of the tool if a vendor's API has it built in; requests send it instead of a schema."""
@@ -64,20 +64,20 @@ class Tool(Generic[P, D]):
         rows = (
             row
             for row in self._filled.splitlines()
-            if all(name in offered for name in WITH_MARK.findall(row))
+            if all(name in offered for name in PROMPT_WITH_TOOL_MARK.findall(row))
         )
-        return WITH_MARK.sub("", "\n".join(rows)).strip()
+        return PROMPT_WITH_TOOL_MARK.sub("", "\n".join(rows)).strip()
 
     @cached_property
     def _filled(self) -> str:
         module = sys.modules[self.run.__module__]
         filled = re.sub(r"\{([A-Z_]+)\}", lambda m: f"{getattr(module, m[1]):,}", self._prose)
-        return CLAIM_MARK.sub("", filled)
+        return PROMPT_CLAIM_MARK.sub("", filled)
 
     @cached_property
     def claims(self) -> frozenset[str]:
         """Ids of the claims marked in the prompt, each of which a test must prove."""
-        return frozenset(CLAIM_MARK.findall(self._prose))
+        return frozenset(PROMPT_CLAIM_MARK.findall(self._prose))
 
     @cached_property
     def _prose(self) -> str:
@@ -98,7 +98,10 @@ AnyTool = Tool[Any, Any]
 def tool(run: ToolFunction[P, D], /) -> Tool[P, D]: ...
 @overload
 def tool(
-    *, effects: Iterable[EffectKind] = ..., paths: PathsOfCall[Any] | None = ..., needs: Need | None = ...
+    *,
+    effects: Iterable[EffectKind] = ...,
+    paths: PathsOfCall[Any] | None = ...,
+    needs: ToolRequirement | None = ...,
 ) -> Callable[[ToolFunction[P, D]], Tool[P, D]]: ...
 def tool(
     run: ToolFunction[P, D] | None = None,
@@ -106,7 +109,7 @@ def tool(
     *,
     effects: Iterable[EffectKind] = ("read", "change"),
     paths: PathsOfCall[Any] | None = None,
-    needs: Need | None = None,
+    needs: ToolRequirement | None = None,
 ) -> Tool[P, D] | Callable[[ToolFunction[P, D]], Tool[P, D]]:
     """Decorator that makes a `Tool` of an async function; name and types come from the function."""
 
@@ -135,7 +138,7 @@ def _path_fields(params: BaseModel) -> Iterable[str]:
     return [path] if isinstance(path, str) else []
 
 
-Dialect = Literal["plain", "strict", "gemini"]
+SchemaDialect = Literal["plain", "strict", "gemini"]
 """Dialect of JSON schema: plain for Anthropic, MCP and most others; OpenAI's strict mode; Gemini's subset."""
 
 GEMINI_KEYS = {
@@ -152,7 +155,7 @@ GEMINI_KEYS = {
 STRICT_DROPS = {"default", "minLength", "maxLength", "format", "examples"}
 
 
-def json_schema(model: type[BaseModel], dialect: Dialect = "plain") -> dict[str, Any]:
+def json_schema(model: type[BaseModel], dialect: SchemaDialect = "plain") -> dict[str, Any]:
     """Return the JSON schema of a pydantic model with references inlined and titles removed, in a dialect."""
     full = model.model_json_schema()
     plain = _inline(full, full.get("$defs", {}))

@@ -366,7 +366,7 @@ def _confinement(path: Sequence[str]) -> Callable[[], None]:
     from handtools.host.sandbox.runners import landlock_ruleset as landlock
     from handtools.host.sandbox.runners import seccomp
 
-    filtered = landlock.syscall_filter("none") if seccomp.architecture_known() else b""
+    filtered = landlock.landlock_syscall_filter("none") if seccomp.architecture_known() else b""
     rules = None
     if landlock.landlock_abi() >= 1:
         readable = (*_READABLE_FOLDERS, *path, sys.base_prefix, os.devnull)

@@ -64,7 +64,7 @@ class ProgramTimeout(Exception):
     """Raised when a program was killed because its time was up."""
 
 
-def is_outside(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
+def is_outside_workspace(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bool:
     """Whether the real path is outside the workspace; always true without a workspace."""
     return not os.fspath(root) or not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
 
@@ -72,7 +72,7 @@ def is_outside(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> bo
 def search_path(root: str | os.PathLike[str]) -> Iterator[str]:
     """The folders of PATH, without relative ones and those in the workspace."""
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        if os.path.isabs(folder) and is_outside(folder, root):
+        if os.path.isabs(folder) and is_outside_workspace(folder, root):
             yield folder
 
 
@@ -83,7 +83,7 @@ def find_program(
     for folder in (*folders, *search_path(root)):
         found = os.path.join(folder, name)
         file = os.path.realpath(found)
-        if os.path.isfile(file) and os.access(file, os.X_OK) and is_outside(file, root):
+        if os.path.isfile(file) and os.access(file, os.X_OK) and is_outside_workspace(file, root):
             return Program(file, found)
     return None
 
@@ -261,7 +261,11 @@ def trusted_import_path(root: str | os.PathLike[str]) -> list[str]:
         folder
         for folder in sys.path
         if os.path.isabs(folder)
-        and (is_outside(folder, root) or _holds_own_package(folder) or is_own_installation(folder, root))
+        and (
+            is_outside_workspace(folder, root)
+            or _holds_own_package(folder)
+            or is_own_installation(folder, root)
+        )
     ]
 
 

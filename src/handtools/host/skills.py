@@ -77,7 +77,7 @@ def skill_bundle(files: HostFiles, folder: str) -> SkillFiles:
             if entry.kind == "folder" and depth < MOST_BUNDLE_DEPTH and name not in _UNLISTED_NAMES:
                 waiting.append((entry.path, depth + 1))
             # A link to a file is followed as far as it stays inside; one to a folder might come back here.
-            facts = facts_at(files, entry.path) if entry.kind == "link" else entry
+            facts = facts_of_linked_path(files, entry.path) if entry.kind == "link" else entry
             if facts is not None and facts.kind == "file" and (depth or name != SKILL_FILE):
                 found.append(facts)
             if len(found) > MOST_BUNDLED_FILES:
@@ -85,7 +85,7 @@ def skill_bundle(files: HostFiles, folder: str) -> SkillFiles:
     return _bundle(found, folder, more=False)
 
 
-def facts_at(files: HostFiles, path: str) -> FileFacts | None:
+def facts_of_linked_path(files: HostFiles, path: str) -> FileFacts | None:
     """The facts of the file that a path leads to, links resolved; None if it is missing or out of bounds."""
     try:
         facts = files.facts(files.locate(path))
@@ -103,11 +103,13 @@ def _bundle(found: list[FileFacts], folder: str, *, more: bool) -> SkillFiles:
 def _workspace_skill_paths(files: HostFiles, shelf: str) -> Iterator[str]:
     """The folders with a SKILL.md in a skills folder, or one level deeper in a group of skills."""
     for entry in _entries(files, shelf):
-        facts = facts_at(files, entry.path)
+        facts = facts_of_linked_path(files, entry.path)
         if facts is None or facts.kind != "folder":
             continue
         inner = [entry.path, *(each.path for each in _entries(files, entry.path))]
-        holding = [path for path in inner if facts_at(files, f"{path}/{SKILL_FILE}") is not None]
+        holding = [
+            path for path in inner if facts_of_linked_path(files, f"{path}/{SKILL_FILE}") is not None
+        ]
         yield from (files.locate(path) for path in (holding[:1] if entry.path in holding else holding))
 
 
@@ -310,14 +312,14 @@ class SkillFolders:
         """The kind of what is at a path, empty if nothing is; a quick check before links are resolved."""
         if self.local and not os.path.lexists(f"{self.root}/{path}"):
             return ""
-        facts = facts_at(self.files, path)
+        facts = facts_of_linked_path(self.files, path)
         return facts.kind if facts else ""
 
     def _stamp(self, path: str) -> float:
         """A folder's modification time, used only to validate the cache."""
         if self.local:
             return _modified_at(f"{self.root}/{path}" if path else self.root)
-        facts = facts_at(self.files, path or ".")
+        facts = facts_of_linked_path(self.files, path or ".")
         return facts.modified if facts else _NO_TIME
 
 

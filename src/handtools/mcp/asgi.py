@@ -30,7 +30,7 @@ class HttpRefusal(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class HttpRequest:
+class HttpRequestHeaders:
     """The headers of an HTTP request, as MCP method handlers can read them."""
 
     lines: tuple[tuple[str, str], ...]
@@ -95,7 +95,7 @@ PING_SECONDS = 15.0
 """Seconds without output after which a ping is sent, because proxies close silent connections."""
 
 
-class HttpAnswer:
+class McpHttpResponse:
     """The HTTP response to one MCP request.
 
     It is plain JSON, unless messages are sent before the result: then it becomes an event stream.
@@ -138,7 +138,7 @@ class HttpAnswer:
         await send_body(self._send, event, more=True)
 
 
-def check_post(headers: Mapping[str, str]) -> None:
+def check_mcp_post_headers(headers: Mapping[str, str]) -> None:
     """Check the Content-Type and Accept headers of a POST request.
 
     Raises `HttpRefusal` unless the body is JSON and the client accepts both JSON and event streams.

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from handtools.core.approval import Approval, Remember, Reply
+from handtools.core.approval import Approval, RememberScope, Reply
 from handtools.core.errors import WrongKind
-from handtools.text.truncation import clip
+from handtools.text.truncation import clip_text
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -68,7 +68,7 @@ APPROVAL_KEY = "approval"
 QUESTION_LINES = 60
 QUESTION_BYTES = 6_000
 REMEMBERED_LINES = 12
-DECISIONS: dict[str, Remember | None] = {
+APPROVAL_DECISIONS: dict[str, RememberScope | None] = {
     "once": "once",
     "session": "session",
     "project": "project",
@@ -79,7 +79,7 @@ DECISIONS: dict[str, Remember | None] = {
 def approval_question(approval: Approval) -> str:
     """The text of an approval form: what the call wants, the rule that asks, a preview, and what is remembered."""
     shown = approval.excerpt(max_lines=QUESTION_LINES, max_bytes=QUESTION_BYTES)
-    remembered = clip(
+    remembered = clip_text(
         approval.remembered, max_lines=REMEMBERED_LINES, max_bytes=QUESTION_BYTES, keep="both"
     ).text
     return (
@@ -97,7 +97,7 @@ def approval_form() -> dict[str, Any]:
                 "type": "string",
                 "title": "Allow?",
                 "description": "once, for this session, for this project, or no.",
-                "enum": list(DECISIONS),
+                "enum": list(APPROVAL_DECISIONS),
             },
             "message": {
                 "type": "string",
@@ -109,8 +109,8 @@ def approval_form() -> dict[str, Any]:
     }
 
 
-def input_required(approval: Approval) -> dict[str, Any]:
-    """An approval as an MCP result of type `input_required`.
+def input_required_result(approval: Approval) -> dict[str, Any]:
+    """An approval as an MCP result of type `input_required_result`.
 
     The client shows the form and repeats the call with the answer.
     """
@@ -137,7 +137,7 @@ def reply_from_form(action: object, content: Mapping[str, Any] | None, *, to: st
     if action != "accept":
         return None
     filled = content or {}
-    remember = DECISIONS.get(str(filled.get("decision", "")))
+    remember = APPROVAL_DECISIONS.get(str(filled.get("decision", "")))
     message = str(filled.get("message") or "")
     if remember is None:
         return Reply(allow=False, message=message, fingerprint=to)
@@ -152,7 +152,7 @@ def can_elicit(capabilities: Any) -> bool:
     return getattr(asked, "form", None) is not None or getattr(asked, "url", None) is None
 
 
-def pending_text(approval: Approval) -> str:
+def pending_call_text(approval: Approval) -> str:
     """The message to the model when a call waits for approval and nobody could be asked."""
     return (
         f"Waiting for a person: {approval.title}. Nothing was changed. They can answer with "

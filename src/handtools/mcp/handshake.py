@@ -20,7 +20,7 @@ from handtools import __version__
 SERVER_NAME = "handtools"
 SERVER_INFO = {"name": SERVER_NAME, "version": __version__, "title": SERVER_NAME}
 CAPABILITIES = ("tools", "resources", "prompts")
-INSTRUCTIONS = """\
+SERVER_INSTRUCTIONS = """\
 Tools for working on code in one folder. Paths are relative to that folder; nothing outside it can be reached.
 Use these for files and commands, even if the client has tools of its own for that: only what is done with these is
 confined, recorded and can be undone.
@@ -36,7 +36,7 @@ docs` writes the file anew, and a test compares it with the tools.
 """
 
 
-def written_tools_list() -> dict[str, Any] | None:
+def stored_tools_list() -> dict[str, Any] | None:
     """Load the stored answer to `tools/list`; None where it must be built, because the system is not Linux."""
     if not sys.platform.startswith("linux"):
         return None
@@ -47,7 +47,7 @@ def written_tools_list() -> dict[str, Any] | None:
 NEXT_LINE_SECONDS = 0.3
 """Seconds to wait for the client's next handshake message before the SDK is imported anyway."""
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-CURRENT_VERSION = "2026-07-28"
+CURRENT_PROTOCOL_VERSION = "2026-07-28"
 META_PREFIX = "io.modelcontextprotocol/"
 
 DEFERRED_METHODS = frozenset({"prompts/list", "resources/list", "resources/templates/list"})
@@ -113,7 +113,11 @@ class Handshake:
                 self._say(
                     name,
                     _with_server_info(
-                        {**_complete_marks(), **_server_offer(), "supportedVersions": [CURRENT_VERSION]}
+                        {
+                            **_complete_marks(),
+                            **_server_offer(),
+                            "supportedVersions": [CURRENT_PROTOCOL_VERSION],
+                        }
                     ),
                 )
                 return True
@@ -138,7 +142,7 @@ def _initialize_result(version: str) -> Json:
 
 
 def _server_offer() -> Json:
-    return {"capabilities": {part: {} for part in CAPABILITIES}, "instructions": INSTRUCTIONS}
+    return {"capabilities": {part: {} for part in CAPABILITIES}, "instructions": SERVER_INSTRUCTIONS}
 
 
 def _complete_marks() -> Json:
@@ -159,6 +163,6 @@ def _is_current_request(message: Json) -> bool:
 
 def _is_current_meta(meta: Any) -> bool:
     """Whether a `_meta` names the current protocol version and the client's capabilities."""
-    if not isinstance(meta, dict) or meta.get(f"{META_PREFIX}protocolVersion") != CURRENT_VERSION:
+    if not isinstance(meta, dict) or meta.get(f"{META_PREFIX}protocolVersion") != CURRENT_PROTOCOL_VERSION:
         return False
     return isinstance(meta.get(f"{META_PREFIX}clientCapabilities"), dict)

@@ -36,9 +36,9 @@ from handtools.mcp.asgi import (
 )
 from handtools.mcp.idempotency import ReplicaLocks
 from handtools.mcp.presets import open_preset
-from handtools.mcp.server import MethodRegistry, server_for
+from handtools.mcp.server import MethodRegistry, build_mcp_server
 from handtools.mcp.streamable_http import SessionHttp
-from handtools.mcp.tool_calls import AnsweredBy, CallMetrics, ConnectionTools
+from handtools.mcp.tool_calls import ApprovalsAnsweredBy, CallMetrics, ConnectionTools
 from handtools.toolbox import Toolbox
 
 LEAST_TOKEN_CHARS = 24
@@ -59,7 +59,7 @@ class TokenGrant:
     policy: Path | None = None
     """Path of a policy file; None uses the user's own policy."""
     unattended: str | None = None
-    asks: AnsweredBy = "client"
+    asks: ApprovalsAnsweredBy = "client"
     block: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
 
@@ -118,8 +118,8 @@ def _grant_from_table(table: dict[str, Any], beside: Path) -> TokenGrant:
         values["sha256"] = token_digest(read_token(beside / str(token_file)))
     if len(str(values.get("sha256", ""))) != 64:
         raise UsageError(f"{where} needs a sha256 of 64 hexadecimal digits, or a token_file.")
-    if values.get("asks", "client") not in get_args(AnsweredBy):
-        raise UsageError(f"{where}: asks is one of {', '.join(get_args(AnsweredBy))}.")
+    if values.get("asks", "client") not in get_args(ApprovalsAnsweredBy):
+        raise UsageError(f"{where}: asks is one of {', '.join(get_args(ApprovalsAnsweredBy))}.")
     for named in ("workspace", "policy"):
         if named in values:
             values[named] = beside / str(values[named])
@@ -359,12 +359,12 @@ REQUEST_HEADER_SECONDS = 10.0
 KEEP_ALIVE_SECONDS = 30.0
 """Seconds that an idle connection stays open between requests."""
 MOST_HTTP_CONNECTIONS = 512
-STRANGERS = 128
+MOST_UNAUTHENTICATED_CONNECTIONS = 128
 """Maximum number of open HTTP connections that have not sent a valid token yet."""
 HTTP_SHUTDOWN_SECONDS = 2
 VERSION_HEADER_NAME = b"mcp-protocol-version"
 
-log = logging.getLogger("handtools.mcp")
+logger = logging.getLogger("handtools.mcp")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -438,7 +438,7 @@ class HttpServer:
             metrics=self.metrics,
         )
         await stack.enter_async_context(desk.open())
-        return await _protocol_router(server_for(desk), stack, stateless=self.place.stateless)
+        return await _protocol_router(build_mcp_server(desk), stack, stateless=self.place.stateless)
 
 
 async def _protocol_router(registry: MethodRegistry, stack: AsyncExitStack, *, stateless: bool) -> AsgiApp:
@@ -494,7 +494,9 @@ async def run_http_server(site: HttpServer) -> None:
             cast("Any", door),
             host=place.host,
             port=place.port,
-            http=header_timeout_protocol(place.header_seconds, strangers=STRANGERS, knows=door.knows),
+            http=header_timeout_protocol(
+                place.header_seconds, strangers=MOST_UNAUTHENTICATED_CONNECTIONS, knows=door.knows
+            ),
             ws="none",
             lifespan="off",
             log_level="warning",
@@ -522,7 +524,7 @@ async def _stop_when_told(web: Any, door: AccessControl, site: HttpServer, group
                 web.should_exit = True
                 return
             door.draining = True
-            log.warning("Stopping. Calls that still run: %s.", site.metrics.running)
+            logger.warning("Stopping. Calls that still run: %s.", site.metrics.running)
             group.start_soon(_wait_for_calls, web, door, site)
 
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import anyio
 
-from handtools.core.call import new_id
+from handtools.core.call import new_call_id
 from handtools.host.files.file_locks import try_lock, unlock
-from handtools.mcp.protocol_json import CALL_ID_KEY
+from handtools.mcp.protocol_json import CALL_ID_META_KEY
 
 SAFE_CALL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """Call ids from clients that are safe to use as file names; others are replaced by a digest."""
@@ -46,7 +46,7 @@ def identify_call(
     repeated request has in common with the first. `scope` names the connection or session within which request ids
     are unique; without one (HTTP of the current protocol keeps no sessions) every request gets a new id.
     """
-    named = (meta or {}).get(CALL_ID_KEY) or key
+    named = (meta or {}).get(CALL_ID_META_KEY) or key
     if isinstance(named, str) and named:
         return CallIdentity(
             named if SAFE_CALL_ID.fullmatch(named) else digest_of_parts("named", named), chosen=True
@@ -56,7 +56,7 @@ def identify_call(
         return CallIdentity(digest_of_parts("used", used, tool, args), chosen=False)
     if scope and request_id is not None:
         return CallIdentity(digest_of_parts("sent", scope, repr(request_id), tool, args), chosen=False)
-    return CallIdentity(new_id(), chosen=False)
+    return CallIdentity(new_call_id(), chosen=False)
 
 
 def digest_of_parts(*parts: object) -> str:

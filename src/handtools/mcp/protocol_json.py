@@ -12,10 +12,10 @@ from handtools.core.tool import AnyTool
 from handtools.text.encoding import without_surrogates
 from handtools.toolbox import Toolbox, ToolDefinition
 
-CALL_ID_KEY = "handtools/call_id"
+CALL_ID_META_KEY = "handtools/call_id"
 """Key in `_meta` for the call id, in requests and in results."""
 
-DETAILS_KEY = "handtools/details"
+DETAILS_META_KEY = "handtools/details"
 """Key in `_meta`: a client that sends it as true gets the result's details back under the same key.
 
 They are not `structuredContent`, because clients give the model that instead of the text (docs/adr/0110).
@@ -27,7 +27,7 @@ LIST_TTL_MS = 300_000
 Json = dict[str, Any]
 
 
-def complete_result(value: Json, *, keep_ms: int | None = None) -> Json:
+def mark_result_complete(value: Json, *, keep_ms: int | None = None) -> Json:
     """Add the fields of the current MCP version to a result: `resultType`, and with `keep_ms` a cache time."""
     marks: Json = {"resultType": "complete"}
     if keep_ms is not None:
@@ -73,17 +73,17 @@ def call_result(result: Result[Any], call_id: str, *, details: bool = False) -> 
     """
     content = [content_block(part, call_id) for part in result.content]
     # Some clients show the model `_meta` as well, so it is as short as can be.
-    meta = {CALL_ID_KEY: call_id} | (_program_meta(result) if details else {})
-    return complete_result({"content": content, "isError": not result.ok, "_meta": meta})
+    meta = {CALL_ID_META_KEY: call_id} | (_program_meta(result) if details else {})
+    return mark_result_complete({"content": content, "isError": not result.ok, "_meta": meta})
 
 
 def failure_result(text: str, call_id: str = "") -> Json:
     """A `tools/call` result with `isError` set and a message for the model."""
-    return complete_result(
+    return mark_result_complete(
         {
             "content": [{"type": "text", "text": without_surrogates(text)}],
             "isError": True,
-            "_meta": {CALL_ID_KEY: call_id} if call_id else {},
+            "_meta": {CALL_ID_META_KEY: call_id} if call_id else {},
         }
     )
 
@@ -123,7 +123,7 @@ def _program_meta(result: Result[Any]) -> Json:
     """`_meta` fields for programs: details, status, error code, path of the full output, changed paths."""
     meta: Json = {"handtools/status": result.status}
     if result.ok and result.details is not None:
-        meta[DETAILS_KEY] = plain_json(result.details)
+        meta[DETAILS_META_KEY] = plain_json(result.details)
     if result.fault is not None:
         meta["handtools/fault"] = result.fault.code
     if result.spill is not None:

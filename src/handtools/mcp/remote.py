@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from handtools.core.approval import Approval, Approver, Reply, approval_to_json
 from handtools.core.call import Call, CancelToken, call_to_json
 from handtools.core.errors import HandtoolsError, HostError, UsageError
-from handtools.core.events import ApprovalAsked, Changed, Listener, Settled, Started
+from handtools.core.events import ApprovalAsked, Changed, EventListener, Settled, Started
 from handtools.core.result import Result, result_from_json, result_to_json
-from handtools.core.tool import AnyTool, Dialect
+from handtools.core.tool import AnyTool, SchemaDialect
 from handtools.mcp.idempotency import SAFE_CALL_ID, digest_of_parts
 from handtools.mcp.protocol_json import Json, plain_json
 from handtools.mcp.tool_calls import ConnectionTools
@@ -46,7 +46,7 @@ def policy_from_json(value: Any) -> Policy:
         raise UsageError(f"This is no policy: {problem.errors()[0]['msg']}.") from problem
 
 
-def narrowed_policy(policy: Policy, more: Policy, tools: Iterable[AnyTool]) -> Policy:
+def intersect_policies(policy: Policy, more: Policy, tools: Iterable[AnyTool]) -> Policy:
     """The intersection of two policies: what both allow.
 
     Where one allows by a rule what the other asks about by default, it is asked about.
@@ -69,7 +69,7 @@ def narrowed_policy(policy: Policy, more: Policy, tools: Iterable[AnyTool]) -> P
 
 METHOD_PREFIX = "handtools/"
 REFUSED_CODE = -32600
-MOST_NARROWED = 64
+MOST_NARROWED_TOOLBOXES = 64
 """How many toolboxes under policies that came with remote calls are cached."""
 
 
@@ -166,7 +166,11 @@ class RemoteMethods:
     async def definitions(self, _ctx: object, _asked: RemoteParams) -> Json:
         """The tool definitions in every provider dialect (plain, strict, gemini)."""
         offered = self._desk.toolbox.definitions
-        return {"definitions": {name: [asdict(one) for one in offered(name)] for name in get_args(Dialect)}}
+        return {
+            "definitions": {
+                name: [asdict(one) for one in offered(name)] for name in get_args(SchemaDialect)
+            }
+        }
 
     def _box(self, asked: RemoteParams) -> Toolbox | None:
         """The toolbox under the policy that came with the request, cached; None if it brought no policy."""
@@ -174,12 +178,12 @@ class RemoteMethods:
             return None
         name = digest_of_parts("policy", asked.policy)
         if name not in self._narrowed:
-            while len(self._narrowed) >= MOST_NARROWED:
+            while len(self._narrowed) >= MOST_NARROWED_TOOLBOXES:
                 del self._narrowed[next(iter(self._narrowed))]
             box = self._desk.attended
             try:
                 more = policy_from_json(asked.policy)
-                self._narrowed[name] = box.under(narrowed_policy(box.policy, more, box.tools.values()))
+                self._narrowed[name] = box.under(intersect_policies(box.policy, more, box.tools.values()))
             except HandtoolsError as problem:
                 raise _refused_error(str(problem)) from problem
         return self._narrowed[name]
@@ -208,7 +212,7 @@ def _refused_error(message: str) -> Exception:
     return MCPError(code=REFUSED_CODE, message=message)
 
 
-MOST_ATTEMPTS = 6
+MOST_REMOTE_ATTEMPTS = 6
 FIRST_PAUSE_SECONDS = 0.1
 CANCEL_SECONDS = 5.0
 REMOTE_VERSION = "2026-07-28"
@@ -240,7 +244,7 @@ class RemoteToolbox:
         args: Mapping[str, Any] | None = None,
         *,
         cancel: CancelToken | None = None,
-        listener: Listener | None = None,
+        listener: EventListener | None = None,
     ) -> Result[Any]:
         """Run a tool by name, or a whole `Call`; expected failures come back as results.
 
@@ -292,7 +296,7 @@ class RemoteToolbox:
         answer = await self._ask("why", {"tool": tool, "args": dict(args), **self._narrowing})
         return Decision(answer["verdict"], answer["rule"], answer["reason"], answer["target"])
 
-    def definitions(self, dialect: Dialect = "plain") -> list[ToolDefinition]:
+    def definitions(self, dialect: SchemaDialect = "plain") -> list[ToolDefinition]:
         """The tool definitions for a model, in a provider's dialect.
 
         Raises `UsageError` before the toolbox was entered.
@@ -301,7 +305,7 @@ class RemoteToolbox:
             raise UsageError("Open the toolbox first: `async with RemoteToolbox(...) as toolbox`.")
         return self._offered[dialect]
 
-    def listen(self, listener: Listener) -> None:
+    def listen(self, listener: EventListener) -> None:
         """Register a listener for events of calls made through this toolbox: start, approval, change, end."""
         self._announcer.listen(listener)
 
@@ -353,7 +357,7 @@ class RemoteToolbox:
         import httpx2
 
         pause, lost = FIRST_PAUSE_SECONDS, ""
-        for _ in range(MOST_ATTEMPTS):
+        for _ in range(MOST_REMOTE_ATTEMPTS):
             try:
                 answered = await self._http().post(
                     self.url, json=_request_json(method, params), headers=_request_headers(method)

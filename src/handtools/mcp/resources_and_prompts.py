@@ -13,7 +13,7 @@ from handtools.core.context import Context
 from handtools.core.errors import TooLarge
 from handtools.core.result import Document, Result
 from handtools.core.tool import tool
-from handtools.mcp.protocol_json import LIST_TTL_MS, Json, complete_result
+from handtools.mcp.protocol_json import LIST_TTL_MS, Json, mark_result_complete
 from handtools.mcp.tool_calls import ConnectionTools
 from handtools.text.encoding import is_binary, without_surrogates
 from handtools.toolbox import Toolbox
@@ -53,7 +53,7 @@ async def resource(ctx: Context, params: ResourceParams) -> Result[ResourceDetai
     return Result(Document(data, kind, params.path), ResourceDetails(bytes=len(data)))
 
 
-class Resources:
+class ResourceMethods:
     """Handlers of the MCP methods for resources.
 
     A file is read as a tool call, so the policy decides and the journal records it.
@@ -80,7 +80,7 @@ class Resources:
             ),
             _resource_json(PENDING_URI, "pending", "Calls that wait for a person.", "application/json"),
         ]
-        return complete_result({"resources": own + outputs[-LISTED_RESOURCES:]}, keep_ms=0)
+        return mark_result_complete({"resources": own + outputs[-LISTED_RESOURCES:]}, keep_ms=0)
 
     async def templates(self, _ctx: object, _params: object) -> Json:
         """Answer `resources/templates/list`: the URI templates of files and kept outputs."""
@@ -92,7 +92,7 @@ class Resources:
             },
             {"uriTemplate": f"{OUTPUT_URI}{{name}}", "name": "output", "description": "A kept output."},
         ]
-        return complete_result({"resourceTemplates": templates}, keep_ms=LIST_TTL_MS)
+        return mark_result_complete({"resourceTemplates": templates}, keep_ms=LIST_TTL_MS)
 
     async def read(self, _ctx: object, params: "ReadResourceRequestParams") -> Json:
         """Answer `resources/read`: the content of a file, a kept output, the journal or the approvals."""
@@ -126,7 +126,7 @@ class Resources:
             content["text"] = without_surrogates(document.data.decode("utf-8", "replace"))
         else:
             content["blob"] = base64.b64encode(document.data).decode()
-        return complete_result({"contents": [content]}, keep_ms=0)
+        return mark_result_complete({"contents": [content]}, keep_ms=0)
 
 
 def _resource_json(uri: str, name: str, description: str, kind: str = "text/plain") -> Json:
@@ -135,7 +135,7 @@ def _resource_json(uri: str, name: str, description: str, kind: str = "text/plai
 
 def _json_resource(uri: str, value: Any) -> Json:
     content = {"uri": uri, "mimeType": "application/json", "text": json.dumps(value, indent=1)}
-    return complete_result({"contents": [content]}, keep_ms=0)
+    return mark_result_complete({"contents": [content]}, keep_ms=0)
 
 
 def _resource_missing(message: str) -> Exception:
@@ -152,7 +152,7 @@ PROMPTS: dict[str, str] = {
 }
 
 
-class Prompts:
+class PromptMethods:
     """Handlers of the MCP methods for prompts, filled in from the workspace's journal."""
 
     def __init__(self, desk: ConnectionTools) -> None:
@@ -161,7 +161,7 @@ class Prompts:
     async def list(self, _ctx: object, _params: object) -> Json:
         """Answer `prompts/list`: the names and descriptions of the prompts."""
         listed = [{"name": name, "description": told} for name, told in PROMPTS.items()]
-        return complete_result({"prompts": listed}, keep_ms=LIST_TTL_MS)
+        return mark_result_complete({"prompts": listed}, keep_ms=LIST_TTL_MS)
 
     async def get(self, _ctx: object, params: "GetPromptRequestParams") -> Json:
         """Answer `prompts/get`: the text of a prompt, with recent or pending calls in it."""
@@ -176,7 +176,7 @@ class Prompts:
                 code=INVALID_PARAMS, message=f"No prompt {params.name!r}. There are: {', '.join(PROMPTS)}."
             )
         message = {"role": "user", "content": {"type": "text", "text": without_surrogates(text)}}
-        return complete_result({"description": PROMPTS[params.name], "messages": [message]})
+        return mark_result_complete({"description": PROMPTS[params.name], "messages": [message]})
 
     def _review(self) -> str:
         page = self._desk.toolbox.workspace.journal.calls.page(limit=REVIEWED_CALLS)

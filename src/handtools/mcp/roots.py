@@ -27,7 +27,7 @@ ROOTS_REQUEST: Json = {
 GLOB_SPECIALS = re.compile(r"([*?\[\]{}!\\])")
 
 
-class Roots:
+class ClientRoots:
     """Asks the client for its root folders before the first tool call, and again after they changed.
 
     The answer becomes a policy rule.
@@ -79,10 +79,10 @@ class Roots:
         if any(self._root.is_relative_to(folder) for folder in folders):
             return []
         inside = [folder.relative_to(self._root) for folder in folders if folder.is_relative_to(self._root)]
-        return [rule_within(inside)] if inside else []
+        return [deny_outside_rule(inside)] if inside else []
 
 
-def rule_within(folders: list[Path]) -> Rule:
+def deny_outside_rule(folders: list[Path]) -> Rule:
     """A policy rule that denies everything outside these folders of the workspace."""
     names = [GLOB_SPECIALS.sub(r"\\\1", folder.as_posix()) for folder in folders]
     above = [GLOB_SPECIALS.sub(r"\\\1", part.as_posix()) for folder in folders for part in folder.parents]

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import BaseModel
 
 from handtools import __version__
-from handtools.mcp.handshake import CAPABILITIES, INSTRUCTIONS, SERVER_INFO, SERVER_NAME
+from handtools.mcp.handshake import CAPABILITIES, SERVER_INFO, SERVER_INSTRUCTIONS, SERVER_NAME
 from handtools.mcp.tool_calls import ConnectionTools
 
 if TYPE_CHECKING:
-    from handtools.mcp.roots import Roots
+    from handtools.mcp.roots import ClientRoots
 
 LAZY_PACKAGES = ("mcp", "mcp.server", "mcp.client")
 """SDK packages whose slow `__init__` is skipped until a name in it is used."""
@@ -115,7 +115,7 @@ class MethodRegistry:
             server_version=__version__,
             title=SERVER_NAME,
             capabilities=self._capabilities(),
-            instructions=INSTRUCTIONS,
+            instructions=SERVER_INSTRUCTIONS,
         )
 
     def _add_own(self) -> None:
@@ -131,7 +131,7 @@ class MethodRegistry:
         return DiscoverResult(
             supported_versions=list(MODERN_PROTOCOL_VERSIONS),
             capabilities=self._capabilities(),
-            instructions=INSTRUCTIONS,
+            instructions=SERVER_INSTRUCTIONS,
         )
 
     def _capabilities(self) -> Any:
@@ -157,7 +157,7 @@ def _tracing_middleware() -> list[Any]:
     return [OpenTelemetryMiddleware()]
 
 
-def server_for(desk: ConnectionTools, roots: "Roots | None" = None) -> MethodRegistry:
+def build_mcp_server(desk: ConnectionTools, roots: "ClientRoots | None" = None) -> MethodRegistry:
     """Build the MCP server of a connection: tools, resources, prompts and remote methods.
 
     With `roots`, tool calls keep to the client's roots.
@@ -171,10 +171,10 @@ def server_for(desk: ConnectionTools, roots: "Roots | None" = None) -> MethodReg
     )
 
     from handtools.mcp.remote import RemoteMethods, RemoteParams
-    from handtools.mcp.resources_and_prompts import Prompts, Resources
+    from handtools.mcp.resources_and_prompts import PromptMethods, ResourceMethods
 
     registry = MethodRegistry()
-    resources, prompts = Resources(desk), Prompts(desk)
+    resources, prompts = ResourceMethods(desk), PromptMethods(desk)
     registry.requests |= {
         "tools/list": ServerMethod(PaginatedRequestParams, desk.list_tools),
         "tools/call": ServerMethod(CallToolRequestParams, desk.call_tool),

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from handtools.core.errors import HandtoolsError
 from handtools.host.files.user_folders import policy_file
-from handtools.mcp.handshake import Handshake, Json, written_tools_list
+from handtools.mcp.handshake import Handshake, Json, stored_tools_list
 
 if TYPE_CHECKING:
     from handtools.mcp.tool_calls import ConnectionTools
@@ -254,14 +254,14 @@ async def _run_sdk_loop(desk: "ConnectionTools", root: Path | None, reading: Any
     import_sdk_lazily()
     from mcp.server.runner import serve_dual_era_loop
 
-    from handtools.mcp.roots import Roots
-    from handtools.mcp.server import server_for
+    from handtools.mcp.roots import ClientRoots
+    from handtools.mcp.server import build_mcp_server
 
-    registry = cast("Any", server_for(desk, Roots(desk, root) if root is not None else None))
+    registry = cast("Any", build_mcp_server(desk, ClientRoots(desk, root) if root is not None else None))
     await serve_dual_era_loop(registry, reading, writing, lifespan_state={})
 
 
-def serve_folder(
+def serve_folder_over_stdio(
     folder: str,
     *,
     preset: str = "coding",
@@ -300,7 +300,7 @@ def serve_folder(
 
     try:
         usual = preset == "coding" and not block and policy_file(root, policy) is None
-        serve_when_opened(opening, root, written_tools_list() if usual else None)
+        serve_when_opened(opening, root, stored_tools_list() if usual else None)
     except HandtoolsError as problem:
         sys.exit(_failure_text(problem))
     except ExceptionGroup as group:

@@ -27,10 +27,10 @@ from handtools.mcp.asgi import (
     AsgiReceive,
     AsgiScope,
     AsgiSend,
-    HttpAnswer,
     HttpRefusal,
-    HttpRequest,
-    check_post,
+    HttpRequestHeaders,
+    McpHttpResponse,
+    check_mcp_post_headers,
     message_json,
     send_json,
     until_disconnect,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from mcp_types import JSONRPCNotification, JSONRPCRequest
 
 VERSION_HEADER = "mcp-protocol-version"
-ATTENDED_SECONDS = 0.02
+UNWATCHED_REQUEST_SECONDS = 0.02
 """Seconds after which a running request gets a task that pings the client and notices its disconnect.
 
 A task for shorter ones would cost more than most requests.
@@ -54,7 +54,9 @@ class StatelessRequest:
 
     can_send_request = False
 
-    def __init__(self, message: "JSONRPCRequest", request: HttpRequest, answer: HttpAnswer) -> None:
+    def __init__(
+        self, message: "JSONRPCRequest", request: HttpRequestHeaders, answer: McpHttpResponse
+    ) -> None:
         from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
         from mcp.shared.message import ServerMessageMetadata
         from mcp.shared.transport_context import TransportContext
@@ -121,8 +123,8 @@ class StatelessHttp:
 
         if scope["method"] != "POST":
             raise HttpRefusal(405, "This protocol knows POST only.", allow="POST")
-        request, answer = HttpRequest.of(scope), HttpAnswer(send)
-        check_post(request.headers)
+        request, answer = HttpRequestHeaders.of(scope), McpHttpResponse(send)
+        check_mcp_post_headers(request.headers)
         try:
             message = _posted_message((await receive()).get("body", b""), request)
         except MCPError as problem:
@@ -138,7 +140,7 @@ class StatelessHttp:
             await answer.end(*said)
 
     async def _served(
-        self, message: "JSONRPCRequest", request: HttpRequest, answer: HttpAnswer
+        self, message: "JSONRPCRequest", request: HttpRequestHeaders, answer: McpHttpResponse
     ) -> tuple[bytes, int]:
         """Let the SDK handle a request; returns the response body and HTTP status."""
         from mcp.server.connection import Connection
@@ -163,7 +165,7 @@ class StatelessHttp:
         return message_json(JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result)), 200
 
     @contextmanager
-    def _attended(self, receive: AsgiReceive, answer: HttpAnswer) -> Iterator[anyio.CancelScope]:
+    def _attended(self, receive: AsgiReceive, answer: McpHttpResponse) -> Iterator[anyio.CancelScope]:
         """Within this block, ping the client if the request takes long, and cancel it on disconnect."""
         attending: anyio.CancelScope | None = None
 
@@ -174,7 +176,7 @@ class StatelessHttp:
                 self._group.start_soon(_ping_until_gone, receive, answer, serving, attending)
 
         with anyio.CancelScope() as serving:
-            soon = asyncio.get_running_loop().call_later(ATTENDED_SECONDS, begin)
+            soon = asyncio.get_running_loop().call_later(UNWATCHED_REQUEST_SECONDS, begin)
             try:
                 yield serving
             finally:
@@ -184,7 +186,7 @@ class StatelessHttp:
 
 
 async def _ping_until_gone(
-    receive: AsgiReceive, answer: HttpAnswer, serving: anyio.CancelScope, attending: anyio.CancelScope
+    receive: AsgiReceive, answer: McpHttpResponse, serving: anyio.CancelScope, attending: anyio.CancelScope
 ) -> None:
     with attending:
         while True:
@@ -196,7 +198,7 @@ async def _ping_until_gone(
             await answer.ping()
 
 
-def _posted_message(body: bytes, request: HttpRequest) -> "JSONRPCRequest | JSONRPCNotification":
+def _posted_message(body: bytes, request: HttpRequestHeaders) -> "JSONRPCRequest | JSONRPCNotification":
     """Parse a POST body as a JSON-RPC request, or as a notification if it has no id; else raise `MCPError`."""
     from mcp.shared.exceptions import MCPError
     from mcp.shared.inbound import unsupported_protocol_version_rejection
@@ -222,7 +224,7 @@ def _posted_message(body: bytes, request: HttpRequest) -> "JSONRPCRequest | JSON
     return told
 
 
-def _classify_request(message: "JSONRPCRequest", request: HttpRequest) -> "InboundModernRoute":
+def _classify_request(message: "JSONRPCRequest", request: HttpRequestHeaders) -> "InboundModernRoute":
     """The protocol version, client info and capabilities of a request.
 
     Raises `MCPError` if headers and body contradict each other.
@@ -267,7 +269,7 @@ MOST_SESSIONS = 10_000
 SESSION_IDLE_SECONDS = 1800.0
 SESSION_SWEEP_SECONDS = 60.0
 MOST_QUEUED_MESSAGES = 16
-NO_REQUEST = ""
+NO_REQUEST_KEY = ""
 """Key in `HttpSession.lines` for server messages that belong to no request."""
 CANCELLED_CODE = -32800
 
@@ -413,10 +415,10 @@ class SessionHttp:
 
     async def __call__(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
         """Handle one POST, GET (event stream) or DELETE (end of session) request; raises `HttpRefusal`."""
-        request = HttpRequest.of(scope)
+        request = HttpRequestHeaders.of(scope)
         match scope["method"]:
             case "POST":
-                check_post(request.headers)
+                check_mcp_post_headers(request.headers)
                 await self._post((await receive()).get("body", b""), request, send)
             case "GET":
                 if EVENT_STREAM_TYPE not in request.headers.get("accept", ""):
@@ -428,7 +430,7 @@ class SessionHttp:
                 session.end()
                 await send_json(send, 200, b"")
 
-    async def _post(self, body: bytes, request: HttpRequest, send: AsgiSend) -> None:
+    async def _post(self, body: bytes, request: HttpRequestHeaders, send: AsgiSend) -> None:
         from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
 
         try:
@@ -445,15 +447,17 @@ class SessionHttp:
             await send_json(send, 202, b"")
             await self._tell(session, message, request)
 
-    async def _ask(self, session: HttpSession, message: Any, request: HttpRequest, send: AsgiSend) -> None:
+    async def _ask(
+        self, session: HttpSession, message: Any, request: HttpRequestHeaders, send: AsgiSend
+    ) -> None:
         hearing = session.line(str(message.id))
         try:
             await self._tell(session, message, request)
-            await _answer_request(hearing, HttpAnswer(send, _session_headers(session)))
+            await _answer_request(hearing, McpHttpResponse(send, _session_headers(session)))
         finally:
             session.close_line(str(message.id), hearing)
 
-    async def _tell(self, session: HttpSession, message: Any, request: HttpRequest) -> None:
+    async def _tell(self, session: HttpSession, message: Any, request: HttpRequestHeaders) -> None:
         from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
         unanswered = partial(session.give_up, message.id) if hasattr(message, "id") else None
@@ -465,9 +469,9 @@ class SessionHttp:
 
     async def _listen(self, session: HttpSession, receive: AsgiReceive, send: AsgiSend) -> None:
         """Answer a GET with an event stream of messages that belong to no request, until the client leaves."""
-        if NO_REQUEST in session.lines:
+        if NO_REQUEST_KEY in session.lines:
             raise HttpRefusal(409, "This session is listened to already.")
-        hearing, answer = session.line(NO_REQUEST), HttpAnswer(send, _session_headers(session))
+        hearing, answer = session.line(NO_REQUEST_KEY), McpHttpResponse(send, _session_headers(session))
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(_cancel_when_gone, receive, group)
@@ -477,7 +481,7 @@ class SessionHttp:
                 await answer.close()
                 group.cancel_scope.cancel()
         finally:
-            session.close_line(NO_REQUEST, hearing)
+            session.close_line(NO_REQUEST_KEY, hearing)
 
     def _session(self, headers: Mapping[str, str]) -> HttpSession:
         name = headers.get(SESSION_HEADER)
@@ -525,12 +529,12 @@ class SessionHttp:
 def _request_of(item: Any) -> str:
     message, metadata = item.message, item.metadata
     if not hasattr(message, "method"):
-        return NO_REQUEST if message.id is None else str(message.id)
+        return NO_REQUEST_KEY if message.id is None else str(message.id)
     related = getattr(metadata, "related_request_id", None)
-    return NO_REQUEST if related is None else str(related)
+    return NO_REQUEST_KEY if related is None else str(related)
 
 
-async def _answer_request(hearing: MemoryObjectReceiveStream[Any], answer: HttpAnswer) -> None:
+async def _answer_request(hearing: MemoryObjectReceiveStream[Any], answer: McpHttpResponse) -> None:
     """Send the messages for a request to its HTTP response, up to and including the result.
 
     Raises `HttpRefusal` if the session ends before the first.
@@ -547,15 +551,15 @@ async def _answer_request(hearing: MemoryObjectReceiveStream[Any], answer: HttpA
     await answer.close()
 
 
-async def _send_message(message: Any, answer: HttpAnswer) -> None:
-    await (answer.ping() if message is SILENCE else answer.tell(message_json(message)))
+async def _send_message(message: Any, answer: McpHttpResponse) -> None:
+    await (answer.ping() if message is NO_MESSAGE_YET else answer.tell(message_json(message)))
 
 
 class _Silence:
     """Type of the marker for no message within the ping interval."""
 
 
-SILENCE = _Silence()
+NO_MESSAGE_YET = _Silence()
 
 
 async def _next_message(hearing: MemoryObjectReceiveStream[Any]) -> Any:
@@ -571,7 +575,7 @@ async def _next_message(hearing: MemoryObjectReceiveStream[Any]) -> Any:
             return await hearing.receive()
         except anyio.EndOfStream:
             return None
-    return SILENCE
+    return NO_MESSAGE_YET
 
 
 async def _cancel_when_gone(receive: AsgiReceive, group: TaskGroup) -> None:
@@ -580,7 +584,7 @@ async def _cancel_when_gone(receive: AsgiReceive, group: TaskGroup) -> None:
 
 
 def _is_answer(message: Any) -> bool:
-    return message is not SILENCE and not hasattr(message, "method")
+    return message is not NO_MESSAGE_YET and not hasattr(message, "method")
 
 
 def _error_json(code: int, message: str) -> bytes:

@@ -26,17 +26,17 @@ from handtools.mcp import elicitation_and_sampling
 from handtools.mcp.elicitation_and_sampling import sampling_from
 from handtools.mcp.idempotency import CallIdentity, ReplicaLocks, identify_call
 from handtools.mcp.protocol_json import (
-    DETAILS_KEY,
+    DETAILS_META_KEY,
     LIST_TTL_MS,
     Json,
     call_result,
-    complete_result,
     failure_result,
+    mark_result_complete,
     tool_list,
 )
 from handtools.runtime.policy.rules import Rule
 from handtools.text.encoding import without_surrogates
-from handtools.text.truncation import clip
+from handtools.text.truncation import clip_text
 from handtools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -161,15 +161,15 @@ async def _relay_progress(
     async with receive:
         async for text in receive:
             count[0] += 1
-            shown = clip(text, max_lines=PROGRESS_LINES, max_bytes=PROGRESS_BYTES, keep="tail").text
+            shown = clip_text(text, max_lines=PROGRESS_LINES, max_bytes=PROGRESS_BYTES, keep="tail").text
             await report(float(count[0]), None, without_surrogates(shown))
     told.set()
 
 
-AnsweredBy = Literal["client", "person"]
+ApprovalsAnsweredBy = Literal["client", "person"]
 """Who answers approvals: the MCP client that called, or a person at this machine (`handtools approve`)."""
 
-SESSION_KEY = "handtools/session"
+SESSION_META_KEY = "handtools/session"
 """Key in `_meta` under which a client names its session, for remembered approvals and for undo."""
 NOBODY_TO_ASK = "Nobody is there to ask; the policy answers for them."
 
@@ -193,7 +193,7 @@ class ConnectionTools:
     """Session id recorded for calls when the client names none."""
     scope: str = ""
     """Name of the connection within which request ids are unique; empty for HTTP, which has no such connection."""
-    asks: AnsweredBy = "client"
+    asks: ApprovalsAnsweredBy = "client"
     claims: ReplicaLocks | None = None
     """Locks by call id, for when several server processes serve the same workspace; None for a single one."""
     metrics: CallMetrics = field(default_factory=CallMetrics)
@@ -238,7 +238,7 @@ class ConnectionTools:
     @cached_property
     def listed(self) -> Json:
         """The result of `tools/list`, computed once because the policy does not change."""
-        return complete_result({"tools": tool_list(self.toolbox)}, keep_ms=LIST_TTL_MS)
+        return mark_result_complete({"tools": tool_list(self.toolbox)}, keep_ms=LIST_TTL_MS)
 
     @cached_property
     def _follower(self) -> ProgressRelay:
@@ -268,7 +268,7 @@ class ConnectionTools:
             status = result.status
             if result.request is not None:
                 return self._waiting(ctx, params, result.request)
-            return call_result(result, call_id, details=(ctx.meta or {}).get(DETAILS_KEY) is True)
+            return call_result(result, call_id, details=(ctx.meta or {}).get(DETAILS_META_KEY) is True)
         except HandtoolsError as problem:
             return failure_result(str(problem), call_id)
         finally:
@@ -332,7 +332,7 @@ class ConnectionTools:
         key = _http_header(ctx, "idempotency-key")
         found: CallIdentity = identify_call(meta, ctx.request_id, scope, params.name, args, key=key)
         call_id = self.own(found.call_id)
-        session = str(meta.get(SESSION_KEY) or _http_header(ctx, "mcp-session-id") or self.session)
+        session = str(meta.get(SESSION_META_KEY) or _http_header(ctx, "mcp-session-id") or self.session)
         agent = self.agent or _client_name(ctx)
         return Call(tool=params.name, args=args, id=call_id, session=session, agent=agent), found.chosen
 
@@ -397,8 +397,8 @@ class ConnectionTools:
             and self.asks == "client"
             and elicitation_and_sampling.can_elicit(ctx.session.client_capabilities)
         ):
-            return elicitation_and_sampling.input_required(approval)
-        return failure_result(elicitation_and_sampling.pending_text(approval), approval.call_id)
+            return elicitation_and_sampling.input_required_result(approval)
+        return failure_result(elicitation_and_sampling.pending_call_text(approval), approval.call_id)
 
 
 def _reply_in_params(params: "CallToolRequestParams") -> Reply | None:

@@ -12,12 +12,12 @@ from anyio import to_thread
 
 from handtools.core.call import Call
 from handtools.core.changes import Change, ChangeSet
-from handtools.core.effects import Read
+from handtools.core.effects import ReadEffect
 from handtools.core.errors import HostError, ToolError
 from handtools.core.events import Reviewed
 from handtools.core.files import Store
 from handtools.core.language import DiagnosticReview, review_text
-from handtools.core.result import Result, Spill, Text
+from handtools.core.result import Result, SpilledOutput, Text
 from handtools.core.skills import GUIDE_FILE, Skill
 from handtools.runtime.guards.commands import hidden_globs
 from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_redirected
@@ -25,7 +25,7 @@ from handtools.runtime.guards.language import visible_review
 from handtools.runtime.journal.change_entries import Transaction
 from handtools.text.diffs.unified_diff import unified_diff
 from handtools.text.encoding import decode, without_surrogates
-from handtools.text.truncation import clip
+from handtools.text.truncation import clip_text
 
 DIAGNOSE_SECONDS = 3.0
 """Seconds to wait for language server diagnostics of a change; later ones are announced as an event."""
@@ -104,11 +104,11 @@ async def _format_file(files: GuardedFiles, change: Change) -> str:
     except ToolError as refusal:
         return f"{change.path}: not formatted: {refusal.message}"
     diff = without_surrogates(unified_diff(change.path, decode(after).body, decode(done.data).body))
-    shown = clip(diff, max_lines=SHOWN_DIFF_LINES, max_bytes=SHOWN_DIFF_BYTES, keep="head").text
+    shown = clip_text(diff, max_lines=SHOWN_DIFF_LINES, max_bytes=SHOWN_DIFF_BYTES, keep="head").text
     return f"{done.formatter} then formatted {change.path}:\n{shown}"
 
 
-async def diagnose(files: GuardedFiles, deadline: float) -> str:
+async def diagnose_changed_files(files: GuardedFiles, deadline: float) -> str:
     """Ask language servers about the changed files and return the diagnostics as text."""
     language, policy = files.workspace.language, files.gate.policy
     changes = net_changes(files.changed)
@@ -142,7 +142,7 @@ async def note_hard_links(files: GuardedFiles, deadline: float) -> str:  # noqa:
     return "\n".join(told)
 
 
-AFTER_CHANGE_STEPS: tuple[AfterChangeStep, ...] = (note_hard_links, format_files, diagnose)
+AFTER_CHANGE_STEPS: tuple[AfterChangeStep, ...] = (note_hard_links, format_files, diagnose_changed_files)
 
 MAX_GUIDED_PATHS = 50
 """Most files of one call for which AGENTS.md files and skills are looked up."""
@@ -202,7 +202,7 @@ def _guidance_notes(files: GuardedFiles, guides: list[str], skills: list[tuple[S
 
 
 def _may_be_read(files: GuardedFiles, path: str) -> bool:
-    return files.gate.policy.decide(Read((path,)), files.call.tool).verdict == "allow"
+    return files.gate.policy.decide(ReadEffect((path,)), files.call.tool).verdict == "allow"
 
 
 def _guide_texts(files: GuardedFiles, paths: list[str]) -> Iterator[str]:
@@ -216,7 +216,7 @@ def _guide_texts(files: GuardedFiles, paths: list[str]) -> Iterator[str]:
         if most < GUIDE_BYTES and len(data) > most:
             yield f"(`{path}` holds notes {about}: read it.)"
             continue
-        shown = clip(decode(data).body, max_lines=400, max_bytes=most, keep="head")
+        shown = clip_text(decode(data).body, max_lines=400, max_bytes=most, keep="head")
         more = f"\n(Shortened: `read` the rest of `{path}`.)" if shown.clipped else ""
         room -= len(shown.text.encode())
         yield f"== {path} (notes {about}) ==\n{shown.text.rstrip()}{more}"
@@ -246,7 +246,7 @@ OUTPUT_BYTES = 60_000
 OUTPUT_LINES = 2_500
 
 
-def bound_output(result: Result[Any], call: Call, outputs: Store) -> Result[Any]:
+def limit_output_text(result: Result[Any], call: Call, outputs: Store) -> Result[Any]:
     """Cut the result's text to the output limits, keeping head and tail, and store the full text."""
     result = _with_portable_text(result)
     text = result.text
@@ -254,12 +254,12 @@ def bound_output(result: Result[Any], call: Call, outputs: Store) -> Result[Any]
     if most_bytes <= OUTPUT_BYTES and text.count("\n") < OUTPUT_LINES:
         return result
     whole = text.encode()
-    clipped = clip(text, max_lines=OUTPUT_LINES, max_bytes=OUTPUT_BYTES, keep="both")
+    clipped = clip_text(text, max_lines=OUTPUT_LINES, max_bytes=OUTPUT_BYTES, keep="both")
     if not clipped.clipped:
         return result
     name = f"{call.id}.txt"
     outputs.put(whole, name=name)
-    spill = Spill(f"{OUTPUT_SCHEME}{name}", len(whole), clipped.lines)
+    spill = SpilledOutput(f"{OUTPUT_SCHEME}{name}", len(whole), clipped.lines)
     note = f"\n(Shortened from {clipped.lines:,} lines. The whole is `{spill.path}`: `read` it by range.)"
     others = [block for block in result.content if not isinstance(block, Text)]
     return result.settled(content=(Text(clipped.text + note), *others), spill=spill)

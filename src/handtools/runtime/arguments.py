@@ -27,7 +27,7 @@ _EDIT = {
     "description": ("instruction", "explanation"),
 }
 
-ALIASES: dict[str, dict[str, tuple[str, ...]]] = {
+PARAMETER_ALIASES: dict[str, dict[str, tuple[str, ...]]] = {
     "attach": {"paths": ("files", "file_paths", "attachments")},
     "bash": {
         "command": ("cmd", "script", "command_line"),
@@ -101,7 +101,7 @@ def _parameter_meant(tool: str, model: type[BaseModel], name: str) -> str:
     own, plain = parameters_of(model), _snake(name)
     if name in own or plain in own:
         return name if name in own else plain
-    aliases = ALIASES.get(tool, {})
+    aliases = PARAMETER_ALIASES.get(tool, {})
     return next((parameter for parameter in own if plain in aliases.get(parameter, ())), name)
 
 
@@ -117,7 +117,7 @@ def _snake(name: str) -> str:
     return _HUMP.sub("_", name).replace("-", "_").lower()
 
 
-def validate(tool: AnyTool, args: Mapping[str, Any]) -> BaseModel:
+def validate_arguments(tool: AnyTool, args: Mapping[str, Any]) -> BaseModel:
     """Validate arguments and return the tool's params model; raises `InvalidInput` naming all problems."""
     model: type[BaseModel] = tool.params
     known = parameters_of(model)

@@ -37,14 +37,14 @@ from handtools.core.errors import (
     UsageError,
 )
 from handtools.core.events import Progressed, Settled, Started
-from handtools.core.result import Fault, Result, Text, Usage, result_from_json
+from handtools.core.result import CallUsage, Fault, Result, Text, result_from_json
 from handtools.core.tool import AnyTool
-from handtools.runtime.after_call import OUTPUT_BYTES, after_change, bound_output, with_guidance
+from handtools.runtime.after_call import OUTPUT_BYTES, after_change, limit_output_text, with_guidance
 from handtools.runtime.approval.gate import ApprovalGate, ApprovalPending, settle_reply
-from handtools.runtime.arguments import validate
+from handtools.runtime.arguments import validate_arguments
 from handtools.runtime.guards.callbacks import guarded_callbacks, only_own_cancellation
 from handtools.runtime.guards.commands import GuardedCommands, drop_held_command
-from handtools.runtime.guards.files import LOCK_SECONDS, GuardedFiles, GuardedSkills
+from handtools.runtime.guards.files import LOCK_TIMEOUT_SECONDS, GuardedFiles, GuardedSkills
 from handtools.runtime.guards.language import GuardedLanguage
 from handtools.runtime.guards.search import GuardedSearch
 from handtools.runtime.guards.web import GuardedWeb
@@ -53,14 +53,14 @@ from handtools.runtime.observability import EventAnnouncer, traced_call
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision
 from handtools.runtime.scheduler import Scheduler
-from handtools.runtime.transaction import recover
+from handtools.runtime.transaction import recover_transactions
 from handtools.runtime.undo import GuardedHistory
 from handtools.runtime.workspace import Workspace
 from handtools.text.paths import similar_names
 from handtools.text.token_budget import estimate_tokens
 
-NOTE_AFTER = 3
-STOP_AFTER = 6
+NOTE_AFTER_FAILURES = 3
+STOP_AFTER_FAILURES = 6
 MAX_COUNTED_CALLS = 512
 
 
@@ -71,11 +71,11 @@ class RepeatGuard:
         self._failures: OrderedDict[str, int] = OrderedDict()
 
     def check(self, call: Call) -> None:
-        """Raise `Repeated` if the same call has failed `STOP_AFTER` times in a row."""
+        """Raise `Repeated` if the same call has failed `STOP_AFTER_FAILURES` times in a row."""
         if not self._failures:
             return
         failed = self._failures.get(_repeat_key(call), 0)
-        if failed >= STOP_AFTER:
+        if failed >= STOP_AFTER_FAILURES:
             raise Repeated(
                 f"This same call has failed {failed} times; it was not run again.",
                 hint="Change the arguments, or find out first what is there now.",
@@ -93,7 +93,11 @@ class RepeatGuard:
         self._failures[key] = failed
         while len(self._failures) > MAX_COUNTED_CALLS:
             self._failures.popitem(last=False)
-        return f"\n(The same call has now failed {failed} times in a row.)" if failed >= NOTE_AFTER else ""
+        return (
+            f"\n(The same call has now failed {failed} times in a row.)"
+            if failed >= NOTE_AFTER_FAILURES
+            else ""
+        )
 
 
 def _repeat_key(call: Call) -> str:
@@ -101,7 +105,7 @@ def _repeat_key(call: Call) -> str:
     return f"{call.session_key}\0{call.agent}\0{call.tool}\0{hash(args)}"
 
 
-log = logging.getLogger("handtools")
+logger = logging.getLogger("handtools")
 
 
 @dataclass(slots=True)
@@ -176,7 +180,7 @@ class Executor:
         "allow".
         """
         tool = self._tool(call.tool)
-        params = validate(tool, call.args)
+        params = validate_arguments(tool, call.args)
         await tool.run(self._context(call, files), params)
         return Decision("allow", "no effect", "The call only looks at what is allowed.")
 
@@ -246,7 +250,7 @@ class Executor:
             if not self._recovered:
                 await self._recover()
             tool = self._tool(call.tool)
-            params = validate(tool, call.args)
+            params = validate_arguments(tool, call.args)
             self._repeats.check(call)
             seconds = self.timeout if call.deadline is None else call.deadline
             end = time.monotonic() + seconds
@@ -274,17 +278,17 @@ class Executor:
         except (
             Exception
         ) as bug:  # one of three, listed in tests/shape: one bad call must not take the process down
-            log.exception("The tool %s failed on call %s", call.tool, call.id)
+            logger.exception("The tool %s failed on call %s", call.tool, call.id)
             return _fault_result(
                 "internal", f"`{call.tool}` failed: {type(bug).__name__}: {bug}", "Try another way."
             )
 
     async def _recover(self) -> None:
         self._recovered = True
-        for sentence in await recover(self.workspace):
-            log.warning("%s", sentence)
+        for sentence in await recover_transactions(self.workspace):
+            logger.warning("%s", sentence)
         if self.workspace.journal.healed:
-            log.warning("%s", self.workspace.journal.healed)
+            logger.warning("%s", self.workspace.journal.healed)
 
     def offered(self) -> list[AnyTool]:
         """List the tools that policy, machine and callbacks permit."""
@@ -313,7 +317,7 @@ class Executor:
             async with self._scheduler.turn(named, exclusive=False):
                 return await self._work(tool, params, files, end)
         located = await self._located(named)
-        locks = self.workspace.locks.hold(sorted(located), timeout=LOCK_SECONDS)
+        locks = self.workspace.locks.hold(sorted(located), timeout=LOCK_TIMEOUT_SECONDS)
         async with self._scheduler.turn(located.union(named), exclusive=True), locks:
             files.held = frozenset(located)
             return await self._work(tool, params, files, end)
@@ -373,9 +377,9 @@ class Executor:
         seconds: float,
     ) -> Result[Any]:
         """Bound the result and write it down, or have it written a moment later."""
-        bounded = bound_output(result, call, self.workspace.outputs)
+        bounded = limit_output_text(result, call, self.workspace.outputs)
         text = bounded.text
-        settled = bounded.settled(usage=Usage(seconds, estimate_tokens(text), len(text)))
+        settled = bounded.settled(usage=CallUsage(seconds, estimate_tokens(text), len(text)))
         journal = self.workspace.journal
         if files and self._may_wait(call, settled, files):
             journal.later(CallRecord(call, settled, started, time.time(), files.sights))
@@ -386,7 +390,7 @@ class Executor:
                 if files:
                     files.remember()
         except HostError as failure:
-            log.warning("Call %s is not in the log: %s", call.id, failure)
+            logger.warning("Call %s is not in the log: %s", call.id, failure)
         return settled
 
     def _may_wait(self, call: Call, result: Result[Any], files: GuardedFiles | None) -> bool:
@@ -415,7 +419,7 @@ def _fault_result(code: str, message: str, hint: str) -> Result[Any]:
 
 
 def _host_fault_result(failure: HostError) -> Result[Any]:
-    log.warning("%s", failure)
+    logger.warning("%s", failure)
     return _fault_result(
         "host", str(failure), "Tell the person: this machine needs a look (`handtools doctor`)."
     )

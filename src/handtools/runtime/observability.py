@@ -10,7 +10,7 @@ from typing import Any
 
 from handtools.core.call import Call
 from handtools.core.errors import caught_exception
-from handtools.core.events import Event, Listener, Progressed, call_id_of
+from handtools.core.events import Event, EventListener, Progressed, call_id_of
 from handtools.core.result import Result
 
 MAX_QUEUED_PROGRESS = 256
@@ -20,20 +20,20 @@ MAX_QUEUED_PROGRESS = 256
 class EventAnnouncer:
     """Delivers events to listeners in order, from a thread that lives only while events wait."""
 
-    def __init__(self, listeners: tuple[Listener, ...] = ()) -> None:
+    def __init__(self, listeners: tuple[EventListener, ...] = ()) -> None:
         self._listeners = list(listeners)
-        self._followers: dict[str, Listener] = {}
-        self._events: deque[tuple[Event, tuple[Listener, ...]]] = deque()
+        self._followers: dict[str, EventListener] = {}
+        self._events: deque[tuple[Event, tuple[EventListener, ...]]] = deque()
         self._lock = threading.Lock()
         self._idle = threading.Event()
         self._idle.set()
 
-    def listen(self, listener: Listener) -> None:
+    def listen(self, listener: EventListener) -> None:
         """Add a listener for all later events."""
         self._listeners.append(listener)
 
     @contextmanager
-    def following(self, call_id: str, listener: Listener | None) -> Iterator[None]:
+    def following(self, call_id: str, listener: EventListener | None) -> Iterator[None]:
         """Context manager that adds a listener for the events of one call."""
         if listener is not None:
             self._followers[call_id] = listener

@@ -10,13 +10,7 @@ from contextlib import contextmanager
 from anyio import to_thread
 
 from handtools.core.call import Call
-from handtools.core.changes import (
-    BackupRef,
-    Change,
-    Node,
-    RecordedChanges,
-    TouchedPath,
-)
+from handtools.core.changes import BackupRef, Change, Node, RecordedChanges, TouchedPath
 from handtools.core.errors import Busy, HandtoolsError, HostError, Redirected, Stale
 from handtools.core.files import PlannedWrite
 from handtools.runtime.journal import ChangeEntry
@@ -92,7 +86,7 @@ def lock_keys(paths: Iterable[str]) -> list[str]:
     return sorted(paths)[:MAX_LOCKED_PATHS]
 
 
-async def recover(
+async def recover_transactions(
     workspace: Workspace, *, held: Collection[str] = (), only_held: bool = False
 ) -> list[str]:
     """Finish or roll back transactions that a crash left open; return a sentence for each.

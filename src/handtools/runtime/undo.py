@@ -10,10 +10,10 @@ from handtools.core.changes import (
     Change,
     ChangeSet,
     Node,
-    apply_order,
+    change_apply_order,
     is_whole_folder,
     parent_folders,
-    paths_inside,
+    paths_in_moved_folders,
     without_whole_folders,
 )
 from handtools.core.errors import NotFound, NothingToUndo
@@ -31,12 +31,12 @@ RESTORED_BYTES = 64 << 20
 """Largest backed-up file in bytes that is copied to restore a version."""
 
 
-REMEMBERED_CHANGES = 20
+REPLACER_SEARCH_CHANGES = 20
 """Most changes of a path searched to find which call removed a text."""
 
 
 @dataclass(slots=True)
-class Reversal:
+class ReversalPlan:
     """Plan of an undo: the changes to make, the touches they revert, and the conflicts."""
 
     changes: list[Change] = field(default_factory=list)
@@ -79,7 +79,7 @@ class GuardedHistory:
         changes = await to_thread.run_sync(self._to_version, path, number)
         if not changes:
             return UndoOutcome(None, (), ())
-        restored = ChangeSet(tuple(sorted(changes, key=apply_order)), f"restore version {number}")
+        restored = ChangeSet(tuple(sorted(changes, key=change_apply_order)), f"restore version {number}")
         done = await self.files.apply(restored)
         return UndoOutcome(done.entry, restored.paths, ())
 
@@ -90,7 +90,7 @@ class GuardedHistory:
     def _replacer(self, path: str, text: str) -> ReplacingCall | None:
         journal = self.workspace.journal
         located = self.workspace.files.locate(path)
-        for touch in journal.entries.selected("path", located)[:REMEMBERED_CHANGES]:
+        for touch in journal.entries.selected("path", located)[:REPLACER_SEARCH_CHANGES]:
             before, after = (_recorded_text(self.workspace, touch, before=side) for side in (True, False))
             if before is not None and text in before and (after is None or text not in after):
                 call_id = journal.entries.call_of(touch.entry)
@@ -102,7 +102,7 @@ class GuardedHistory:
     async def _revert(
         self, named: Sequence[RecordedTouch], note: str, *, merge: bool, kind: ChangeEntryKind = "undo"
     ) -> UndoOutcome:
-        plan = await to_thread.run_sync(lambda: reversal(self.workspace, named, merge=merge))
+        plan = await to_thread.run_sync(lambda: plan_reversal(self.workspace, named, merge=merge))
         conflicts = tuple(plan.conflicts)
         if not plan.reverts:
             return UndoOutcome(None, (), conflicts)
@@ -116,7 +116,9 @@ class GuardedHistory:
         self, touch: RecordedTouch, path: str, note: str, *, merge: bool
     ) -> UndoOutcome:
         """Undo one path inside a folder that was moved as one; the rest of that change stays."""
-        plan = await to_thread.run_sync(lambda: reversal(self.workspace, [touch], merge=merge, within=path))
+        plan = await to_thread.run_sync(
+            lambda: plan_reversal(self.workspace, [touch], merge=merge, within=path)
+        )
         if not plan.changes and not plan.conflicts:
             raise _nothing_to_undo("path", path, undone=True)
         if not plan.changes:
@@ -173,7 +175,7 @@ class GuardedHistory:
                     before, after = (
                         _recorded_node(self.workspace, touch, before=side) for side in (True, False)
                     )
-                    if path in paths_inside(Change(above, before, after)):
+                    if path in paths_in_moved_folders(Change(above, before, after)):
                         yield touch
 
     def _undone(self, scope: UndoScope, name: str) -> list[RecordedTouch]:
@@ -230,14 +232,14 @@ class GuardedHistory:
         return Node(node.kind, data, node.mode)
 
 
-def reversal(
+def plan_reversal(
     workspace: Workspace, touches: Iterable[RecordedTouch], *, merge: bool, within: str = ""
-) -> Reversal:
+) -> ReversalPlan:
     """Plan the changes that revert touches, newest first, with conflicts; writes nothing.
 
     With `within`, only for that path and what is below it.
     """
-    plan = Reversal()
+    plan = ReversalPlan()
     by_path: dict[str, list[ReversalPart]] = {}
     for part in reversal_parts(workspace, list(touches), plan.conflicts, within=within):
         by_path.setdefault(part.change.path, []).append(part)
@@ -254,7 +256,7 @@ def reversal(
             plan.reverts.setdefault(path, []).append(part.touch)
         if not _same(now, node) or _differs(now, node):
             plan.changes.append(Change(path, now, node))
-    plan.changes.sort(key=apply_order)
+    plan.changes.sort(key=change_apply_order)
     _keep_used_folders(workspace, plan)
     return plan
 
@@ -343,7 +345,7 @@ def _merged(*, base: Node | None, ours: Node | None, theirs: Node | None) -> str
     return None if merged.conflicts else merged.text
 
 
-def _keep_used_folders(workspace: Workspace, plan: Reversal) -> None:
+def _keep_used_folders(workspace: Workspace, plan: ReversalPlan) -> None:
     """Remove deletions of folders that are no longer empty from the plan, adding conflicts for them."""
     going = {change.path for change in plan.changes if change.after is None}
     for change in list(plan.changes):

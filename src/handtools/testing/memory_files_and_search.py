@@ -29,17 +29,17 @@ from handtools.core.search import (
     SearchScope,
     WantedKind,
 )
-from handtools.host.files.path_resolution import redirected
-from handtools.host.files.temporary_file import is_temporary, temporary_name
+from handtools.host.files.path_resolution import redirected_error
+from handtools.host.files.temporary_file import is_temporary_name, temporary_name
 from handtools.text.encoding import decode
 from handtools.text.lines import convert_line_ends
 from handtools.text.paths import BadPath, workspace_relative
-from handtools.text.search.gitignore import IGNORE_FILES, IgnoreRules, is_left_out
+from handtools.text.search.gitignore import IGNORE_FILES, IgnoreRules, is_skipped_by_walk
 from handtools.text.search.glob import GlobSet, PathSelection
 
 MEMORY_ROOT = "/workspace"
 """Absolute path of the in-memory workspace."""
-MAX_LINKS = 40
+MAX_SYMLINKS = 40
 _MODES = {"file": 0o644, "folder": 0o755, "link": 0o777}
 _PRIVILEGE = 0o6000
 
@@ -257,7 +257,7 @@ class MemoryFiles:
         for depth in range(1, len(parts) + end):
             node = self._nodes.get("/".join(parts[:depth]))
             if node is not None and node.kind == "link":
-                raise redirected(path)
+                raise redirected_error(path)
         return path
 
     def _resolve(self, path: str) -> str:
@@ -277,7 +277,7 @@ class MemoryFiles:
             if node is not None and node.kind == "link":
                 links += 1
                 target = os.fsdecode(node.data)
-                if links > MAX_LINKS or (target.startswith("/") and not _below_root(target)):
+                if links > MAX_SYMLINKS or (target.startswith("/") and not _below_root(target)):
                     raise _outside(path)
                 if target.startswith("/"):
                     names, target = [], target.removeprefix(MEMORY_ROOT)
@@ -293,7 +293,7 @@ class MemoryFiles:
 
 def _checked(step: PlannedWrite) -> str:
     path = _exact(step.change.path)
-    if not path or not is_temporary(step.temporary):
+    if not path or not is_temporary_name(step.temporary):
         raise UsageError("A step has a path below the workspace and a name given by `plan`.")
     return path
 
@@ -426,7 +426,7 @@ class MemorySearch:
             name, below = found.path.rpartition("/")[2], found.kind == "folder"
             if name in VERSION_CONTROL:
                 continue
-            passed = is_left_out(ignores, found.path, folder=below, hidden=scope.hidden)
+            passed = is_skipped_by_walk(ignores, found.path, folder=below, hidden=scope.hidden)
             if passed or scope.skips(name, folder=below):
                 ignored += 1
                 continue

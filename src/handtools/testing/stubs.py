@@ -52,7 +52,7 @@ from handtools.text.web.url import parse_url
 
 STUB_HEAD_BYTES = 32 << 10
 
-Reaction = Callable[[bytes], bytes]
+JobInputReaction = Callable[[bytes], bytes]
 """Function from the input sent to a stub job to what it then prints."""
 
 
@@ -65,7 +65,7 @@ class CannedOutput:
     signal: int | None = None
     cwd: str = "."
     notes: tuple[str, ...] = ()
-    reaction: Reaction = lambda _: b""
+    reaction: JobInputReaction = lambda _: b""
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from handtools.text.lines import bare, leading_blanks, number_lines
+from handtools.text.lines import leading_blanks, number_lines, without_line_ending
 from handtools.text.token_budget import estimate_tokens
 from handtools.text.truncation import clip_line
 
@@ -108,7 +108,9 @@ def clip_long_lines(lines: list[str], max_chars: int) -> list[str]:
     """Clip each line that is longer than `max_chars`, with a note of what was cut."""
     if max(map(len, lines), default=0) <= max_chars:
         return lines
-    return [clip_line(bare(line), max_chars) if len(line) > max_chars else line for line in lines]
+    return [
+        clip_line(without_line_ending(line), max_chars) if len(line) > max_chars else line for line in lines
+    ]
 
 
 def lines_that_fit(lines: list[str], budget: ReadBudget, *, max_chars: int) -> list[str]:
@@ -201,7 +203,7 @@ def fold_bodies(lines: Sequence[str], heads: Sequence[OutlineSymbol]) -> list[st
     while line <= len(lines):
         head = folds.get(line)
         if head is None:
-            rows.append(f"{line:6}\t{bare(lines[line - 1])}")
+            rows.append(f"{line:6}\t{without_line_ending(lines[line - 1])}")
             line += 1
             continue
         closing = _closing(lines, head)
@@ -221,7 +223,7 @@ def _folds(head: OutlineSymbol) -> bool:
 
 def _closing(lines: Sequence[str], head: OutlineSymbol) -> int:
     """Give the last line to fold of a body: a closing bracket or `end` stays visible."""
-    last = bare(lines[head.end_line - 1]).strip()
+    last = without_line_ending(lines[head.end_line - 1]).strip()
     return head.end_line - 1 if (last[:1] in "})]" and last) or last.startswith("end") else head.end_line
 
 
@@ -230,6 +232,6 @@ def _rows(lines: Sequence[str], heads: Sequence[OutlineSymbol]) -> str:
 
 
 def _row(lines: Sequence[str], head: OutlineSymbol) -> str:
-    text = bare(lines[head.line - 1]).rstrip() if head.line <= len(lines) else ""
+    text = without_line_ending(lines[head.line - 1]).rstrip() if head.line <= len(lines) else ""
     span = f"{head.start_line}-{head.end_line}" if head.end_line > head.start_line else f"{head.start_line}"
     return f"{span:>11}\t{clip_line(text, OUTLINE_ROW_CHARS)}"

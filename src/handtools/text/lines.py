@@ -13,22 +13,22 @@ _ENDING = re.compile(r"\r\n|\n|\r")
 TAB_STOP = 8
 
 
-def split(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """Split text into lines that keep their line ends, so that joining them gives the text back."""
     # In C and exactly our three ends; `str.splitlines` also cuts at form feeds and U+2028.
     return list(StringIO(text, newline=""))
 
 
-def bare(line: str) -> str:
+def without_line_ending(line: str) -> str:
     """Give a line without its line end."""
     if line.endswith("\r\n"):
         return line[:-2]
     return line[:-1] if line.endswith(("\n", "\r")) else line
 
 
-def ending(line: str) -> str:
+def line_ending_of(line: str) -> str:
     """Give the line end of a line; empty for a last line that has none."""
-    return line[len(bare(line)) :]
+    return line[len(without_line_ending(line)) :]
 
 
 def leading_blanks(line: str) -> str:
@@ -48,7 +48,7 @@ def count_endings(text: str, start: int = 0, end: int | None = None) -> int:
     return feeds + returns - text.count("\r\n", start, end) if returns else feeds
 
 
-def count(text: str) -> int:
+def count_lines(text: str) -> int:
     """Count the lines of a text."""
     return count_endings(text) + (text != "" and text[-1] not in "\r\n")
 
@@ -72,20 +72,20 @@ def convert_line_ends(text: str, end: str) -> str:
     return _ENDING.sub(end, text)
 
 
-def line_at(text: str, offset: int) -> int:
+def line_number_at(text: str, offset: int) -> int:
     """Give the number, from 1, of the line that holds the character at an offset."""
     # The `\n` of a pair still belongs to the line that the pair ends.
     inside_pair = text[max(offset - 1, 0) : offset + 1] == "\r\n"
     return count_endings(text, 0, offset - 1 if inside_pair else offset) + 1
 
 
-def start_of(text: str, offset: int) -> int:
+def line_start_offset(text: str, offset: int) -> int:
     """Give the offset of the start of the line that holds the character at `offset`."""
     feed = text.rfind("\n", 0, offset)
     return max(feed, text.rfind("\r", feed + 1, offset)) + 1
 
 
-def offset_of(text: str, line: int) -> int:
+def offset_of_line(text: str, line: int) -> int:
     """Give the offset of the start of a line, numbered from 1; the end of the text for lines beyond it.
 
     Raises `ValueError` for a number below 1.
@@ -111,7 +111,7 @@ def number_lines(lines: Sequence[str], start: int) -> str:
     text = _rendered(lines, start, "" if fed else "\n")
     feeds = len(lines) - (fed and not lines[-1].endswith("\n"))
     if "\r" in text or text.count("\n") != feeds:
-        text = _rendered([bare(line) for line in lines], start, "\n")
+        text = _rendered([without_line_ending(line) for line in lines], start, "\n")
     return text.removesuffix("\n")
 
 

@@ -42,7 +42,7 @@ def mentioned_names(text: str) -> Counter[str]:
     return found
 
 
-def rank_definitions(
+def rank_definitions_by_mentions(
     definitions: Sequence[MappedDefinition], mentions: Mapping[str, Counter[str]]
 ) -> list[MappedDefinition]:
     """Sort definitions by PageRank: files vote for the names they mention, weighted by the rank of the file."""

@@ -10,7 +10,7 @@ _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069
 
 
 @dataclass(frozen=True, slots=True)
-class Clipped:
+class ClippedText:
     """A truncated text, with the lines and bytes that it had and that are shown.
 
     A line that is shown in part counts as shown; the note in the gap is not counted.
@@ -24,22 +24,22 @@ class Clipped:
     clipped: bool
 
 
-def clip(
+def clip_text(
     text: str,
     *,
     max_lines: int,
     max_bytes: int,
     keep: Literal["head", "tail", "both"],
     whole: tuple[int, int] | None = None,
-) -> Clipped:
+) -> ClippedText:
     """Truncate text to a number of lines and bytes, keeping its head, its tail or both, by whole lines.
 
     A part of a line is kept where not even one fits. `whole` is for a text out of whose middle something was taken
     already: the lines and bytes that there were.
     """
-    height, size = lines.count(text), _size(text)
+    height, size = lines.count_lines(text), _size(text)
     if height <= max_lines and size <= max_bytes:
-        return Clipped(text, height, height, size, size, clipped=False)
+        return ClippedText(text, height, height, size, size, clipped=False)
     head = tail = mark = ""
     if keep == "head":
         head = _head(text, max_lines, max_bytes)
@@ -48,14 +48,14 @@ def clip(
     else:
         head = _head(text, (max_lines + 1) // 2, (max_bytes + 1) // 2)
         rest = text[len(head) :]
-        tail = _tail(rest, max_lines - lines.count(head), max_bytes - _size(head))
+        tail = _tail(rest, max_lines - lines.count_lines(head), max_bytes - _size(head))
     # Both ends of one long line are still one line.
-    shown_lines = min(lines.count(head) + lines.count(tail), height)
+    shown_lines = min(lines.count_lines(head) + lines.count_lines(tail), height)
     shown_bytes = _size(head) + _size(tail)
     if keep == "both":
         all_lines, all_bytes = whole or (height, size)
         mark = _mark(head, all_lines - shown_lines, all_bytes - shown_bytes)
-    return Clipped(head + mark + tail, height, shown_lines, size, shown_bytes, clipped=True)
+    return ClippedText(head + mark + tail, height, shown_lines, size, shown_bytes, clipped=True)
 
 
 def clip_line(line: str, max_chars: int, *, around: int | None = None, part: bool = False) -> str:
@@ -90,13 +90,13 @@ def sanitized_line(text: str, max_chars: int) -> str:
 def _mark(head: str, left_lines: int, left_bytes: int) -> str:
     """Make the line that says how many lines and bytes were left out."""
     facts = f"{left_lines} lines, {left_bytes} bytes" if left_lines else f"{left_bytes} bytes"
-    start = "\n" if head and not lines.ending(head) else ""
+    start = "\n" if head and not lines.line_ending_of(head) else ""
     return f"{start}[… {facts} left out …]\n"
 
 
 def _head(text: str, max_lines: int, max_bytes: int) -> str:
     kept = _first_bytes(text, max_bytes)
-    rows = lines.split(kept)
+    rows = lines.split_lines(kept)
     if len(kept) < len(text) and len(rows) > 1 and not _ends_line(text, len(kept)):
         rows.pop()
     return "".join(rows[: max(max_lines, 0)])
@@ -104,7 +104,7 @@ def _head(text: str, max_lines: int, max_bytes: int) -> str:
 
 def _tail(text: str, max_lines: int, max_bytes: int) -> str:
     kept = _last_bytes(text, max_bytes)
-    rows = lines.split(kept)
+    rows = lines.split_lines(kept)
     if len(kept) < len(text) and len(rows) > 1 and not _ends_line(text, len(text) - len(kept)):
         del rows[0]
     return "".join(rows[-max_lines:]) if max_lines > 0 else ""

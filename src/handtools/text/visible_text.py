@@ -21,7 +21,7 @@ _BLANKS = re.compile(r"(?<=\S)[ \t]{24,}(?=\S)|(?<=\S)[ \t]{80,}$|^[ \t]{80,}", 
 _RUNS = re.compile(r"[ ⏎]{2,}")
 
 
-def visible(text: str) -> str:
+def with_visible_characters(text: str) -> str:
     """Make hidden characters visible: control characters as symbols, other invisible ones by their number."""
     return _PLAIN.sub(lambda found: _picture(found[0]), text)
 
@@ -35,7 +35,8 @@ def without_long_blanks(text: str) -> str:
 def visible_line(text: str, max_chars: int) -> str:
     """Make a name or command visible on one line for a title, cut with `…` at a number of characters."""
     flat = _RUNS.sub(
-        lambda found: found[0][0], visible(text).strip("\n").replace("\t", " ").replace("\n", "⏎")
+        lambda found: found[0][0],
+        with_visible_characters(text).strip("\n").replace("\t", " ").replace("\n", "⏎"),
     )
     return flat if len(flat) <= max_chars else f"{flat[: max_chars - 1]}…"
 

@@ -10,7 +10,7 @@ from handtools.core.context import Context
 from handtools.core.errors import CallbackFailed, Denied, InvalidInput, NotFound, TooLarge, WrongKind
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.text.media_types import MediumKind, media_type, medium_of
+from handtools.text.media_type_sniffing import MediumKind, medium_kind_of, sniff_media_type
 
 MAX_MB = 50
 MAX_FILES = 10
@@ -81,12 +81,12 @@ async def _attachments(ctx: Context, params: AttachParams) -> list[Attachment]:
 
 
 def _attachment(path: str, data: bytes, params: AttachParams) -> Attachment:
-    kind, name = media_type(path, data), _name(path)
+    kind, name = sniff_media_type(path, data), _name(path)
     return Attachment(
         name=name,
         path=path,
         data=data,
-        kind=medium_of(kind),
+        kind=medium_kind_of(kind),
         media_type=kind,
         title=params.title or name,
         description=params.description,

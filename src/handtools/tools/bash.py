@@ -11,7 +11,7 @@ from handtools.core.errors import InvalidInput
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text.terminal_emulator import decode_output, plain_output
-from handtools.text.truncation import clip
+from handtools.text.truncation import clip_text
 
 SECONDS = 120
 MAX_SECONDS = 590
@@ -119,9 +119,9 @@ def _shown(output: CommandOutput) -> str:
     """Return the head and tail of the output, and the path of the rest."""
     if not output.tail:
         whole = plain_output(decode_output(output.head)).rstrip("\n")
-        clipped = clip(whole, max_lines=MAX_LINES, max_bytes=MAX_BYTES, keep="both")
+        clipped = clip_text(whole, max_lines=MAX_LINES, max_bytes=MAX_BYTES, keep="both")
         return clipped.text + (f"\n({_whole(output)})" if clipped.clipped else "")
-    half = partial(clip, max_lines=MAX_LINES // 2, max_bytes=MAX_BYTES // 2)
+    half = partial(clip_text, max_lines=MAX_LINES // 2, max_bytes=MAX_BYTES // 2)
     head = half(plain_output(decode_output(output.head, ends=False)), keep="head").text.rstrip("\n")
     tail = half(plain_output(decode_output(output.tail, starts=False)), keep="tail").text.rstrip("\n")
     return f"{head}\n[… {_whole(output)} …]\n{tail}"

@@ -6,7 +6,7 @@ from handtools.core.changes import ChangeSet
 from handtools.core.context import Context
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.text.diffs.unified_diff import trim_indent
+from handtools.text.diffs.unified_diff import trim_diff_indent
 from handtools.text.editing import AlreadyApplied, EditRefused, MatchTier
 from handtools.tools.editing.drafts import Draft, already_applied_text, match_note, refusal_with_history
 
@@ -55,7 +55,7 @@ async def edit(ctx: Context, params: EditParams) -> Result[EditDetails]:
         replaced=outcome.count,
         tier=outcome.tier,
         notes=list(outcome.notes),
-        diff=trim_indent(diff),
+        diff=trim_diff_indent(diff),
         first_changed_line=draft.first_changed_line,
         old_length=len(params.old_string),
         new_length=len(params.new_string),

@@ -12,9 +12,9 @@ from handtools.core.context import Context
 from handtools.core.errors import AlreadyExists, NotFound
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.text.diffs.unified_diff import trim_indent
+from handtools.text.diffs.unified_diff import trim_diff_indent
 from handtools.text.file_view import ReadBudget, render_outline
-from handtools.text.lines import count, split
+from handtools.text.lines import count_lines, split_lines
 from handtools.tools.editing.agent_session import WHOLE_LINES, EditAgentSession
 from handtools.tools.editing.drafts import Draft
 from handtools.tools.reading.file_view import outline_heads
@@ -59,7 +59,7 @@ async def edit_agent(ctx: Context, params: EditAgentParams) -> Result[EditAgentD
     """Have a model make the edits."""
     assert ctx.callbacks.model is not None, "not offered without a model"
     draft = await _draft(ctx, params)
-    outline = await _outline(ctx, draft) if count(draft.body) > WHOLE_LINES else ""
+    outline = await _outline(ctx, draft) if count_lines(draft.body) > WHOLE_LINES else ""
     talk = EditAgentSession(ctx.callbacks.model, draft, params.instructions, ctx.progress, outline)
     await talk.hold()
     await talk.land(ctx.files, params.description or params.instructions[:200])
@@ -70,7 +70,7 @@ async def edit_agent(ctx: Context, params: EditAgentParams) -> Result[EditAgentD
         created=talk.draft.before is None,
         edits=len(talk.made),
         questions=talk.rounds,
-        diff=trim_indent(diff),
+        diff=trim_diff_indent(diff),
         first_changed_line=talk.draft.first_changed_line,
     )
     there = f" Already there, with nothing to do: {talk.there}." if talk.there else ""
@@ -94,4 +94,4 @@ async def _draft(ctx: Context, params: EditAgentParams) -> Draft:
 
 async def _outline(ctx: Context, draft: Draft) -> str:
     found = await ctx.syntax.outline(draft.path, draft.before or b"")
-    return render_outline(split(draft.body), outline_heads(found), OUTLINE).text if found else ""
+    return render_outline(split_lines(draft.body), outline_heads(found), OUTLINE).text if found else ""

@@ -26,7 +26,7 @@ from handtools.text.web.page_content import (
 PAGE_BYTES = web.PAGE_BYTES
 MAX_TOKENS = 8_000
 MOST_HEADINGS = 60
-MOST_PIECES = 100
+MOST_DOCUMENT_PREVIEWS = 100
 """Most previews made of one document, of forty pages each."""
 
 
@@ -101,7 +101,7 @@ async def _body(ctx: Context, page: WebPage) -> tuple[str, tuple[Image, ...]]:
         return page.rendered.text, ()
     name = page.url.partition("?")[0].rpartition("/")[2] or page.url
     text, images, wish = "", tuple[Image, ...](), PreviewRequest()
-    for _ in range(MOST_PIECES):
+    for _ in range(MOST_DOCUMENT_PREVIEWS):
         shown = await ctx.media.preview(name, page.data, wish)
         if shown is None:
             kind = ctx.media.describe(page.data) or page.media_type or "no known kind"

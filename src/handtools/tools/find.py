@@ -13,7 +13,7 @@ from handtools.core.result import Result
 from handtools.core.search import FolderEntry, FoundPaths, SearchScope, WantedKind
 from handtools.core.tool import tool
 from handtools.text.encoding import without_surrogates
-from handtools.text.plurals import counted, inflected
+from handtools.text.plurals import inflect_for_number, number_with_noun
 from handtools.text.search.result_pages import BadRecencyCursor, RecencyCursor, path_on_one_line
 from handtools.text.token_budget import count_rows_that_fit, estimate_tokens
 
@@ -24,7 +24,7 @@ FOOTER_TOKENS = 50
 """Estimated tokens of the result's last line, without notes."""
 PROBE_SECONDS = 5.0
 GLOB_CHARACTERS = frozenset("*?[]{}\\")
-KINDS: dict[str, WantedKind] = {"file": "file", "directory": "folder", "any": "any"}
+WANTED_KINDS: dict[str, WantedKind] = {"file": "file", "directory": "folder", "any": "any"}
 
 
 class FindParams(BaseModel):
@@ -68,7 +68,7 @@ async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
     resume = _resume(params)
     scope = _scope(params)
     most = params.offset + params.limit if resume is None else resume.reach + params.limit
-    found = await ctx.search.paths(scope, wanted=KINDS[params.type], most=most)
+    found = await ctx.search.paths(scope, wanted=WANTED_KINDS[params.type], most=most)
     if not found.total:
         return await _nothing(ctx, params, found)
 
@@ -76,7 +76,7 @@ async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
     start, sure = (params.offset, True) if resume is None else resume.place(aged)
     page = found.found[start : start + params.limit]
     if not page:
-        total = f"{inflected(found.total, 'is')} only {counted(found.total, 'path')}"
+        total = f"{inflect_for_number(found.total, 'is')} only {number_with_noun(found.total, 'path')}"
         raise InvalidInput(f"There {total}.", hint="Use a smaller offset.")
     rows = [_row(entry) for entry in page]
     room = (params.max_tokens or MAX_TOKENS) - FOOTER_TOKENS - estimate_tokens(" ".join(found.gaps.notes))
@@ -92,7 +92,7 @@ async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
         left_out=found.gaps.notes,
     )
     shown = f"{start + 1}-{end}" if start else f"{end}"
-    notes = [f"Showing {shown} of {counted(found.total, 'path')}, newest first."]
+    notes = [f"Showing {shown} of {number_with_noun(found.total, 'path')}, newest first."]
     notes += [f"Next page: cursor={details.cursor}."] * more
     if not sure:
         notes.append("Files changed since the last page: paths may be missing or come twice.")
@@ -161,8 +161,8 @@ async def _nothing(ctx: Context, params: FindParams, found: FoundPaths) -> Resul
         notes.append("A pattern is read from the workspace on, and this one begins elsewhere or nowhere.")
     for what, asked in wider.items():
         if asked != scope:
-            there = await ctx.search.paths(asked, wanted=KINDS[params.type], most=1)
-            match = inflected(there.total, "matches")
+            there = await ctx.search.paths(asked, wanted=WANTED_KINDS[params.type], most=1)
+            match = inflect_for_number(there.total, "matches")
             notes += [f"{there.total:,} {match} {what}, such as {_row(entry)}." for entry in there.found]
     details = FindDetails(
         entries=[],

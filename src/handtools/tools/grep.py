@@ -12,7 +12,7 @@ from handtools.core.search import Hit, MatchCount, SearchGaps, SearchPatterns, S
 from handtools.core.syntax import SyntaxRole
 from handtools.core.tool import tool
 from handtools.text.encoding import without_surrogates
-from handtools.text.plurals import counted
+from handtools.text.plurals import number_with_noun
 from handtools.text.search.result_pages import (
     LINE_CHARS,
     BadCursor,
@@ -120,7 +120,11 @@ async def grep(ctx: Context, params: GrepParams) -> Result[GrepDetails]:
         complete=found.gaps.complete and shown == total,
         left_out=found.gaps.notes,
     )
-    of = f"more than {counted(len(page.keys), 'match')}" if total is None else counted(total, "match")
+    of = (
+        f"more than {number_with_noun(len(page.keys), 'match')}"
+        if total is None
+        else number_with_noun(total, "match")
+    )
     return Result(f"{text}\n{_footer(details, page, of)}", details)
 
 
@@ -209,5 +213,5 @@ async def _files(ctx: Context, params: GrepParams) -> Result[GrepDetails]:
         left_out=found.gaps.notes,
     )
     more = "more than " if unknown else ""
-    of = f"{more}{counted(total, 'file')} with {more}{counted(matches, 'match')}"
+    of = f"{more}{number_with_noun(total, 'file')} with {more}{number_with_noun(matches, 'match')}"
     return Result("\n".join([*rows, _footer(details, page, of)]), details)

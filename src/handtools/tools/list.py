@@ -12,7 +12,7 @@ from handtools.core.search import FolderListing, FolderTree, SearchScope
 from handtools.core.tool import tool
 from handtools.text.encoding import without_surrogates
 from handtools.text.paths import from_portable, to_portable
-from handtools.text.plurals import counted, inflected
+from handtools.text.plurals import inflect_for_number, number_with_noun
 from handtools.text.search.result_pages import paths_on_one_line
 from handtools.text.token_budget import count_rows_that_fit
 
@@ -141,9 +141,12 @@ def _details(
 ) -> ListDetails:
     notes = list(tree.gaps.notes)
     if left:
-        notes.insert(0, f"{counted(left, 'more entry')} {inflected(left, 'is')} not shown.")
+        notes.insert(
+            0, f"{number_with_noun(left, 'more entry')} {inflect_for_number(left, 'is')} not shown."
+        )
     if tree.unvisited:
-        opened = f"{counted(tree.unvisited, 'folder')} {inflected(tree.unvisited, 'was')} not opened"
+        folders = number_with_noun(tree.unvisited, "folder")
+        opened = f"{folders} {inflect_for_number(tree.unvisited, 'was')} not opened"
         notes.append(f"{opened}: go on, or list by itself what is of interest.")
     folders = page.kinds.count("folder")
     return ListDetails.model_construct(
@@ -181,7 +184,10 @@ def _notes(details: ListDetails, *, resumed: bool) -> list[str]:
     nothing = "Nothing comes after this cursor." if resumed else "The folder is empty."
     notes = [] if details.entries else [nothing]
     if details.ignored:
-        entries, are = counted(details.ignored, "ignored entry"), inflected(details.ignored, "is")
+        entries, are = (
+            number_with_noun(details.ignored, "ignored entry"),
+            inflect_for_number(details.ignored, "is"),
+        )
         notes.append(f"{entries} {are} left out; include_ignored shows them.")
     notes += details.left_out
     if details.cursor:

@@ -26,11 +26,11 @@ from handtools.core.search import Hit, Hits, Search, SearchGaps
 from handtools.core.syntax import Syntax, TextPosition, symbols_named
 from handtools.core.tool import tool
 from handtools.text.encoding import decode
-from handtools.text.lines import bare, split
+from handtools.text.lines import split_lines, without_line_ending
 from handtools.text.search.result_pages import BadCursor, parse_cursor
 from handtools.tools.search import ranked_hits
 
-NEAR_LINES = 3
+LINE_NUMBER_TOLERANCE = 3
 """Number of lines by which the model's line number may be off."""
 MAX_LISTED_LINES = 10
 _LAST_NAME = re.compile(r"[^\W\d][\w$]*\Z")
@@ -40,7 +40,7 @@ async def symbol_position(
     syntax: Syntax, path: str, data: bytes, symbol: str, line: int | None
 ) -> TextPosition:
     """Find the position of a name on or near a line; without a line, at its definition in the file."""
-    rows = [bare(row) for row in split(decode(data).body)]
+    rows = [without_line_ending(row) for row in split_lines(decode(data).body)]
     match = _LAST_NAME.search(symbol)
     if match is None:
         raise InvalidInput(f"`{symbol}` is no name.", hint="Give the name alone, such as `Reader.read`.")
@@ -56,7 +56,7 @@ async def symbol_position(
         )
     if line is not None:
         nearest = min(places, key=lambda place: abs(place.line - line))
-        if abs(nearest.line - line) <= NEAR_LINES:
+        if abs(nearest.line - line) <= LINE_NUMBER_TOLERANCE:
             return nearest
         lines = ", ".join(str(place.line) for place in places[:MAX_LISTED_LINES])
         raise NoMatch(f"`{match[0]}` is not on line {line} of {path}.", hint=f"It stands on lines {lines}.")
@@ -71,11 +71,11 @@ async def symbol_position(
 async def hits_at_locations(search: Search, places: Sequence[CodeLocation]) -> list[Hit]:
     """Convert code locations to search hits with their lines of text, each line once."""
     sources = await search.read(list(dict.fromkeys(place.path for place in places)))
-    rows = {path: split(decode(data).body) for path, data in sources.items()}
+    rows = {path: split_lines(decode(data).body) for path, data in sources.items()}
     found: dict[tuple[str, int], Hit] = {}
     for place in sorted(places, key=lambda place: (place.path, place.line, place.column)):
         lines = rows.get(place.path, [])
-        text = bare(lines[place.line - 1]) if place.line <= len(lines) else place.name
+        text = without_line_ending(lines[place.line - 1]) if place.line <= len(lines) else place.name
         span = (place.column, place.column + max(len(place.name), 1))
         found.setdefault((place.path, place.line), Hit(place.path, place.line, text, (span,)))
     return list(found.values())

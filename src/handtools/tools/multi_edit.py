@@ -9,7 +9,7 @@ from handtools.core.errors import InvalidInput, NotFound, ToolError
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text import lines
-from handtools.text.diffs.unified_diff import trim_indent
+from handtools.text.diffs.unified_diff import trim_diff_indent
 from handtools.text.editing import AlreadyApplied, EditRefused
 from handtools.text.editing.literal_edits import insert_lines
 from handtools.tools.editing.drafts import Draft, DraftSet, match_note, refusal_error
@@ -114,7 +114,7 @@ async def _made(desk: DraftSet, single: SingleEdit, path: str, where: str) -> tu
 def _insert(draft: Draft, single: SingleEdit, where: str) -> None:
     if single.old_string or single.replace_all:
         raise InvalidInput(f"{where}`insert_line` replaces nothing.", hint="Leave out old_string.")
-    total = lines.count(draft.body)
+    total = lines.count_lines(draft.body)
     if single.insert_line is None or single.insert_line > total + 1:
         raise InvalidInput(f"{where}the file has {total} lines.", hint=f"Insert at 1 to {total + 1}.")
     draft.put(insert_lines(draft.body, single.insert_line, single.new_string))
@@ -125,6 +125,6 @@ def _told(draft: Draft, edits: int) -> MultiEditFile:
         path=draft.path,
         created=draft.before is None,
         edits=edits,
-        diff=trim_indent(draft.diff()),
+        diff=trim_diff_indent(draft.diff()),
         first_changed_line=draft.first_changed_line,
     )

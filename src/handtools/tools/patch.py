@@ -8,9 +8,9 @@ from handtools.core.context import Context
 from handtools.core.errors import InvalidInput, TooLarge, ToolError
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.text.diffs.unified_diff import count_changed_lines, trim_indent
+from handtools.text.diffs.unified_diff import count_changed_lines, trim_diff_indent
 from handtools.text.patches import (
-    MOST_DRIFT,
+    MOST_HUNK_DRIFT,
     FilePatch,
     HunkMisfit,
     MalformedPatch,
@@ -21,7 +21,7 @@ from handtools.text.patches import (
 from handtools.tools.editing.drafts import Draft, DraftSet, refusal_error
 
 MAX_CHARS = 4_000_000
-DRIFT_LINES = MOST_DRIFT
+DRIFT_LINES = MOST_HUNK_DRIFT
 _SIGNS = {"add": "A", "update": "M", "delete": "D", "move": "R"}
 
 
@@ -86,7 +86,7 @@ async def patch(ctx: Context, params: PatchParams) -> Result[PatchDetails]:
     rows = [f"{_SIGNS[file.action]} {file.path} (+{file.added} -{file.removed})" for file in files]
     head = f"Files patched: {len(files)}." if desk.is_changed else "Nothing to do: it is all there already."
     text = "\n".join([head, *rows, *notes])
-    return Result(text, PatchDetails(files=files, notes=notes, diff=trim_indent(desk.diff())))
+    return Result(text, PatchDetails(files=files, notes=notes, diff=trim_diff_indent(desk.diff())))
 
 
 def _read(params: PatchParams) -> list[FilePatch]:

@@ -16,16 +16,16 @@ from handtools.core.files import FileFacts
 from handtools.core.result import Result
 from handtools.core.tool import Tool, tool
 from handtools.text import lines
-from handtools.text.diffs.unified_diff import trim_indent
+from handtools.text.diffs.unified_diff import trim_diff_indent
 from handtools.text.editing import EditRefused
 from handtools.text.editing.literal_edits import insert_lines, replace_verbatim
 from handtools.text.encoding import without_surrogates
 from handtools.tools.editing.drafts import Draft, refusal_error
 
-Edition = Literal["text_editor_20250124", "text_editor_20250429", "text_editor_20250728"]
+TextEditorEdition = Literal["text_editor_20250124", "text_editor_20250429", "text_editor_20250728"]
 
-LEVELS = 2
-AROUND_LINES = 4
+TREE_LEVELS = 2
+EDIT_CONTEXT_LINES = 4
 CONTENT_BYTES = 1 << 20
 """Largest file in bytes whose content is repeated in the details."""
 _HIDDEN_FOLDERS = ("node_modules", "__pycache__")
@@ -80,7 +80,7 @@ _EDITIONS: dict[str, tuple[str, type[TextEditorParams]]] = {
 
 
 def text_editor(
-    edition: Edition = "text_editor_20250728", *, max_characters: int | None = None
+    edition: TextEditorEdition = "text_editor_20250728", *, max_characters: int | None = None
 ) -> Tool[Any, TextEditorDetails]:
     """Make the text editor tool of one published edition, under the name that the vendor's models know."""
     if edition not in _EDITIONS:
@@ -109,11 +109,11 @@ async def _view(ctx: Context, params: TextEditorParams, most: int | None) -> Res
     if facts is not None and facts.kind == "folder":
         if params.view_range is not None:
             raise InvalidInput("`view_range` is for files; a folder has no lines.", hint="Leave it out.")
-        rows = await _tree(ctx, params.path, facts, LEVELS)
-        head = f"Files and folders up to {LEVELS} levels deep in {params.path}, hidden ones left out:"
+        rows = await _tree(ctx, params.path, facts, TREE_LEVELS)
+        head = f"Files and folders up to {TREE_LEVELS} levels deep in {params.path}, hidden ones left out:"
         return Result("\n".join([head, params.path, *rows]), details)
     draft = await Draft.read(ctx.files, params.path)
-    rows = lines.split(draft.body)
+    rows = lines.split_lines(draft.body)
     first, last = _range(params.view_range, len(rows))
     shown = rows[first - 1 : last]
     details.file_content = _content("".join(shown))
@@ -178,7 +178,7 @@ def _insert(draft: Draft, params: TextEditorParams) -> None:
     if params.insert_line is None or text is None:
         message = "Parameters `insert_line` and `insert_text` are required for command: insert."
         raise InvalidInput(message, hint="Send both.")
-    total = lines.count(draft.body)
+    total = lines.count_lines(draft.body)
     if not 0 <= params.insert_line <= total:
         raise InvalidInput(f"Invalid `insert_line` {params.insert_line}.", hint=f"Stay in [0, {total}].")
     draft.put(insert_lines(draft.body, params.insert_line + 1, text))
@@ -198,7 +198,7 @@ async def _undo_edit(ctx: Context, params: TextEditorParams) -> Result[TextEdito
         return Result(f"Last edit to {params.path} undone: it had created the file.{when}", details)
     body = (await Draft.read(ctx.files, params.path)).body
     details.file_content = _content(body)
-    rows = lines.number_lines(lines.split(body), 1)
+    rows = lines.number_lines(lines.split_lines(body), 1)
     return Result(f"Last edit to {params.path} undone.{when} As `cat -n` shows it:\n{rows}\n", details)
 
 
@@ -209,15 +209,15 @@ async def _landed(
     line = draft.first_changed_line
     text = f"{verb}: {params.path}"
     if params.command != "create" and line is not None:
-        rows, first = lines.split(draft.body), max(line - AROUND_LINES, 1)
+        rows, first = lines.split_lines(draft.body), max(line - EDIT_CONTEXT_LINES, 1)
         height = draft.diff().count("\n+")
-        shown = lines.number_lines(rows[first - 1 : line + height + AROUND_LINES - 1], first)
+        shown = lines.number_lines(rows[first - 1 : line + height + EDIT_CONTEXT_LINES - 1], first)
         text = f"{text}\nThe lines around the change, as `cat -n` shows them:\n{shown}\n"
     new = params.file_text if params.command == "create" else params.insert_text or params.new_str
     details = TextEditorDetails(
         command=params.command,
         path=params.path,
-        diff=trim_indent(draft.diff()),
+        diff=trim_diff_indent(draft.diff()),
         first_changed_line=line,
         changes_made=True,
         file_content=_content(draft.body),

@@ -8,14 +8,14 @@ from handtools.core.tool import tool
 from handtools.core.web import WebQuery
 from handtools.text.web.page_content import mark_untrusted
 
-MOST = 20
+MOST_WEB_RESULTS = 20
 
 
 class WebSearchParams(BaseModel):
     """What the model sends."""
 
     query: str = Field(min_length=1, max_length=400, description="What to look for.")
-    limit: int = Field(8, ge=1, le=MOST, description="At most this many results.")
+    limit: int = Field(8, ge=1, le=MOST_WEB_RESULTS, description="At most this many results.")
 
 
 class WebResult(BaseModel):

@@ -10,13 +10,13 @@ from handtools.core.errors import AlreadyExists, InvalidInput, NotFound, Stale, 
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text.diffs.unified_diff import (
+    diff_without_carriage_returns,
     first_changed_line,
-    trim_indent,
+    trim_diff_indent,
     unified_diff,
-    without_carriage_returns,
 )
 from handtools.text.encoding import Unencodable, decode, is_binary, without_surrogates
-from handtools.text.truncation import clip
+from handtools.text.truncation import clip_text
 
 MAX_BYTES = 10_000_000
 SHOWN_LINES = 60
@@ -64,7 +64,7 @@ async def write(ctx: Context, params: WriteParams) -> Result[WriteDetails]:
         created=before is None,
         bytes=len(after),
         diff=without_surrogates(
-            trim_indent(without_carriage_returns(unified_diff(path, was, params.content)))
+            trim_diff_indent(diff_without_carriage_returns(unified_diff(path, was, params.content)))
         ),
         first_changed_line=first_changed_line(was or "", params.content),
     )
@@ -98,9 +98,9 @@ def _since(path: str, seen: bytes, before: bytes) -> str:
     if is_binary(seen) or is_binary(before):
         return ""
     diff = without_surrogates(
-        without_carriage_returns(unified_diff(path, decode(seen).body, decode(before).body))
+        diff_without_carriage_returns(unified_diff(path, decode(seen).body, decode(before).body))
     )
-    return clip(diff, max_lines=SHOWN_LINES, max_bytes=SHOWN_LINES * 100, keep="head").text
+    return clip_text(diff, max_lines=SHOWN_LINES, max_bytes=SHOWN_LINES * 100, keep="head").text
 
 
 def _encoded(params: WriteParams, before: bytes | None) -> bytes:

@@ -65,7 +65,7 @@ async def test_what_lies_in_the_workspace_is_not_found_on_the_path(work, tmp_pat
         entry = str(tmp_path / "bin")
     monkeypatch.setenv("PATH", os.pathsep.join([entry, os.environ["PATH"]]))
     found = {name: programs.find_program(name, work) for name in names}
-    assert all(each is None or programs.is_outside(each.file, work) for each in found.values())
+    assert all(each is None or programs.is_outside_workspace(each.file, work) for each in found.values())
     (work / "a.txt").write_text("needle\n")
     async with toolbox(work) as made:
         assert "needle" in (await made.call("grep", {"pattern": "needle"})).text
@@ -160,7 +160,9 @@ def test_no_module_comes_from_the_workspace(work, monkeypatch):
     monkeypatch.setattr(sys, "path", ["", ".", str(work), str(work / "src"), *sys.path])
     found = host_programs.trusted_import_path(work)
     assert found
-    assert not [each for each in found if not os.path.isabs(each) or not programs.is_outside(each, work)]
+    assert not [
+        each for each in found if not os.path.isabs(each) or not programs.is_outside_workspace(each, work)
+    ]
 
 
 @sandboxed

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from handtools.host.language.local_language import LocalLanguage
-from handtools.host.language.servers import SERVERS
+from handtools.host.language.servers import LANGUAGE_SERVERS
 from handtools.host.sandbox.runners.runner_selection import choose_runner
 from handtools.runtime.policy import DEFAULTS, Policy
 from handtools.toolbox import EVERYTHING, Toolbox, local_workspace
@@ -75,7 +75,7 @@ def real_box(tmp_path, server, files, *, policy=None, listeners=(), servers=None
         root,
         cache=tmp_path / "cache",
         runner=lambda: choose_runner().runner,
-        servers=[each for each in SERVERS if each.name in names],
+        servers=[each for each in LANGUAGE_SERVERS if each.name in names],
         search_path=SEARCH_PATH,
     )
     path = next(name for name in files if language.speaks(name)) if any(map(language.speaks, files)) else ""

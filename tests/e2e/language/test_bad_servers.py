@@ -11,7 +11,7 @@ import pytest
 from handtools.host.language.local_language import LocalLanguage
 from handtools.host.language.server_pool import LANGUAGE_THREAD
 from handtools.host.language.servers import LanguageServer
-from handtools.host.sandbox.runners.runner_selection import PlainRunner
+from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
 from handtools.toolbox import CODING, Toolbox, local_workspace
 
 pytestmark = pytest.mark.anyio
@@ -41,7 +41,7 @@ def bad_box(tmp_path, way, listeners=()):
         start_seconds=2.0,
     )
     language = LocalLanguage(
-        root, cache=tmp_path / "cache", runner=PlainRunner, servers=[server], search_path=str(tmp_path)
+        root, cache=tmp_path / "cache", runner=UnconfinedRunner, servers=[server], search_path=str(tmp_path)
     )
     workspace = local_workspace(root, state=tmp_path / f"state-{way}", language=language)
     return Toolbox(CODING, workspace=workspace, listeners=listeners), str(program)

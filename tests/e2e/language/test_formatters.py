@@ -11,7 +11,7 @@ import pytest
 
 from handtools import Toolbox, local_workspace
 from handtools.host.language.formatters import FORMATTERS, LocalFormatters, project_formatter
-from handtools.host.sandbox.runners.runner_selection import PlainRunner
+from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
 from handtools.host.syntax.tree_syntax import TreeSyntax
 from handtools.toolbox import CODING
 
@@ -254,7 +254,7 @@ async def test_where_nothing_confines_it_no_code_of_the_project_runs(tmp_path: P
     fake(tmp_path, "tr a-z A-Z")
     (tmp_path / ".prettierrc").write_text("{}")
     assert LocalFormatters(tmp_path, TreeSyntax()).formats("a.ts")
-    assert not LocalFormatters(tmp_path, TreeSyntax(), runner=PlainRunner).formats("a.ts")
+    assert not LocalFormatters(tmp_path, TreeSyntax(), runner=UnconfinedRunner).formats("a.ts")
 
 
 async def test_a_command_and_an_undo_are_left_as_they_are(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import anyio
 import httpx2
 import pytest
 
-from handtools.mcp.protocol_json import DETAILS_KEY
+from handtools.mcp.protocol_json import DETAILS_META_KEY
 from tests.e2e.mcp.conftest import CURRENT, OLDER, appears, text
 from tests.e2e.mcp.test_stdio import CALL_ID, answering
 
@@ -33,7 +33,7 @@ async def test_tools_work_over_http(site, token, era):
         wrong = await client.call_tool("read", {"pth": "a.txt"})
         assert "did you mean `path`?" in text(wrong)
         assert (await client.call_tool("picture", {})).content[0].type == "image"
-        large = await client.call_tool("large", {"bytes": 1_000_000}, meta={DETAILS_KEY: True})
+        large = await client.call_tool("large", {"bytes": 1_000_000}, meta={DETAILS_META_KEY: True})
         page = await client.call_tool("read", {"path": large.meta["handtools/output"], "start_line": 9_000})
         assert "9000\t0123456789" in text(page)
 
@@ -201,7 +201,7 @@ async def test_a_call_that_outlasts_the_grace_is_recorded_as_cancelled(on_http, 
     await anyio.to_thread.run_sync(lambda: site.process.wait(60))
     again = on_http("work")
     async with again.connect(token) as client:
-        result = await client.call_tool("mark", args, meta={CALL_ID: "too-long", DETAILS_KEY: True})
+        result = await client.call_tool("mark", args, meta={CALL_ID: "too-long", DETAILS_META_KEY: True})
     assert result.meta["handtools/status"] == "cancelled"
     assert (tmp_path / "marks").read_text() == "ran\n"
 

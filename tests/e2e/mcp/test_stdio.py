@@ -10,7 +10,7 @@ import pytest
 from mcp import MCPError
 from mcp_types import ElicitResult, ListRootsResult, Root
 
-from handtools.mcp.protocol_json import DETAILS_KEY
+from handtools.mcp.protocol_json import DETAILS_META_KEY
 from handtools.testing.memory_toolbox import memory_toolbox
 from tests.e2e.mcp.conftest import CURRENT, text
 from tests.e2e.mcp.workshop import PIXEL
@@ -73,10 +73,10 @@ async def test_a_program_that_asks_gets_details_that_fit_their_schema(on_stdio, 
     async with on_stdio(era) as client:
         await client.call_tool("write", {"path": "a.py", "content": "def f():\n    pass\n"})
         for name, args in {"read": {"path": "a.py"}, "list": {}, "grep": {"pattern": "def"}}.items():
-            result = await client.call_tool(name, args, meta={DETAILS_KEY: True})
+            result = await client.call_tool(name, args, meta={DETAILS_META_KEY: True})
             assert not result.is_error, text(result)
             assert result.structured_content is None
-            jsonschema.validate(result.meta[DETAILS_KEY], schemas[name])
+            jsonschema.validate(result.meta[DETAILS_META_KEY], schemas[name])
 
 
 async def test_a_wrong_argument_gets_our_words(on_stdio, era):
@@ -99,9 +99,9 @@ async def test_an_unknown_tool_and_a_bug_are_results_that_the_model_can_read(on_
 
 async def test_text_that_no_json_can_carry_is_shown(on_stdio, era):
     async with on_stdio(era) as client:
-        result = await client.call_tool("odd", {}, meta={DETAILS_KEY: True})
+        result = await client.call_tool("odd", {}, meta={DETAILS_META_KEY: True})
     assert text(result) == "lone \ufffd surrogate"
-    assert result.meta[DETAILS_KEY] == {"said": "lone \ufffd surrogate"}
+    assert result.meta[DETAILS_META_KEY] == {"said": "lone \ufffd surrogate"}
 
 
 async def test_pictures_arrive_as_pictures(on_stdio, era, folder):
@@ -130,7 +130,7 @@ async def test_all_progress_arrives_before_the_result(on_stdio, era):
 
 async def test_a_megabyte_is_cut_and_can_be_paged(on_stdio, era):
     async with on_stdio(era) as client:
-        result = await client.call_tool("large", {"bytes": 1_000_000}, meta={DETAILS_KEY: True})
+        result = await client.call_tool("large", {"bytes": 1_000_000}, meta={DETAILS_META_KEY: True})
         assert len(text(result).encode()) < 70_000
         path = result.meta["handtools/output"]
         assert path in text(result)

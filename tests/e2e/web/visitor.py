@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 
-from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.blob_store import FolderBlobStore
 from handtools.host.web.local_web import LocalWeb
 from handtools.host.web.page_cache import PageCache
 from handtools.host.web.request_limits import RateLimiter, ResponseLimits
@@ -17,7 +17,7 @@ from handtools.tools.fetch import fetch
 
 async def visits(state: str, port: str, paths: list[str]) -> list[dict]:
     web = LocalWeb(
-        pages=PageCache(FolderStore(Path(state))),
+        pages=PageCache(FolderBlobStore(Path(state))),
         limits=ResponseLimits(connect=2, silence=1, total=2),
         pace=RateLimiter(burst=1_000),
         environment={},

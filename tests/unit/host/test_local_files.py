@@ -230,7 +230,7 @@ HIDDEN = textwrap.dedent("""
     from handtools.host.files import syscalls
     from handtools.host.files.local_files import LocalFiles
     from handtools.host.files.file_locks import FileLocks
-    from handtools.host.files.blob_store import FolderStore
+    from handtools.host.files.blob_store import FolderBlobStore
 
     assert not syscalls.has_openat2()
     root = tempfile.mkdtemp()
@@ -254,7 +254,7 @@ HIDDEN = textwrap.dedent("""
             except Busy:
                 pass
     anyio.run(locked)
-    store = FolderStore(root + "/s")
+    store = FolderBlobStore(root + "/s")
     store.put(b"x", name="x")
     assert store.get("x") == b"x"
     print("works")
@@ -288,7 +288,7 @@ def test_the_kernel_of_this_machine_is_tested(tmp_path):
     (tmp_path / "a").write_bytes(b"")
     assert syscalls.has_openat2()
     fd = os.open(tmp_path / "a", os.O_RDONLY)
-    assert syscalls.take_read_lease(fd) == "held"
+    assert syscalls.try_read_lease(fd) == "held"
     os.close(fd)
     with FolderHandle.at(str(tmp_path)) as folder:
         (tmp_path / "b").write_bytes(b"b")

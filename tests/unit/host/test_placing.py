@@ -18,7 +18,7 @@ LEASES = ["leases", "no leases"]
 def files(request, tmp_path, monkeypatch):
     """A workspace; with and without the kernel's help in noticing writers."""
     if request.param == "no leases":
-        monkeypatch.setattr(syscalls, "take_read_lease", lambda fd: "unavailable")
+        monkeypatch.setattr(syscalls, "try_read_lease", lambda fd: "unavailable")
     return LocalFiles(tmp_path)
 
 
@@ -211,14 +211,14 @@ def test_a_writer_that_closes_in_time_is_waited_for(tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(b"old")
     monkeypatch.setattr(change_detection, "WRITER_WAIT_SECONDS", 30)
     writer = open(tmp_path / "a", "ab")  # noqa: SIM115
-    real = syscalls.take_read_lease
+    real = syscalls.try_read_lease
 
     def lease(fd):
         answer = real(fd)
         writer.close()
         return answer
 
-    monkeypatch.setattr(syscalls, "take_read_lease", lease)
+    monkeypatch.setattr(syscalls, "try_read_lease", lease)
     perform(LocalFiles(tmp_path), EDIT)
     assert contents(tmp_path) == {"a": b"new"}
 

@@ -13,7 +13,7 @@ from handtools.core.errors import InvalidInput
 from handtools.core.search import SearchGaps, SearchPatterns, SearchScope
 from handtools.host.search import ripgrep_process
 from handtools.host.search.ripgrep import RipgrepSearch
-from handtools.host.search.ripgrep_process import RECORD_BYTES, RipgrepMissing, SearchFailed
+from handtools.host.search.ripgrep_process import RIPGREP_RECORD_BYTES, RipgrepMissing, SearchFailed
 
 
 def everything(paths):
@@ -131,11 +131,11 @@ async def test_places_are_counted_in_characters(tmp_path):
 
 
 async def test_a_record_of_many_megabytes_is_read_past(tmp_path):
-    (tmp_path / "a.min.js").write_text("needle" + "x" * (3 * RECORD_BYTES) + "\nneedle\n")
+    (tmp_path / "a.min.js").write_text("needle" + "x" * (3 * RIPGREP_RECORD_BYTES) + "\nneedle\n")
     first, second = (await hits(RipgrepSearch(tmp_path), "needle")).hits
     assert (first.path, first.line, first.clipped) == ("a.min.js", 1, True)
     assert first.text.startswith("needlexxx")
-    assert len(first.text) < RECORD_BYTES
+    assert len(first.text) < RIPGREP_RECORD_BYTES
     assert (second.line, second.text) == (2, "needle")
 
 
@@ -394,7 +394,7 @@ async def test_a_folder_in_an_inner_repository_has_the_excludes_of_that_one(tmp_
 
 
 async def test_no_character_is_cut_in_two(tmp_path):
-    (tmp_path / "a").write_text("x" + "é" * RECORD_BYTES + "needle\n")
+    (tmp_path / "a").write_text("x" + "é" * RIPGREP_RECORD_BYTES + "needle\n")
     (tmp_path / "b").write_text("é" * 100_000 + "needle" + "é" * 100_000 + "\n")
     for hit in (await hits(RipgrepSearch(tmp_path), "needle")).hits:
         assert set(hit.text) <= set("xéneedle")

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from handtools.host.files.small_files import read_small_text
+from handtools.host.files.small_text_reader import read_small_text
 from handtools.host.sandbox.runners.hidden_paths import read_only_paths
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="system: no pipes with names")

@@ -55,7 +55,7 @@ async def test_a_language_that_is_not_known_is_none_and_nothing_panics():
 
 
 async def test_a_file_too_large_to_parse_is_none():
-    assert await TreeSyntax().outline("a.py", b"#" * (tree_syntax.PARSED_BYTES + 1)) is None
+    assert await TreeSyntax().outline("a.py", b"#" * (tree_syntax.MOST_PARSED_BYTES + 1)) is None
 
 
 @pytest.mark.parametrize("ending", [b"\r\n", b"\r", b"\n"])

@@ -9,7 +9,7 @@ from handtools.mcp.elicitation_and_sampling import (
     approval_form,
     approval_question,
     can_elicit,
-    input_required,
+    input_required_result,
     reply_from_form,
 )
 
@@ -37,7 +37,7 @@ def test_the_form_is_flat():
 
 
 def test_the_state_of_a_question_names_the_call_and_what_it_asks():
-    assert input_required(APPROVAL)["requestState"] == "c1.f"
+    assert input_required_result(APPROVAL)["requestState"] == "c1.f"
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from handtools.core.errors import UsageError
 from handtools.mcp.clients import jsonc_edit, toml_edit, yaml_edit
-from handtools.mcp.clients.client_setup import CLIENTS
+from handtools.mcp.clients.client_setup import KNOWN_CLIENTS
 from handtools.mcp.clients.config_edits import (
     InstalledFile,
     ListItemsEdit,
     SettingEdit,
     apply_edits,
-    edits_in_place,
+    config_edits_present,
     revert_edits,
 )
 
@@ -78,7 +78,7 @@ def every_file(client):
 
 CASES = [
     pytest.param(shape, edits, text, id=f"{name}-{number}-{place}")
-    for name, client in CLIENTS.items()
+    for name, client in KNOWN_CLIENTS.items()
     for number, (shape, edits) in enumerate(every_file(client))
     for place, text in enumerate(FILES[shape])
 ]
@@ -102,7 +102,7 @@ def value_at(whole, keys):
 def test_what_is_installed_is_there_once_however_often(shape, edits, text):
     once, _ = apply_edits(shape, text, edits)
     assert apply_edits(shape, once, edits)[0] == once
-    assert len(edits_in_place(shape, once, edits)) == len(edits)
+    assert len(config_edits_present(shape, once, edits)) == len(edits)
     if shape == "yaml":
         assert once.count("  handtools:\n") + once.count('- name: "handtools"') <= 1
         return
@@ -149,7 +149,7 @@ def test_what_was_there_comes_back(shape, edits, text):
 )
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_file_with_other_settings_comes_back_byte_for_byte(name, text, end):
-    for shape, edits in every_file(CLIENTS[name]):
+    for shape, edits in every_file(KNOWN_CLIENTS[name]):
         before = text.replace("\n", end)
         after, applied = apply_edits(shape, before, edits)
         assert after.count("\n") == after.count(end)
@@ -178,15 +178,15 @@ def test_a_setting_that_a_person_changed_since_stays():
 
 @pytest.mark.parametrize("text", [None, "", "{}", "{ }\n", '{"mcpServers": {}}', ZED])
 def test_the_record_of_a_file_gives_it_back_whatever_it_looked_like(tmp_path, text):
-    after, applied = apply_edits("json", text or "", [CLIENTS["gemini"].server(LAUNCH)])
+    after, applied = apply_edits("json", text or "", [KNOWN_CLIENTS["gemini"].server(LAUNCH)])
     kept = InstalledFile.of(tmp_path, text, after, applied, made_folder=False)
     assert kept.restored("json", after) == text
 
 
 def test_nothing_is_in_place_where_nothing_is_ours():
-    for client in CLIENTS.values():
+    for client in KNOWN_CLIENTS.values():
         for text in FILES[client.shape]:
-            assert edits_in_place(client.shape, text, [client.server(LAUNCH)]) == []
+            assert config_edits_present(client.shape, text, [client.server(LAUNCH)]) == []
 
 
 @pytest.mark.parametrize("text", ["features = {a = 1}\n", "a = [\n", "x = '''\n[features]\n'''\n"])

@@ -14,7 +14,7 @@ from mcp_types import CallToolRequestParams, ElicitResult
 
 from handtools.mcp import asgi, streamable_http
 from handtools.mcp.asgi import HttpRefusal
-from handtools.mcp.server import MethodRegistry, ServerMethod, server_for
+from handtools.mcp.server import MethodRegistry, ServerMethod, build_mcp_server
 from handtools.mcp.streamable_http import StatelessHttp
 from handtools.mcp.tool_calls import ConnectionTools
 from tests.e2e.mcp.workshop import workshop
@@ -204,7 +204,7 @@ def over(folder):
     """The methods of a real desk, and the desk."""
     folder.mkdir()
     desk = ConnectionTools(workshop(folder), agent="t", session="s")
-    return desk, server_for(desk)
+    return desk, build_mcp_server(desk)
 
 
 async def test_all_that_the_official_client_sends_is_answered_as_the_sdk_does(tmp_path, monkeypatch):
@@ -284,7 +284,7 @@ async def test_a_client_that_leaves_cancels():
 
 async def test_a_long_silence_becomes_a_stream_with_pings(monkeypatch):
     monkeypatch.setattr(asgi, "PING_SECONDS", 0.01)
-    monkeypatch.setattr(streamable_http, "ATTENDED_SECONDS", 0.0)
+    monkeypatch.setattr(streamable_http, "UNWATCHED_REQUEST_SECONDS", 0.0)
     bench, pinged = Bench(), anyio.Event()
     async with serving(bench) as application, anyio.create_task_group() as group:
         body, headers = called("endless")
@@ -306,7 +306,7 @@ async def test_a_long_silence_becomes_a_stream_with_pings(monkeypatch):
 
 async def test_what_is_told_after_a_long_silence_and_the_answer_come_in_the_same_stream(monkeypatch):
     monkeypatch.setattr(asgi, "PING_SECONDS", 0.01)
-    monkeypatch.setattr(streamable_http, "ATTENDED_SECONDS", 0.0)
+    monkeypatch.setattr(streamable_http, "UNWATCHED_REQUEST_SECONDS", 0.0)
     bench, go = Bench(), anyio.Event()
 
     async def respond(ctx, _params):

@@ -4,21 +4,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.mcp.idempotency import SAFE_CALL_ID, TOOL_USE_ID_KEY, identify_call
-from handtools.mcp.protocol_json import CALL_ID_KEY
+from handtools.mcp.protocol_json import CALL_ID_META_KEY
 
 ARGS = {"path": "a"}
 
 
 def test_the_clients_own_id_is_kept():
-    assert identify_call({CALL_ID_KEY: "my-call_1"}, 7, "s", "read", ARGS) == ("my-call_1", True)
+    assert identify_call({CALL_ID_META_KEY: "my-call_1"}, 7, "s", "read", ARGS) == ("my-call_1", True)
 
 
 @given(st.text(min_size=1))
 def test_no_id_of_a_client_leaves_the_folder_of_outputs(named):
-    call_id, chosen = identify_call({CALL_ID_KEY: named}, 7, "s", "read", ARGS)
+    call_id, chosen = identify_call({CALL_ID_META_KEY: named}, 7, "s", "read", ARGS)
     assert chosen
     assert SAFE_CALL_ID.fullmatch(call_id)
-    assert identify_call({CALL_ID_KEY: named}, 8, "t", "edit", {}).call_id == call_id
+    assert identify_call({CALL_ID_META_KEY: named}, 8, "t", "edit", {}).call_id == call_id
 
 
 def test_a_request_sent_again_in_its_session_is_the_same_call():

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from handtools import Document, Image, Result, Text
 from handtools.core.result import Fault
 from handtools.core.tool import json_schema
-from handtools.mcp.protocol_json import CALL_ID_KEY, call_result, plain_json, tool_list
+from handtools.mcp.protocol_json import CALL_ID_META_KEY, call_result, plain_json, tool_list
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.text.token_budget import estimate_tokens
 
@@ -113,7 +113,11 @@ def test_a_failure_is_an_error_with_its_code_and_without_details():
     result = Result("no", Part(name="x"), status="denied", fault=Fault("denied", "no"))
     value = call_result(result, "id", details=True)
     assert value["isError"]
-    assert value["_meta"] == {CALL_ID_KEY: "id", "handtools/status": "denied", "handtools/fault": "denied"}
+    assert value["_meta"] == {
+        CALL_ID_META_KEY: "id",
+        "handtools/status": "denied",
+        "handtools/fault": "denied",
+    }
 
 
 @given(

@@ -10,7 +10,7 @@ from handtools.core.language import (
     DiagnosticDelta,
     DiagnosticReport,
     DiagnosticReview,
-    Formatted,
+    FormattingOutcome,
 )
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Rule
@@ -33,9 +33,9 @@ class Upper:
     async def format(self, path, before, after, *, private):
         self.asked.append((path, before, after))
         if self.why:
-            return Formatted("upper", None, self.why)
+            return FormattingOutcome("upper", None, self.why)
         shouted = after.upper()
-        return None if shouted == after else Formatted("upper", shouted)
+        return None if shouted == after else FormattingOutcome("upper", shouted)
 
 
 def box(files, **options):

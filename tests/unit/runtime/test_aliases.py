@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from handtools import Context, Result, tool
 from handtools.core.errors import InvalidInput
-from handtools.runtime.arguments import ALIASES, resolve_aliases, validate
+from handtools.runtime.arguments import PARAMETER_ALIASES, resolve_aliases, validate_arguments
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.tools.edit import edit
 from handtools.tools.multi_edit import multi_edit
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 TOOLS = all_tools()
 ROWS = [
     (name, parameter, alias)
-    for name, row in ALIASES.items()
+    for name, row in PARAMETER_ALIASES.items()
     for parameter, aliases in row.items()
     for alias in aliases
 ]
@@ -63,7 +63,7 @@ async def test_a_call_in_another_tools_words_is_answered_as_in_ours():
 def test_the_edits_of_a_list_are_understood_too_also_as_json_text():
     edits = [{"oldText": "a", "newText": "b"}, {"file_path": "b.py", "old_str": "c", "new_str": "d"}]
     for given_edits in (edits, json.dumps(edits)):
-        params = validate(multi_edit, {"file_path": "a.py", "edits": given_edits})
+        params = validate_arguments(multi_edit, {"file_path": "a.py", "edits": given_edits})
         assert [(one.path, one.old_string, one.new_string) for one in params.edits] == [
             (None, "a", "b"),
             ("b.py", "c", "d"),
@@ -72,13 +72,13 @@ def test_the_edits_of_a_list_are_understood_too_also_as_json_text():
 
 def test_two_names_for_one_thing_must_agree():
     same = {"path": "a", "file_path": "a", "old_string": "x", "new_string": "y"}
-    assert validate(edit, same).path == "a"
+    assert validate_arguments(edit, same).path == "a"
     with pytest.raises(InvalidInput, match="`file_path` is not a parameter"):
-        validate(edit, same | {"file_path": "b"})
+        validate_arguments(edit, same | {"file_path": "b"})
 
 
 def test_a_tools_own_names_come_first():
-    params = validate(far, {"from": "here", "file_path": "a"})
+    params = validate_arguments(far, {"from": "here", "file_path": "a"})
     assert (params.from_, params.file_path) == ("here", "a")
 
 

@@ -4,7 +4,11 @@ import pytest
 
 from handtools.core.changes import BackupRef, Change, ChangeSet, FolderItem, Node, folder_node
 from handtools.runtime.policy import Policy
-from handtools.runtime.policy.command_rules import link_leaves_workspace, reason_to_ask, rule_changes
+from handtools.runtime.policy.command_rules import (
+    apply_rules_to_changes,
+    link_leaves_workspace,
+    reason_to_ask,
+)
 from handtools.runtime.policy.protected_paths import PROTECTED_PATHS
 from handtools.runtime.policy.rules import Rule
 
@@ -32,7 +36,7 @@ def folder(path, *names, target=None):
 
 def judged(*changes, there=(), root="/ws"):
     policy = Policy()
-    return rule_changes(
+    return apply_rules_to_changes(
         changes,
         forbidden=lambda path, link: policy.forbids(path, "bash", link=link),
         there=lambda path: path in there,

@@ -4,7 +4,7 @@ import pytest
 
 from handtools import Policy, Rule, UsageError
 from handtools.core.commands import Command
-from handtools.core.effects import CommandRun, Read, effect_targets, fingerprint
+from handtools.core.effects import CommandRun, ReadEffect, effect_fingerprint, effect_targets
 from handtools.core.web import Visit
 
 
@@ -45,7 +45,7 @@ def test_a_visit_is_judged_by_rules_about_hosts_and_by_no_others(policy, wanted,
 
 def test_a_rule_about_hosts_says_nothing_about_files_and_commands():
     policy = Policy(rules=(EVIL,))
-    assert policy.decide(Read(("evil.example",)), "read").verdict == "allow"
+    assert policy.decide(ReadEffect(("evil.example",)), "read").verdict == "allow"
     run = CommandRun(Command(script="evil.example"), confined=True)
     assert policy.decide(run, "bash").verdict == "allow"
 
@@ -91,8 +91,8 @@ def test_an_answer_for_a_host_holds_for_its_pages_and_for_both_usual_ports():
         visit("a.example", 80, "http://a.example/"),
         visit("a.example", 443, "https://a.example/x"),
     )
-    assert fingerprint(first) == fingerprint(other)
+    assert effect_fingerprint(first) == effect_fingerprint(other)
     assert effect_targets(first) == ("a.example",)
-    assert fingerprint(visit("a.example", 81)) != fingerprint(first)
-    assert fingerprint(visit("b.example", 80)) != fingerprint(first)
+    assert effect_fingerprint(visit("a.example", 81)) != effect_fingerprint(first)
+    assert effect_fingerprint(visit("b.example", 80)) != effect_fingerprint(first)
     assert visit("::1", 81).place == "[::1]:81"

@@ -13,9 +13,9 @@ import pytest
 from handtools import Approval, Call, Change, ChangeSet, Result
 from handtools.core.changes import Node
 from handtools.core.files import PlannedWrite
-from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.blob_store import FolderBlobStore
 from handtools.runtime.journal import CallRecord, Journal
-from handtools.runtime.journal.blobs import compressed, decompressed
+from handtools.runtime.journal.blobs import compress_blob, decompress_blob
 from handtools.runtime.journal.change_entries import Transaction
 from handtools.runtime.journal.database import MAX_WAITING_RECORDS
 from handtools.testing.memory_toolbox import MemoryStore, memory_toolbox
@@ -74,13 +74,13 @@ def test_a_large_preimage_goes_to_the_store_and_comes_back():
 
 def test_packing_is_undone_exactly():
     for data in (b"", b"x", b"abc" * 1000, bytes(range(256)) * 9):
-        assert decompressed(compressed(data), len(data)) == data
-    assert len(compressed(b"abc" * 1000)) < 100
+        assert decompress_blob(compress_blob(data), len(data)) == data
+    assert len(compress_blob(b"abc" * 1000)) < 100
 
 
 def test_the_record_is_readable_by_its_owner_only(tmp_path):
     state = tmp_path / "state"
-    journal = Journal(str(state / "journal.sqlite"), FolderStore(state / "blobs"))
+    journal = Journal(str(state / "journal.sqlite"), FolderBlobStore(state / "blobs"))
     recorded(journal, 1)
     assert stat.S_IMODE(state.stat().st_mode) == 0o700
     journal.close()
@@ -235,7 +235,7 @@ def test_the_record_is_for_its_owner_alone_whatever_the_umask(tmp_path, umask):
     path = tmp_path / "journal.sqlite"
     before = os.umask(umask)
     try:
-        journal = Journal(str(path), FolderStore(tmp_path / "blobs"))
+        journal = Journal(str(path), FolderBlobStore(tmp_path / "blobs"))
         journal.calls.record(Call(tool="read", args={}, id="x"), Result("one", None), 0.0)
         modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir() if file.is_file()}
         journal.close()

@@ -3,7 +3,7 @@
 import pytest
 
 from handtools import Change, ChangeSet, Policy, Rule, UsageError
-from handtools.core.effects import Read
+from handtools.core.effects import ReadEffect
 from handtools.tools.edit import edit
 from handtools.tools.fetch import fetch
 from handtools.tools.now import now
@@ -23,13 +23,13 @@ def changing(*paths):
 @pytest.mark.parametrize(
     ("effect", "verdict", "rule"),
     [
-        (Read(("src/a.py",)), "allow", "default for read"),
+        (ReadEffect(("src/a.py",)), "allow", "default for read"),
         (changing("src/a.py"), "allow", "default for change"),
-        (Read((".env",)), "deny", "private"),
-        (Read(("config/.ENV.production",)), "deny", "private"),
-        (Read((".env.example",)), "allow", "default for read"),
+        (ReadEffect((".env",)), "deny", "private"),
+        (ReadEffect(("config/.ENV.production",)), "deny", "private"),
+        (ReadEffect((".env.example",)), "allow", "default for read"),
         (changing(".git/config"), "ask", "protected"),
-        (Read((".git/config",)), "allow", "default for read"),
+        (ReadEffect((".git/config",)), "allow", "default for read"),
         (changing("vendor/x/.git/hooks/post-commit"), "ask", "protected"),
         (changing("src/a.py", ".envrc"), "ask", "protected"),
         (changing(".envrc", "deploy/id_rsa"), "deny", "private"),
@@ -43,9 +43,9 @@ def test_the_strongest_rule_over_all_targets_decides_and_is_named(effect, verdic
 def test_deny_beats_ask_beats_allow_whatever_the_order():
     rules = [Rule(verdict, verdict, "", paths=("a",)) for verdict in ("allow", "deny", "ask")]
     for order in (rules, rules[::-1]):
-        assert Policy(rules=tuple(order)).decide(Read(("a",)), "read").rule == "deny"
+        assert Policy(rules=tuple(order)).decide(ReadEffect(("a",)), "read").rule == "deny"
         without = tuple(rule for rule in order if rule.name != "deny")
-        assert Policy(rules=without).decide(Read(("a",)), "read").rule == "ask"
+        assert Policy(rules=without).decide(ReadEffect(("a",)), "read").rule == "ask"
 
 
 def test_a_rule_for_one_tool_leaves_others_alone():
@@ -71,7 +71,7 @@ def test_excluded_paths_are_hidden_and_denied():
     assert policy.hides("build/x.o")
     assert policy.hides("deep/a.log")
     assert not policy.hides("src/a.py")
-    assert policy.decide(Read(("deep/a.log",)), "read").rule == "excluded"
+    assert policy.decide(ReadEffect(("deep/a.log",)), "read").rule == "excluded"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from handtools import Change, ChangeSet, Node, Policy, Rule
 from handtools.host.sandbox.runners.hidden_paths import PolicyGlobs
 from handtools.runtime.guards.commands import hidden_globs
-from handtools.runtime.policy.private_paths import ROWS, with_copies
+from handtools.runtime.policy.private_paths import PRIVATE_PATHS, with_copies
 
 COPIES = ("{}~", "#{}#", ".#{}", "{}.bak", "{}.old", "{}.orig", "{}.save", "{}.backup")
 
@@ -27,7 +27,7 @@ def made(path: str, *, link: bool) -> ChangeSet:
     return ChangeSet((Change(path, None, node),))
 
 
-@pytest.mark.parametrize("glob", ROWS)
+@pytest.mark.parametrize("glob", PRIVATE_PATHS)
 def test_every_row_is_hidden_from_tools_and_commands_with_its_copies(glob):
     path = path_of(glob)
     wanted = PolicyGlobs(hidden_globs(Policy()))

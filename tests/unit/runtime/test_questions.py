@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from handtools import Call, Policy, Reply
 from handtools.core.changes import BackupRef, Change, ChangeSet, Node
 from handtools.core.commands import Command, InheritedShellState
-from handtools.core.effects import CommandRun, fingerprint
+from handtools.core.effects import CommandRun, effect_fingerprint
 from handtools.mcp.elicitation_and_sampling import approval_question
 from handtools.runtime.approval.preview import approval_title, effect_preview
 from handtools.runtime.policy.rules import Rule
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.testing.stubs import CannedOutput, MemoryCommands
 from handtools.text.shell import read_script
-from handtools.text.shell.session_state import defined_names, uses_any
+from handtools.text.shell.inherited_names import defined_names, script_uses_any_name
 
 pytestmark = pytest.mark.anyio
 PHONE = 40
@@ -119,7 +119,9 @@ async def test_a_job_that_is_live_is_another_act_and_says_so():
     asked = await desk.call("make dev", background=True, live=True)
     assert asked.request.title == "bash wants to run live make dev"
     assert "# live: on your files, no undo" in asked.request.preview
-    assert fingerprint(run(live=True)) != fingerprint(replace(run(live=True), command=run().command))
+    assert effect_fingerprint(run(live=True)) != effect_fingerprint(
+        replace(run(live=True), command=run().command)
+    )
 
 
 async def test_a_lasting_yes_does_not_cover_the_same_words_live_or_replaced():
@@ -223,7 +225,7 @@ def approval_of(effect):
         title=approval_title(effect, "bash"),
         preview=shown.text,
         rule="ask by rule `x`",
-        fingerprint=fingerprint(effect),
+        fingerprint=effect_fingerprint(effect),
         remembered="run make …",
         preview_lines=shown.lines,
         preview_bytes=shown.bytes,
@@ -268,23 +270,23 @@ commands = st.builds(
 def test_two_questions_are_the_same_only_when_the_acts_are(one, other):
     def act(effect):
         left, command = effect.inherited, effect.command
-        used = uses_any(effect.script, effect.defined)
+        used = script_uses_any_name(effect.script, effect.defined)
         hosts = command.hosts if command.network == "listed" else ()
         return (
             command.script, left.cwd, command.network, ", ".join(hosts), command.live, dict(left.exports),
             (left.functions, left.aliases) if used else (),
         )  # fmt: skip
 
-    assert (fingerprint(one) == fingerprint(other)) == (act(one) == act(other))
-    if fingerprint(one) == fingerprint(other):
+    assert (effect_fingerprint(one) == effect_fingerprint(other)) == (act(one) == act(other))
+    if effect_fingerprint(one) == effect_fingerprint(other):
         assert effect_preview(one) == effect_preview(other)
 
 
 def test_names_of_functions_are_found_as_bash_lists_them():
     listed = "a-b () \n{ \n    x\n}\nfunction if () \n{ \n    y\n}\n"
     assert defined_names(listed, "alias ll='ls -l'\nalias -- -='cd -'\n") == {"a-b", "if", "ll", "-"}
-    assert uses_any(read_script("echo; a-b"), frozenset({"a-b"}))
-    assert not uses_any(read_script("echo a-b"), frozenset({"a-b"}))
+    assert script_uses_any_name(read_script("echo; a-b"), frozenset({"a-b"}))
+    assert not script_uses_any_name(read_script("echo a-b"), frozenset({"a-b"}))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from handtools import Call, Change, ChangeSet
 from handtools.runtime.journal.change_entries import Transaction
-from handtools.runtime.transaction import recover
+from handtools.runtime.transaction import recover_transactions
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.toolbox import CODING, Toolbox, local_workspace
 
@@ -55,9 +55,9 @@ async def test_an_intent_of_a_live_call_is_left_alone():
     box = memory_toolbox(OLD)
     interrupted(box, CHANGES, 1)
     async with box.workspace.locks.hold(["a"], timeout=30):
-        assert await recover(box.workspace) == []
+        assert await recover_transactions(box.workspace) == []
         assert len(box.workspace.journal.entries.open()) == 1
-    assert len(await recover(box.workspace)) == 1
+    assert len(await recover_transactions(box.workspace)) == 1
 
 
 async def test_a_call_id_that_landed_before_a_crash_does_not_land_twice():
@@ -82,8 +82,8 @@ async def test_what_can_be_neither_finished_nor_taken_back_is_named_once_and_sto
     interrupted(box, [Change.of("d/f", before=b"old", after=b"new")], 0)
     (root / "d").rename(root / "e")
     (root / "d").symlink_to("e")
-    (told,) = await recover(box.workspace)
+    (told,) = await recover_transactions(box.workspace)
     assert "`d/f`" in told
-    assert await recover(box.workspace) == []
+    assert await recover_transactions(box.workspace) == []
     assert (await box.call("read", {"path": "e/f"})).ok
     assert (root / "e" / "f").read_text() == "old"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools import Policy, UsageError
-from handtools.core.effects import Read
+from handtools.core.effects import ReadEffect
 from handtools.core.web import Visit
 from handtools.runtime.policy import DEFAULTS, policy_from_toml
 from handtools.runtime.policy.rules import PRIVATE_RULE, PROTECTED_RULE
@@ -55,7 +55,7 @@ def test_every_word_of_a_policy_can_be_written():
 
 def test_what_is_private_stays_so_whatever_is_allowed():
     rule = '[[rule]]\nname = "all"\nverdict = "allow"\npaths = ["**"]'
-    assert policy_from_toml(rule, "p").decide(Read((".env",)), "read").verdict == "deny"
+    assert policy_from_toml(rule, "p").decide(ReadEffect((".env",)), "read").verdict == "deny"
 
 
 @pytest.mark.parametrize(

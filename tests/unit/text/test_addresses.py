@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.web.host_access import METADATA_ADDRESSES, address_refusal, ip_literal
+from handtools.text.web.host_access import METADATA_ADDRESSES, ip_address_refusal, ip_literal
 
 LOCAL = [
     "127.0.0.1", "127.255.255.254", "0.0.0.0", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.1.1",
@@ -33,40 +33,40 @@ def wrapped(address: str) -> list[str]:
 
 @pytest.mark.parametrize("address", [*LOCAL, *LOCAL_6, *METADATA_ADDRESSES])
 def test_what_is_near_is_refused_with_a_reason(address):
-    assert address in address_refusal(address)
+    assert address in ip_address_refusal(address)
 
 
 @pytest.mark.parametrize("address", OPEN)
 def test_what_is_far_is_not(address):
-    assert address_refusal(address) == ""
+    assert ip_address_refusal(address) == ""
 
 
 @pytest.mark.parametrize("address", LOCAL)
 def test_what_is_near_stays_refused_inside_another_address(address):
-    assert [each for each in wrapped(address) if not address_refusal(each)] == []
+    assert [each for each in wrapped(address) if not ip_address_refusal(each)] == []
 
 
 def test_what_is_far_may_be_inside_another_address():
-    assert [each for each in wrapped("8.8.4.4") if address_refusal(each)] == []
+    assert [each for each in wrapped("8.8.4.4") if ip_address_refusal(each)] == []
 
 
 def test_the_old_way_of_carrying_an_address_is_refused_too():
-    assert address_refusal("::127.0.0.1")
-    assert address_refusal("::10.0.0.1")
+    assert ip_address_refusal("::127.0.0.1")
+    assert ip_address_refusal("::10.0.0.1")
 
 
 @pytest.mark.parametrize("text", ["", "example.com", "1.2.3", "1.2.3.4.5", "::g", "127.0.0.1 "])
 def test_what_is_no_address_is_refused(text):
-    assert address_refusal(text) == "It is not an address."
+    assert ip_address_refusal(text) == "It is not an address."
 
 
 def test_a_network_that_a_person_listed_is_open():
     listed = (ip_network("10.0.0.0/8"), ip_network("::1/128"))
-    assert address_refusal("10.1.2.3", but=listed) == ""
-    assert address_refusal("::ffff:10.1.2.3", but=listed) == ""
-    assert address_refusal("::1", but=listed) == ""
-    assert address_refusal("127.0.0.1", but=listed)
-    assert address_refusal("192.168.0.1", but=listed)
+    assert ip_address_refusal("10.1.2.3", but=listed) == ""
+    assert ip_address_refusal("::ffff:10.1.2.3", but=listed) == ""
+    assert ip_address_refusal("::1", but=listed) == ""
+    assert ip_address_refusal("127.0.0.1", but=listed)
+    assert ip_address_refusal("192.168.0.1", but=listed)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_brackets_hold_an_address():
 
 @given(st.ip_addresses(v=4))
 def test_an_address_and_its_disguises_are_judged_alike(address):
-    near = bool(address_refusal(str(address)))
-    mapped = bool(address_refusal(f"::ffff:{address}"))
+    near = bool(ip_address_refusal(str(address)))
+    mapped = bool(ip_address_refusal(f"::ffff:{address}"))
     assert near == mapped
     assert ip_literal(str(int(address))) == address
     assert ip_literal(hex(int(address))) == address
@@ -110,16 +110,16 @@ def test_an_address_and_its_disguises_are_judged_alike(address):
 @given(st.ip_addresses(v=6))
 def test_what_python_calls_local_is_refused(address):
     if address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified:
-        assert address_refusal(str(address))
+        assert ip_address_refusal(str(address))
 
 
 @given(st.ip_addresses(v=4))
 def test_what_python_calls_global_is_open_and_what_it_calls_local_is_refused(address):
     if address.is_global and not address.is_multicast and str(address) not in METADATA_ADDRESSES:
         assert (
-            address_refusal(str(address)) == ""
+            ip_address_refusal(str(address)) == ""
             or address in ip_network("192.0.0.0/24")
             or address in ip_network("192.88.99.0/24")
         )
     if address.is_loopback or address.is_link_local or address.is_multicast or address.is_reserved:
-        assert address_refusal(str(address))
+        assert ip_address_refusal(str(address))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.plurals import counted, inflected
+from handtools.text.plurals import inflect_for_number, number_with_noun
 
 
 @pytest.mark.parametrize(
@@ -16,8 +16,8 @@ from handtools.text.plurals import counted, inflected
     ],
 )
 def test_a_noun_goes_with_its_number(number, noun, said):
-    assert counted(number, noun) == said
+    assert number_with_noun(number, noun) == said
 
 
 def test_a_verb_goes_with_its_number():
-    assert [inflected(n, "was") for n in (0, 1, 2)] == ["were", "was", "were"]
+    assert [inflect_for_number(n, "was") for n in (0, 1, 2)] == ["were", "was", "were"]

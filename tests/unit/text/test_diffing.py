@@ -7,15 +7,15 @@ from handtools.text.diffs.unified_diff import LineEdit
 
 
 def test_equal_texts_have_no_edits_and_an_empty_diff():
-    assert unified_diff.opcodes(["a\n"], ["a\n"]) == []
+    assert unified_diff.diff_line_edits(["a\n"], ["a\n"]) == []
     assert unified_diff.unified_diff("x", "a\n", "a\n") == ""
     assert unified_diff.unified_diff("x", None, None) == ""
 
 
 def test_edits_name_the_changed_regions_only():
-    assert unified_diff.opcodes(list("abcde"), list("abXde")) == [LineEdit(2, 3, 2, 3)]
-    assert unified_diff.opcodes([], ["a"]) == [LineEdit(0, 0, 0, 1)]
-    assert unified_diff.opcodes(["a"], []) == [LineEdit(0, 1, 0, 0)]
+    assert unified_diff.diff_line_edits(list("abcde"), list("abXde")) == [LineEdit(2, 3, 2, 3)]
+    assert unified_diff.diff_line_edits([], ["a"]) == [LineEdit(0, 0, 0, 1)]
+    assert unified_diff.diff_line_edits(["a"], []) == [LineEdit(0, 1, 0, 0)]
 
 
 def test_a_unified_diff_has_three_lines_of_context():
@@ -46,11 +46,11 @@ def test_carriage_returns_are_kept():
 
 def test_returns_at_the_end_of_every_line_are_not_shown():
     diff = unified_diff.unified_diff("f", "a\r\nb\r\nx", "a\r\nc\r\nx")
-    assert unified_diff.without_carriage_returns(diff).endswith(
+    assert unified_diff.diff_without_carriage_returns(diff).endswith(
         "\n a\n-b\n+c\n x\n\\ No newline at end of file\n"
     )
     changed = unified_diff.unified_diff("f", "a\r\nb\r\n", "a\r\nb\n")
-    assert unified_diff.without_carriage_returns(changed) == changed
+    assert unified_diff.diff_without_carriage_returns(changed) == changed
 
 
 def test_new_and_deleted_files_are_told_by_dev_null():
@@ -79,17 +79,17 @@ def test_hunks_of_a_change_that_slid_far_keep_their_context():
 
 def test_shared_indentation_is_trimmed_for_display():
     diff = unified_diff.unified_diff("f", "        a\n          b\n", "        a\n\n          c\n")
-    assert unified_diff.trim_indent(diff) == ("--- a/f\n+++ b/f\n@@ -1,2 +1,3 @@\n a\n-  b\n+\n+  c\n")
+    assert unified_diff.trim_diff_indent(diff) == ("--- a/f\n+++ b/f\n@@ -1,2 +1,3 @@\n a\n-  b\n+\n+  c\n")
 
 
 def test_tabs_and_spaces_share_no_indentation():
     diff = unified_diff.unified_diff("f", "\ta\n", "    b\n")
-    assert unified_diff.trim_indent(diff) == diff
+    assert unified_diff.trim_diff_indent(diff) == diff
 
 
 def test_content_that_looks_like_a_header_is_trimmed_as_content():
     diff = unified_diff.unified_diff("f", "  -- x\n", "  ++ y\n")
-    assert unified_diff.trim_indent(diff).endswith("@@ -1 +1 @@\n--- x\n+++ y\n")
+    assert unified_diff.trim_diff_indent(diff).endswith("@@ -1 +1 @@\n--- x\n+++ y\n")
 
 
 @pytest.mark.parametrize(

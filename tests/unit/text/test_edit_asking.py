@@ -1,24 +1,29 @@
 """Which lines of a long file a model is shown, and how."""
 
-from handtools.text.editing.edit_agent_protocol import AnswerTags, ShownFile, edit_prompt, relevant_lines
+from handtools.text.editing.edit_agent_protocol import (
+    AnswerTags,
+    ShownFile,
+    edit_prompt,
+    lines_for_edit_prompt,
+)
 from handtools.text.lines import LineRange
 
 LONG = [f"value_{number} = {number}\n" for number in range(1, 20_001)]
 
 
 def test_the_lines_that_instructions_name_are_shown():
-    windows = relevant_lines(LONG, "Make value_12345 negative.", most=1_200)
+    windows = lines_for_edit_prompt(LONG, "Make value_12345 negative.", most=1_200)
     assert windows == (LineRange(12_320, 12_370),)
 
 
 def test_words_that_are_everywhere_point_nowhere():
     lines = [*LONG, *(["return None\n"] * 100)]
-    assert relevant_lines(lines, "value_7 shall return None", most=1_200) == (LineRange(1, 32),)
+    assert lines_for_edit_prompt(lines, "value_7 shall return None", most=1_200) == (LineRange(1, 32),)
 
 
 def test_without_a_known_word_the_start_is_shown():
-    assert relevant_lines(LONG, "tidy up", most=1_200) == (LineRange(1, 1_200),)
-    assert relevant_lines([], "tidy up", most=1_200) == (LineRange(1, 1),)
+    assert lines_for_edit_prompt(LONG, "tidy up", most=1_200) == (LineRange(1, 1_200),)
+    assert lines_for_edit_prompt([], "tidy up", most=1_200) == (LineRange(1, 1),)
 
 
 def test_a_long_file_is_shown_in_parts_that_can_be_copied():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.text import lines
-from handtools.text.editing import Applied, EditRefused
+from handtools.text.editing import EditApplied, EditRefused
 from handtools.text.editing.literal_edits import insert_lines, replace_verbatim
 
 BODIES = st.text("ab \r\n", max_size=40)
@@ -28,9 +28,9 @@ def test_text_becomes_the_line(body, line, text, after):
 
 @given(body=BODIES, share=st.floats(0, 1), text=st.text("xy\n", max_size=8))
 def test_every_other_line_keeps_its_bytes(body, share, text):
-    line = 1 + round(share * lines.count(body))
+    line = 1 + round(share * lines.count_lines(body))
     after = insert_lines(body, line, text)
-    at = lines.offset_of(body, line)
+    at = lines.offset_of_line(body, line)
     assert after.startswith(body[:at])
     assert after.endswith(body[at:])
     if body and body[-1] not in "\r\n" and text.removesuffix("\n")[-1:] not in ("", "\n"):
@@ -40,7 +40,7 @@ def test_every_other_line_keeps_its_bytes(body, share, text):
 @given(head=BODIES, tail=BODIES, new=st.text("xy", max_size=5))
 def test_text_that_stands_there_once_is_replaced_and_nothing_else(head, tail, new):
     outcome = replace_verbatim(f"{head}<needle>{tail}", "<needle>", new)
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == f"{head}{new}{tail}"
 
 
@@ -69,5 +69,5 @@ def test_what_a_looser_reading_finds_is_shown_and_not_changed():
 
 def test_line_ends_may_differ():
     outcome = replace_verbatim("a\r\nb\r\nc\r\n", "a\nb", "x\ny")
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == "x\r\ny\r\nc\r\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.search.gitignore import IgnoreRules, is_left_out
+from handtools.text.search.gitignore import IgnoreRules, is_skipped_by_walk
 
 
 def ignores(**texts: str) -> IgnoreRules:
@@ -49,6 +49,6 @@ def test_a_deeper_file_is_stronger_and_speaks_about_its_folder():
 
 
 def test_hidden_names_are_left_out_unless_a_rule_keeps_them():
-    assert is_left_out(IgnoreRules(), ".a", folder=False, hidden=False)
-    assert not is_left_out(IgnoreRules(), ".a", folder=False, hidden=True)
-    assert not is_left_out(ignores(git="!.a"), ".a", folder=False, hidden=False)
+    assert is_skipped_by_walk(IgnoreRules(), ".a", folder=False, hidden=False)
+    assert not is_skipped_by_walk(IgnoreRules(), ".a", folder=False, hidden=True)
+    assert not is_skipped_by_walk(ignores(git="!.a"), ".a", folder=False, hidden=False)

@@ -5,33 +5,33 @@ from handtools.text import lines
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_each_of_the_three_ends_ends_a_line(end: str):
-    assert lines.split(f"a{end}b{end}") == [f"a{end}", f"b{end}"]
+    assert lines.split_lines(f"a{end}b{end}") == [f"a{end}", f"b{end}"]
 
 
 @pytest.mark.parametrize("sign", ["\f", "\v", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
 def test_no_other_separator_ends_a_line(sign: str):
-    assert lines.split(f"a{sign}b\n") == [f"a{sign}b\n"]
-    assert lines.count(f"a{sign}b\n") == 1
+    assert lines.split_lines(f"a{sign}b\n") == [f"a{sign}b\n"]
+    assert lines.count_lines(f"a{sign}b\n") == 1
 
 
 def test_a_last_line_without_an_end_is_a_line():
-    assert lines.split("a\nb") == ["a\n", "b"]
+    assert lines.split_lines("a\nb") == ["a\n", "b"]
 
 
 def test_the_empty_text_has_no_lines():
-    assert lines.split("") == []
-    assert lines.count("") == 0
+    assert lines.split_lines("") == []
+    assert lines.count_lines("") == 0
 
 
 def test_a_reversed_pair_is_two_ends():
-    assert lines.split("a\n\rb") == ["a\n", "\r", "b"]
+    assert lines.split_lines("a\n\rb") == ["a\n", "\r", "b"]
 
 
 def test_bare_removes_one_end_only():
-    assert lines.bare("a\n\n") == "a\n"
-    assert lines.bare("a\r\n") == "a"
-    assert lines.bare("a\r") == "a"
-    assert lines.bare("a") == "a"
+    assert lines.without_line_ending("a\n\n") == "a\n"
+    assert lines.without_line_ending("a\r\n") == "a"
+    assert lines.without_line_ending("a\r") == "a"
+    assert lines.without_line_ending("a") == "a"
 
 
 @pytest.mark.parametrize(
@@ -53,17 +53,17 @@ def test_the_dominant_end_is_the_most_frequent_and_line_feed_in_doubt(text: str,
 
 def test_both_characters_of_a_pair_are_on_the_line_they_end():
     text = "a\r\nb"
-    assert [lines.line_at(text, offset) for offset in range(5)] == [1, 1, 1, 2, 2]
+    assert [lines.line_number_at(text, offset) for offset in range(5)] == [1, 1, 1, 2, 2]
 
 
 def test_offsets_of_lines_beyond_the_end_are_the_end():
-    assert lines.offset_of("a\nb", 9) == 3
-    assert lines.offset_of("a\rb", 9) == 3
+    assert lines.offset_of_line("a\nb", 9) == 3
+    assert lines.offset_of_line("a\rb", 9) == 3
 
 
 def test_lines_count_from_one():
     with pytest.raises(ValueError, match="count from 1"):
-        lines.offset_of("a", 0)
+        lines.offset_of_line("a", 0)
 
 
 def test_numbered_rows_have_width_six_and_a_tab():

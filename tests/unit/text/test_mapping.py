@@ -12,7 +12,7 @@ from handtools.text.repository_map import (
     MappedDefinition,
     map_that_fits,
     mentioned_names,
-    rank_definitions,
+    rank_definitions_by_mentions,
     render_map,
 )
 from handtools.text.token_budget import estimate_tokens
@@ -28,7 +28,7 @@ def test_what_many_files_mention_comes_before_what_none_does():
         "a": Counter(),
         "b": Counter(),
     }
-    assert rank_definitions(every, mentions)[0].name == "central_thing"
+    assert rank_definitions_by_mentions(every, mentions)[0].name == "central_thing"
 
 
 def test_a_mention_by_a_file_that_matters_weighs_more():
@@ -40,7 +40,7 @@ def test_a_mention_by_a_file_that_matters_weighs_more():
         "core": Counter(),
         "edge": Counter(),
     }
-    order = [one.name for one in rank_definitions(every, mentions)]
+    order = [one.name for one in rank_definitions_by_mentions(every, mentions)]
     assert order.index("from_core") < order.index("from_edge")
 
 
@@ -51,7 +51,7 @@ def test_a_name_that_a_file_only_mentions_itself_is_no_vote():
         "b": Counter(),
         "c": mentioned_names("import other_thing"),
     }
-    assert rank_definitions(every, mentions)[0].name == "other_thing"
+    assert rank_definitions_by_mentions(every, mentions)[0].name == "other_thing"
 
 
 def test_prose_and_parameters_are_no_votes_but_calls_types_and_imports_are():
@@ -78,12 +78,12 @@ PATHS = st.sampled_from(["a", "b", "c", "d"])
 )
 def test_the_order_depends_on_the_tree_alone(every, mentions, chance):
     mentions = {path: Counter() for path in "abcd"} | mentions
-    order = rank_definitions(every, mentions)
+    order = rank_definitions_by_mentions(every, mentions)
     assert sorted(order, key=repr) == sorted(every, key=repr)
     mixed, paths = list(every), list(mentions)
     chance.shuffle(mixed)
     chance.shuffle(paths)
-    assert rank_definitions(mixed, {path: mentions[path] for path in paths}) == order
+    assert rank_definitions_by_mentions(mixed, {path: mentions[path] for path in paths}) == order
 
 
 @given(st.lists(st.builds(define, PATHS, NAMES, st.integers(1, 50)), max_size=30), st.integers(0, 300))
@@ -96,10 +96,10 @@ def test_the_map_fits_its_tokens_and_one_more_would_not(every, tokens):
 
 PROGRAM = """
 from collections import Counter
-from handtools.text.repository_map import MappedDefinition, rank_definitions, mentioned_names
+from handtools.text.repository_map import MappedDefinition, rank_definitions_by_mentions, mentioned_names
 every = [MappedDefinition(f"f{n}", f"name_{n % 7}", 1, "") for n in range(30)]
 mentions = {f"f{n}": mentioned_names(" ".join(f"name_{k}()" for k in range(n % 5))) for n in range(30)}
-print(rank_definitions(every, mentions))
+print(rank_definitions_by_mentions(every, mentions))
 """
 
 

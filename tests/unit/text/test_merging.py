@@ -50,7 +50,7 @@ def test_each_conflict_names_its_lines_in_the_merged_text():
     ours = BASE.replace("one", "1").replace("five", "5")
     theirs = BASE.replace("one", "I").replace("five", "V")
     merged = three_way_merge(BASE, ours, theirs)
-    rows = lines.split(merged.text)
+    rows = lines.split_lines(merged.text)
     for conflict in merged.conflicts:
         assert rows[conflict.line - 1].startswith("<<<<<<<")
         assert rows[conflict.end_line - 1].startswith(">>>>>>>")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.text.file_view import ReadBudget, RequestedLines, lines_that_fit, number_page
-from handtools.text.lines import split
+from handtools.text.lines import split_lines
 from handtools.text.token_budget import estimate_tokens
 
 ROOMY = ReadBudget(1000, 100_000)
@@ -65,7 +65,7 @@ def test_what_fits_is_a_start_that_keeps_every_limit_or_is_one_line(lines, most,
 
 @given(st.integers(1, 300), st.integers(1, 40), st.integers(1, 60))
 def test_following_the_footer_shows_every_line_once(total, most, limit):
-    lines = split("".join(f"line {n}\n" for n in range(1, total + 1)))
+    lines = split_lines("".join(f"line {n}\n" for n in range(1, total + 1)))
     seen, first = [], 1
     while first <= total:
         start, last = RequestedLines(first, None, limit).within(total)

@@ -1,6 +1,6 @@
 from textwrap import dedent
 
-from handtools.text.diffs.alignment import LineEdit, align
+from handtools.text.diffs.alignment import LineEdit, align_lines
 from handtools.text.diffs.unified_diff import slide_edits
 
 
@@ -10,7 +10,7 @@ def rows(text: str) -> list[str]:
 
 def added(before: str, after: str) -> list[str]:
     """Give the rows that one edit adds."""
-    (edit,) = slide_edits(align(rows(before), rows(after)), rows(before), rows(after))
+    (edit,) = slide_edits(align_lines(rows(before), rows(after)), rows(before), rows(after))
     return rows(after)[edit.start_b : edit.end_b]
 
 
@@ -85,7 +85,7 @@ def test_a_removed_block_is_shown_as_a_whole():
 
 def test_a_repeated_line_is_added_after_the_others():
     assert added("a\na\nb", "a\na\na\nb") == ["a"]
-    assert slide_edits(align(["a"], ["a", "a"]), ["a"], ["a", "a"]) == [LineEdit(1, 1, 1, 2)]
+    assert slide_edits(align_lines(["a"], ["a", "a"]), ["a"], ["a", "a"]) == [LineEdit(1, 1, 1, 2)]
 
 
 def test_a_deletion_that_can_reach_an_insertion_joins_it():
@@ -96,4 +96,4 @@ def test_a_deletion_that_can_reach_an_insertion_joins_it():
 
 def test_a_change_never_slides_over_another():
     a, b = list("xaaay"), list("aaa")
-    assert slide_edits(align(a, b), a, b) == [LineEdit(0, 1, 0, 0), LineEdit(4, 5, 3, 3)]
+    assert slide_edits(align_lines(a, b), a, b) == [LineEdit(0, 1, 0, 0), LineEdit(4, 5, 3, 3)]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.visible_text import visible, visible_line, without_long_blanks
+from handtools.text.visible_text import visible_line, with_visible_characters, without_long_blanks
 
 HIDDEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"}
 MARK = re.compile(r"\[… \d+ (?:blank lines|blanks) …\]")
@@ -16,7 +16,7 @@ anything = st.text(alphabet=st.characters())
 
 @given(anything)
 def test_nothing_that_is_left_can_hide_or_steer(text):
-    for char in visible(text):
+    for char in with_visible_characters(text):
         assert char in "\n\t " or unicodedata.category(char) not in HIDDEN
 
 
@@ -24,8 +24,8 @@ def test_nothing_that_is_left_can_hide_or_steer(text):
 def test_what_can_be_seen_stays_as_it_is(text):
     kept = [char for char in text if char in "\n\t " or unicodedata.category(char) not in HIDDEN]
     if len(kept) == len(text) and all(ord(char) < 0x300 for char in text):
-        assert visible(text) == text
-    assert visible(visible(text)) == visible(text)
+        assert with_visible_characters(text) == text
+    assert with_visible_characters(with_visible_characters(text)) == with_visible_characters(text)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_what_can_be_seen_stays_as_it_is(text):
     ],
 )
 def test_each_kind_of_it_is_shown(raw, shown):
-    assert visible(raw) == shown
+    assert with_visible_characters(raw) == shown
 
 
 @given(st.lists(st.sampled_from(["", "   ", "x", "y z", "\tif"])))

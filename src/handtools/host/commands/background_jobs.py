@@ -14,7 +14,12 @@ from anyio import to_thread
 from handtools.core.call import Call
 from handtools.core.commands import Command, CommandExit, FinishedCommand, Job, JobEndHandler, OutputPage
 from handtools.core.errors import HandtoolsError, InvalidInput, NotFound, TooLarge
-from handtools.host.commands.exit_status import exit_notes, exit_of, output_file_name, output_of
+from handtools.host.commands.exit_status import (
+    command_exit_of,
+    command_output_of,
+    exit_notes,
+    output_file_name,
+)
 from handtools.host.commands.launch_pipeline import LaunchPipeline
 from handtools.host.commands.shell_session import ShellStateFile
 from handtools.host.sandbox.launch import Launch
@@ -57,7 +62,9 @@ class BackgroundJob:
         """Called in the job's thread at its end: record the result and have its file changes applied."""
         delta = self.carrier.delta
         ran = FinishedCommand(
-            exit=exit_of(ended, output_file_name(self.call), "", (*exit_notes(ended), *self.carrier.notes)),
+            exit=command_exit_of(
+                ended, output_file_name(self.call), "", (*exit_notes(ended), *self.carrier.notes)
+            ),
             delta=delta.changes,
             coverage=delta.coverage,
             omitted=delta.omitted,
@@ -163,7 +170,7 @@ def _job_of(kept: BackgroundJob) -> Job:
         script=kept.command.script,
         description=kept.description,
         seconds=ended.seconds if ended else time.monotonic() - kept.running.started,
-        output=output_of(kept.running.output, output_file_name(kept.call)),
+        output=command_output_of(kept.running.output, output_file_name(kept.call)),
         exit=kept.exit if ended else None,
         call_id=kept.call.id,
         waiting=kept.waiting if ended else None,

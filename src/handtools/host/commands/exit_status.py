@@ -23,7 +23,7 @@ def output_file_name(call: Call) -> str:
     return f"{fit}.log"
 
 
-def exit_of(ended: ProcessResult, name: str, cwd: str, notes: tuple[str, ...]) -> CommandExit:
+def command_exit_of(ended: ProcessResult, name: str, cwd: str, notes: tuple[str, ...]) -> CommandExit:
     """The `CommandExit` of a process result, with its output's name, working directory and notes."""
     return CommandExit(
         code=ended.code,
@@ -31,13 +31,13 @@ def exit_of(ended: ProcessResult, name: str, cwd: str, notes: tuple[str, ...]) -
         ended=ended.how,
         seconds=ended.seconds,
         peak_bytes=ended.peak_bytes,
-        output=output_of(ended.output, name),
+        output=command_output_of(ended.output, name),
         cwd=cwd,
         notes=notes,
     )
 
 
-def output_of(collected: OutputBuffer, name: str) -> CommandOutput:
+def command_output_of(collected: OutputBuffer, name: str) -> CommandOutput:
     """The `CommandOutput` of what was printed so far: beginning, end and totals."""
     head, tail = collected.ends()
     return CommandOutput(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from handtools.core.commands import ProgressListener
 from handtools.host.sandbox.change_capture import Capture, CapturedChanges, CommandCapture
 from handtools.host.sandbox.launch import Launch, PersistentRunner, Runner
-from handtools.host.sandbox.network_proxy import egress_for
+from handtools.host.sandbox.network_proxy import with_network_proxy
 from handtools.host.sandbox.runners.runner_selection import confined_launch
 
 
@@ -37,7 +37,7 @@ class LaunchPipeline:
         self._capturing = capturing = self.capture.begin(replace(launch, in_place=in_place), self.name)
         try:
             with (
-                egress_for(capturing.launch, self.show) as egress,
+                with_network_proxy(capturing.launch, self.show) as egress,
                 confined_launch(self.runner, egress.launch) as confined,
             ):
                 yield confined

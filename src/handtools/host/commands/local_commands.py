@@ -27,7 +27,7 @@ from handtools.core.commands import (
 from handtools.core.errors import HostError, InvalidInput, UsageError
 from handtools.core.web import Visit
 from handtools.host.commands.background_jobs import BackgroundJob, BackgroundJobs
-from handtools.host.commands.exit_status import exit_notes, exit_of, output_file_name
+from handtools.host.commands.exit_status import command_exit_of, exit_notes, output_file_name
 from handtools.host.commands.launch_pipeline import LaunchPipeline
 from handtools.host.commands.shell_session import (
     ShellSessions,
@@ -35,7 +35,7 @@ from handtools.host.commands.shell_session import (
     ShellStateFile,
     ShellStateReport,
 )
-from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.blob_store import FolderBlobStore
 from handtools.host.sandbox.change_capture import Capture, NoCapture
 from handtools.host.sandbox.environment_variables import BASH_PROGRAM, command_environment
 from handtools.host.sandbox.launch import Launch, PersistentRunner, Runner
@@ -113,7 +113,7 @@ class NoCommands:
         raise UsageError(self.missing)
 
 
-MOST_PROCESSES = 4096
+MOST_COMMAND_PROCESSES = 4096
 """Default limit on processes of one command, which stops a fork bomb."""
 
 KEPT_OUTPUTS_BYTES = 4 << 30
@@ -130,7 +130,7 @@ class LocalCommands:
         root: str | Path,
         *,
         state: Path,
-        outputs: FolderStore,
+        outputs: FolderBlobStore,
         runner: Runner | str = "",
         capture: Capture | None = None,
         passed: frozenset[str] = frozenset(),
@@ -191,7 +191,7 @@ class LocalCommands:
             cwd = self._keep(call.session, kept, left)
             notes = (*exit_notes(ended, kept.jobs if kept else 0), *carrier.notes)
             return FinishedCommand(
-                exit=exit_of(ended, name, cwd, notes),
+                exit=command_exit_of(ended, name, cwd, notes),
                 delta=carrier.delta.changes,
                 coverage=carrier.delta.coverage,
                 omitted=carrier.delta.omitted,
@@ -296,7 +296,7 @@ class LocalCommands:
         self._tidy()
         allowance = command.allowance
         if allowance.processes is None:
-            allowance = replace(allowance, processes=MOST_PROCESSES)
+            allowance = replace(allowance, processes=MOST_COMMAND_PROCESSES)
         terminal = command.terminal is not None
         return Launch(
             argv=(BASH_PROGRAM, "--noprofile", "--norc", "-c", slip.boot, "bash"),

@@ -185,14 +185,14 @@ def _make_enterable(folder: FolderHandle, name: str) -> None:
         folder.set_mode(name, mode | 0o700)
 
 
-BEFORE_NAME, UPPER_NAME = "before", "upper"
+REPLACED_FILES_NAME, UPPER_LAYER_NAME = "before", "upper"
 """Names of subfolders of a backup item: the replaced files, and the upper layer of an overlay."""
-WORK_NAME = "work"
-MASKED = "masked"
+OVERLAY_WORK_NAME = "work"
+MASK_LAYER_NAME = "masked"
 """Name of the subfolder of a backup item with empty files that an overlay puts over private ones."""
 """Name of the subfolder of a backup item that overlayfs needs as its work folder."""
-LOCK_NAME = "lock"
-ASIDE_PREFIX = "aside-"
+BACKUP_LOCK_NAME = "lock"
+UNDELETABLE_PREFIX = "aside-"
 """Prefix given to the name of a backup item that could not be deleted, so that it is not tried again."""
 _ITEM_NAME = re.compile(r"[0-9a-f]{16}")
 
@@ -230,7 +230,7 @@ class FolderBackups:
         name = secrets.token_hex(8)
         path = self._folder / name
         path.mkdir(0o700)
-        return BackupItem(name, path, try_lock(path / LOCK_NAME))
+        return BackupItem(name, path, try_lock(path / BACKUP_LOCK_NAME))
 
     def suits(self, device: int) -> bool:
         """Whether files of a device can be renamed into the backups and keep their times to the nanosecond."""
@@ -317,10 +317,10 @@ class FolderBackups:
 
     def clear(self, name: str) -> None:
         """Delete the overlay layers of a backup item, and the item itself when nothing else is in it."""
-        for part in (UPPER_NAME, WORK_NAME, MASKED):
+        for part in (UPPER_LAYER_NAME, OVERLAY_WORK_NAME, MASK_LAYER_NAME):
             self.drop(f"{name}/{part}")
         with contextlib.suppress(OSError):
-            if not {*os.listdir(self._folder / name)} - {LOCK_NAME}:
+            if not {*os.listdir(self._folder / name)} - {BACKUP_LOCK_NAME}:
                 self.drop(name)
 
     def tidy(self, wanted: Collection[str]) -> list[str]:
@@ -331,11 +331,13 @@ class FolderBackups:
         told = []
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(self._folder):
-                lock = try_lock(self._folder / name / LOCK_NAME) if _ITEM_NAME.fullmatch(name) else None
+                lock = (
+                    try_lock(self._folder / name / BACKUP_LOCK_NAME) if _ITEM_NAME.fullmatch(name) else None
+                )
                 if lock is None:
                     continue
                 try:
-                    self.drop(f"{name}/{WORK_NAME}" if name in wanted else name)
+                    self.drop(f"{name}/{OVERLAY_WORK_NAME}" if name in wanted else name)
                 except (OSError, RecursionError) as problem:
                     told.append(self._set_aside(name, problem))
                 finally:
@@ -347,7 +349,7 @@ class FolderBackups:
 
         Returns a sentence about it.
         """
-        aside = self._folder / f"{ASIDE_PREFIX}{name}"
+        aside = self._folder / f"{UNDELETABLE_PREFIX}{name}"
         with contextlib.suppress(OSError):
             os.rename(self._folder / name, aside)
         return f"What a command left in {aside} can't be removed ({problem}); it is set aside."

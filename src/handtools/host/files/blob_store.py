@@ -16,7 +16,7 @@ _CREATE_FLAGS = (
 )
 
 
-class FolderStore:
+class FolderBlobStore:
     """Keeps bytes as one file per name, readable by the owner only.
 
     A file is complete and synced when it appears.

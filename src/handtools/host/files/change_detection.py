@@ -12,14 +12,14 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Self
 
-from handtools.core.changes import BackupRef, FolderItem, Node, digest, folder_node, unpack_folder
+from handtools.core.changes import BackupRef, FolderItem, Node, folder_node, sha256_hex, unpack_folder
 from handtools.core.errors import Busy
 from handtools.host.files import syscalls
-from handtools.host.files.folder_handle import FolderHandle, kind_of, walk_tree
+from handtools.host.files.folder_handle import FolderHandle, kind_of_mode, walk_tree
 
 HASHED_BYTES = 256 << 10
 """Files up to this many bytes are compared by digest, larger ones by size and modification time."""
-READ_ALONG_BYTES = 64 << 10
+MOST_RECORDED_BYTES = 64 << 10
 """Files up to this many bytes have their contents recorded, so that they can be shown and merged."""
 _STAT_PREFIX = "stat:"
 _HASH_CHUNK_BYTES = 1 << 20
@@ -70,15 +70,15 @@ def observe_node(folder: FolderHandle, name: str, *, like: Node) -> Node | None:
     found = folder.find(name)
     if found is None:
         return None
-    kind, mode = kind_of(found.st_mode), stat.S_IMODE(found.st_mode)
+    kind, mode = kind_of_mode(found.st_mode), stat.S_IMODE(found.st_mode)
     if kind == "folder":
         if like.kind != "folder" or like.held is None:
             return Node("folder", mode=mode)
         marks = {leaf.path: leaf.mark for leaf in unpack_folder(like.data)}
-        return folder_node(list(tree_leaves(folder, name, marks)), mode=mode, ref=like.held.ref)
+        return folder_node(list(list_tree_items(folder, name, marks)), mode=mode, ref=like.held.ref)
     if kind == "link":
         target = folder.link_target(name)
-        return Node("link", target, None, like.held and BackupRef(like.held.ref, digest(target), 0))
+        return Node("link", target, None, like.held and BackupRef(like.held.ref, sha256_hex(target), 0))
     return _held_file_node(folder, name, like) if kind == "file" else Node("folder")
 
 
@@ -93,9 +93,9 @@ def _held_file_node(folder: FolderHandle, name: str, like: Node) -> Node:
     try:
         found = os.fstat(fd)
         wanted = like.held.mark if like.held and like.kind == "file" else ""
-        data = os.pread(fd, READ_ALONG_BYTES, 0) if found.st_size <= READ_ALONG_BYTES else b""
+        data = os.pread(fd, MOST_RECORDED_BYTES, 0) if found.st_size <= MOST_RECORDED_BYTES else b""
         mark = (
-            digest(data)
+            sha256_hex(data)
             if data and not wanted.startswith(_STAT_PREFIX)
             else file_mark(fd, found, like=wanted)
         )
@@ -112,11 +112,11 @@ def _may_be_alike(held: BackupRef, found: BackupRef) -> bool:
     return bool(held.content) and held.mark != found.mark and held.bytes == found.bytes
 
 
-def tree_leaves(folder: FolderHandle, name: str, marks: Mapping[str, str]) -> Iterator[FolderItem]:
+def list_tree_items(folder: FolderHandle, name: str, marks: Mapping[str, str]) -> Iterator[FolderItem]:
     """List everything below a folder; files get marks of the same kind as in `marks`, new ones size and time."""
     with folder.child(name) as top:
         for path, inside, own, facts in walk_tree(top):
-            kind, mode = kind_of(facts.st_mode), stat.S_IMODE(facts.st_mode)
+            kind, mode = kind_of_mode(facts.st_mode), stat.S_IMODE(facts.st_mode)
             if kind == "folder":
                 yield FolderItem(path, "folder", mode, "", 0)
             elif kind == "link":
@@ -172,7 +172,7 @@ class LeasedFile:
                 raise
             found, fd = folder.stat(name), None  # what is only moved need not be readable
         watched = cls(name, node, found, fd)
-        alike = kind_of(found.st_mode) == node.kind and watched._fits(found)
+        alike = kind_of_mode(found.st_mode) == node.kind and watched._fits(found)
         if alike and (node.kind != "link" or folder.link_target(name) == node.data):
             return watched
         watched.close()
@@ -247,11 +247,11 @@ class LeasedFile:
             return False
         held, data = self.node.held, self.node.data
         if held is None:
-            return holds_bytes(self.fd, data)
+            return file_has_bytes(self.fd, data)
         if file_mark(self.fd, os.fstat(self.fd), like=held.mark) != held.mark:
             return False
         # A look from outside can miss a write; where the bytes are at hand they are what counts.
-        return not data or not is_stat_mark(held.mark) or holds_bytes(self.fd, data)
+        return not data or not is_stat_mark(held.mark) or file_has_bytes(self.fd, data)
 
 
 class WriteLease:
@@ -269,7 +269,7 @@ class WriteLease:
             fd = folder.open_own_file(name)
         except PermissionError:  # a new file that its owner may not write to
             return
-        if syscalls.take_write_lease(fd):
+        if syscalls.try_write_lease(fd):
             self._fd = fd
         else:
             os.close(fd)
@@ -285,7 +285,7 @@ class WriteLease:
         if source is None:
             return None
         try:
-            data = read_at(source, found.st_size, 0)
+            data = read_bytes_at(source, found.st_size, 0)
         finally:
             os.close(source)
         os.truncate(self._fd, 0)
@@ -303,20 +303,20 @@ class WriteLease:
             os.close(fd)
 
 
-def holds_bytes(fd: int, data: bytes) -> bool:
+def file_has_bytes(fd: int, data: bytes) -> bool:
     """Whether an open file contains exactly these bytes."""
     if len(data) < _COMPARE_CHUNK_BYTES:
-        return read_at(fd, len(data) + 1, 0) == data
+        return read_bytes_at(fd, len(data) + 1, 0) == data
     start = 0
     # In pieces that stay in the processor's cache, and without a copy of what they are compared with.
-    while part := read_at(fd, _COMPARE_CHUNK_BYTES, start):
+    while part := read_bytes_at(fd, _COMPARE_CHUNK_BYTES, start):
         if not data.startswith(part, start):
             return False
         start += len(part)
     return start == len(data)
 
 
-def read_at(fd: int, size: int, start: int) -> bytes:
+def read_bytes_at(fd: int, size: int, start: int) -> bytes:
     """Read `size` bytes of an open file from position `start`."""
     if hasattr(os, "pread"):
         return os.pread(fd, size, start)
@@ -326,7 +326,7 @@ def read_at(fd: int, size: int, start: int) -> bytes:
 
 def _take_lease(fd: int, name: str) -> bool:
     deadline = time.monotonic() + WRITER_WAIT_SECONDS
-    while (answer := syscalls.take_read_lease(fd)) == "writer":
+    while (answer := syscalls.try_read_lease(fd)) == "writer":
         if time.monotonic() > deadline:
             raise Busy(
                 f"Another program has `{name}` open for writing.",

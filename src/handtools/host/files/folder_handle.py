@@ -106,7 +106,7 @@ class FolderHandle:
         """
         found, fd = self.open_found(name)
         if fd is None:
-            raise not_a_file(found, name)
+            raise not_a_file_error(found, name)
         return fd
 
     def open_found(self, name: str) -> tuple[os.stat_result, int | None]:
@@ -242,7 +242,7 @@ class FolderHandle:
             os.close(fd)
 
 
-def kind_of(mode: int) -> NodeKind | None:
+def kind_of_mode(mode: int) -> NodeKind | None:
     """The kind (file, folder, link) that an st_mode stands for; None for pipes, sockets and devices."""
     if stat.S_ISREG(mode):
         return "file"
@@ -265,9 +265,9 @@ def reopen_for_reading(handle: int) -> tuple[os.stat_result, int | None]:
         os.close(handle)
 
 
-def not_a_file(found: os.stat_result, name: str) -> WrongKind:
+def not_a_file_error(found: os.stat_result, name: str) -> WrongKind:
     """The `WrongKind` error for reading something that is not a regular file."""
-    what, hint = _NOT_FILES.get(kind_of(found.st_mode) or "", _DEVICE)
+    what, hint = _NOT_FILES.get(kind_of_mode(found.st_mode) or "", _DEVICE)
     return WrongKind(f"`{name}` is {what}, not a file.", hint=hint)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from handtools.host import programs
-from handtools.host.files.small_files import read_small_text
+from handtools.host.files.small_text_reader import read_small_text
 
 _GITDIR_PREFIX = "gitdir: "
 _EXCLUDE_BYTES = 1 << 20
@@ -44,12 +44,16 @@ def worktree_excludes(folder: str) -> str:
         git = os.path.join(folder, own.removeprefix(_GITDIR_PREFIX))
         shared = os.path.join(git, _first_line(os.path.join(git, "commondir")))
         excludes = os.path.join(shared, "info", "exclude")
-        return read_small_text(excludes, _EXCLUDE_BYTES) if is_plain(excludes, folder) else ""
+        return (
+            read_small_text(excludes, _EXCLUDE_BYTES)
+            if is_regular_file_without_symlinks(excludes, folder)
+            else ""
+        )
     except (OSError, ValueError):
         return ""
 
 
-def is_plain(path: str, root: str) -> bool:
+def is_regular_file_without_symlinks(path: str, root: str) -> bool:
     """Whether a path is a regular file, reached through no symbolic link inside the root.
 
     Ignore rules are read only from such files: which names a rule hides tells what is in the file, and a link may
@@ -91,7 +95,7 @@ _GIT_LOG_ARGS = (
 )  # fmt: skip
 
 
-def renamed_to(root: str | Path, path: str) -> str | None:
+def path_after_git_renames(root: str | Path, path: str) -> str | None:
     """The present path of a file that commits have renamed; None when git knows of no rename."""
     renames = _renames(os.path.realpath(root))
     now = path
@@ -125,7 +129,7 @@ def _renames(root: str) -> dict[str, str]:
     bounds = programs.ProgramLimits(seconds=GIT_LOG_SECONDS, memory_bytes=_GIT_MEMORY_BYTES)
     try:
         with tempfile.TemporaryDirectory(prefix="handtools-git-") as folder:
-            if not programs.is_outside(folder, root):
+            if not programs.is_outside_workspace(folder, root):
                 return {}
             _make_bare_repository(Path(folder), repository)
             own = {"GIT_DIR": folder, "HOME": folder}
@@ -172,11 +176,11 @@ def _find_repository(root: str) -> _Repository | None:
 
 
 def _worktree_repository(top: Path, link: Path) -> _Repository | None:
-    record = worktree_record(link)
+    record = worktree_git_folder(link)
     return None if record is None else _read_repository(top, record, record.parents[1])
 
 
-def worktree_record(link: Path) -> Path | None:
+def worktree_git_folder(link: Path) -> Path | None:
     """The folder `.git/worktrees/NAME` of a linked worktree; None unless its `gitdir` names the worktree back.
 
     The repository is the second folder above, not what its `commondir` says: that could be any on this machine.

@@ -16,15 +16,15 @@ from handtools.core.errors import InvalidInput, Redirected, TooLarge, UsageError
 from handtools.core.files import FileFacts, PlannedWrite
 from handtools.host.files import git_repository, transaction
 from handtools.host.files.backups import FolderBackups
-from handtools.host.files.change_detection import observe_node, planned_stat_mark, read_at, stat_mark
-from handtools.host.files.folder_handle import FolderHandle, kind_of, not_a_file
+from handtools.host.files.change_detection import observe_node, planned_stat_mark, read_bytes_at, stat_mark
+from handtools.host.files.folder_handle import FolderHandle, kind_of_mode, not_a_file_error
 from handtools.host.files.os_errors import as_tool_error
 from handtools.host.files.path_resolution import WorkspaceRoot
 from handtools.host.files.syscalls import is_local_filesystem
-from handtools.host.files.temporary_file import is_temporary, temporary_name
+from handtools.host.files.temporary_file import is_temporary_name, temporary_name
 from handtools.host.files.transaction_steps import OpenFolders, StepTarget
 
-MOVE_ASIDE_BYTES = 1 << 20
+LEAST_MOVED_FILE_BYTES = 1 << 20
 """Files smaller than this many bytes are copied for undo and not moved to the backups."""
 LARGE_FILES_FOLDER = "large"
 """The backup item for large files; the journal names each of them before it is moved there."""
@@ -85,7 +85,7 @@ class LocalFiles:
         *,
         vault: FolderBackups | None = None,
         kernel: bool = True,
-        large_bytes: int = MOVE_ASIDE_BYTES,
+        large_bytes: int = LEAST_MOVED_FILE_BYTES,
     ) -> None:
         self._root = WorkspaceRoot(Path(root), kernel=kernel)
         self._vault = vault
@@ -114,7 +114,7 @@ class LocalFiles:
         try:
             found, fd = self._root.found(self._root.exact(path))
             if fd is None:
-                raise not_a_file(found, path)
+                raise not_a_file_error(found, path)
             try:
                 return _read_part(fd, found.st_size, path, start, size)
             finally:
@@ -146,7 +146,7 @@ class LocalFiles:
             if error.errno == errno.ENOTDIR and self.facts(path):
                 raise WrongKind(f"`{path}` is not a folder.", hint="Read it instead.") from None
             raise as_tool_error(error, path) from error
-        return [_facts_from(prefix + name, it) for name, it in found if it and not is_temporary(name)]
+        return [_facts_from(prefix + name, it) for name, it in found if it and not is_temporary_name(name)]
 
     def node(self, path: str, *, like: Node | None = None) -> Node | None:
         """A snapshot of the path for undo: kind, mode and bytes, or a backup reference; links are not followed."""
@@ -164,7 +164,7 @@ class LocalFiles:
 
     def moved(self, path: str) -> str | None:
         """The present path of a file that git commits have renamed; None when the history tells of none."""
-        return git_repository.renamed_to(self._root.real, self._root.exact(path))
+        return git_repository.path_after_git_renames(self._root.real, self._root.exact(path))
 
     def writable(self, path: str) -> bool:
         """Whether this user has write permission for the file at a path."""
@@ -234,15 +234,15 @@ class LocalFiles:
 
     def _exact(self, step: PlannedWrite) -> PlannedWrite:
         path = self._root.exact(step.change.path)
-        if path == step.change.path and is_temporary(step.temporary):
+        if path == step.change.path and is_temporary_name(step.temporary):
             return step
-        if not path or not is_temporary(step.temporary):
+        if not path or not is_temporary_name(step.temporary):
             raise UsageError("A step has a path below the workspace and a name given by `plan`.")
         return PlannedWrite(Change(path, step.change.before, step.change.after), step.temporary)
 
 
 def _facts_from(path: str, found: os.stat_result) -> FileFacts:
-    kind = kind_of(found.st_mode)
+    kind = kind_of_mode(found.st_mode)
     return FileFacts(
         path=path,
         kind=kind or "other",
@@ -257,7 +257,7 @@ def _node_at(folder: FolderHandle, name: str, path: str) -> Node | None:
     found = folder.find(name)
     if found is None:
         return None
-    kind, mode = kind_of(found.st_mode), stat.S_IMODE(found.st_mode)
+    kind, mode = kind_of_mode(found.st_mode), stat.S_IMODE(found.st_mode)
     if kind is None:
         raise WrongKind(f"`{path}` is a pipe, a socket or a device.", hint="Use another path.")
     if kind == "folder":
@@ -266,7 +266,7 @@ def _node_at(folder: FolderHandle, name: str, path: str) -> Node | None:
         return Node("link", folder.link_target(name))
     found, fd = folder.open_found(name)
     if fd is None:
-        raise not_a_file(found, path)
+        raise not_a_file_error(found, path)
     try:
         data = _read_part(fd, found.st_size, path, 0, None)
         return Node("file", data, stat.S_IMODE(found.st_mode))
@@ -284,9 +284,9 @@ def _read_part(fd: int, known: int, path: str, start: int, size: int | None) -> 
     if wanted > WHOLE_LIMIT_BYTES:
         limit = f"{WHOLE_LIMIT_BYTES >> 20} MiB"
         raise TooLarge(f"`{path}` holds more than {limit}.", hint="Read it in parts.")
-    data = read_at(fd, wanted, start)
+    data = read_bytes_at(fd, wanted, start)
     while known and len(data) < wanted:
-        more = read_at(fd, wanted - len(data), start + len(data))
+        more = read_bytes_at(fd, wanted - len(data), start + len(data))
         if not more:
             break
         data += more

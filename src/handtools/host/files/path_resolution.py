@@ -25,7 +25,7 @@ from handtools.host.files.folder_handle import (
 )
 from handtools.text.paths import BadPath, workspace_relative
 
-MOST_LINKS = 40
+MOST_SYMLINKS = 40
 MOST_RACES = 32
 _ODD_PARTS = {"", ".", ".."}
 
@@ -77,7 +77,7 @@ class WorkspaceRoot:
         with folder:
             found, fd = folder.open_found(name)
         if stat.S_ISLNK(found.st_mode):
-            raise redirected(path)
+            raise redirected_error(path)
         return found, fd
 
     def stat(self, path: str) -> os.stat_result:
@@ -92,7 +92,7 @@ class WorkspaceRoot:
         with folder:
             found = folder.stat(name)
         if stat.S_ISLNK(found.st_mode):
-            raise redirected(path)
+            raise redirected_error(path)
         return found
 
     def _enter(self, path: str) -> int | None:
@@ -194,7 +194,7 @@ class _LinkResolver:
 
     def _follow(self, part: str) -> None:
         self._links += 1
-        if self._links > MOST_LINKS:
+        if self._links > MOST_SYMLINKS:
             raise OSError(errno.ELOOP, "too many links")
         target = os.fsdecode(self._trail[-1].link_target(part))
         if os.path.isabs(target):
@@ -227,7 +227,7 @@ def _outside_workspace(path: str, problem: BadPath, root: str) -> OutsideWorkspa
     )
 
 
-def redirected(path: str) -> Redirected:
+def redirected_error(path: str) -> Redirected:
     """The `Redirected` error: a link appeared in the path after it had been located."""
     return Redirected(
         f"A link has come into the way to `{path[:200]}`; nothing was read or written.",
@@ -241,7 +241,7 @@ def _refusing_links(path: str) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise redirected(path) from error
+            raise redirected_error(path) from error
         raise
 
 

@@ -133,7 +133,7 @@ LeaseState = Literal["held", "writer", "unavailable"]
 LeaseWaiters = Literal["nobody", "readers", "writers"]
 
 
-def take_read_lease(fd: int) -> LeaseState:
+def try_read_lease(fd: int) -> LeaseState:
     """Try once to take a read lease on a file: the kernel then holds back whoever opens it for writing.
 
     Returns `writer` when someone has the file open for writing already.
@@ -141,7 +141,7 @@ def take_read_lease(fd: int) -> LeaseState:
     return _set_lease(fd, "F_RDLCK")
 
 
-def take_write_lease(fd: int) -> bool:
+def try_write_lease(fd: int) -> bool:
     """Try once to take a write lease on a file: the kernel then holds back whoever opens it, also for reading.
 
     False when somebody else has the file open.

@@ -23,7 +23,7 @@ def temporary_name() -> str:
     return TEMPORARY_PREFIX + secrets.token_hex(_TOKEN_BYTES)
 
 
-def is_temporary(name: str) -> bool:
+def is_temporary_name(name: str) -> bool:
     """Whether a file name has the form of our temporary names."""
     return _TEMPORARY.fullmatch(name) is not None
 

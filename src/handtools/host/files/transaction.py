@@ -15,8 +15,8 @@ from handtools.core.changes import Node
 from handtools.core.errors import Busy, NotFound, ToolError
 from handtools.core.files import PlannedWrite
 from handtools.host.files.backups import FolderBackups
-from handtools.host.files.change_detection import LeasedFile, holds_bytes
-from handtools.host.files.folder_handle import FolderHandle, kind_of
+from handtools.host.files.change_detection import LeasedFile, file_has_bytes
+from handtools.host.files.folder_handle import FolderHandle, kind_of_mode
 from handtools.host.files.os_errors import as_tool_error
 from handtools.host.files.transaction_steps import (
     ChangeFolderMode,
@@ -30,7 +30,7 @@ from handtools.host.files.transaction_steps import (
     discard_temporary,
     keep_beside_target,
     return_unplaced,
-    stale_target,
+    stale_target_error,
     undo_placement,
 )
 
@@ -129,7 +129,7 @@ def _run_phase(move: TransactionStep, act: Callable[[], None]) -> None:
     try:
         act()
     except FileNotFoundError as error:
-        raise stale_target(move.place) from error
+        raise stale_target_error(move.place) from error
     except OSError as error:
         raise as_tool_error(error, move.place.path) from error
 
@@ -202,11 +202,11 @@ def _is_at(place: StepTarget, name: str, node: Node) -> bool:
 def _is_unfinished(place: StepTarget, node: Node | None) -> bool:
     """Whether the temporary file holds only the beginning of the node's bytes, from an interrupted write."""
     found = place.folder.stat(place.temporary)
-    if node is None or node.held or node.kind != "file" or kind_of(found.st_mode) != "file":
+    if node is None or node.held or node.kind != "file" or kind_of_mode(found.st_mode) != "file":
         return False
     fd = place.folder.open_file(place.temporary)
     try:
-        return holds_bytes(fd, node.data[: found.st_size])
+        return file_has_bytes(fd, node.data[: found.st_size])
     finally:
         os.close(fd)
 
@@ -216,7 +216,7 @@ def _is_cut_off(place: StepTarget, before: Node | None, after: Node | None) -> b
     if after is None or after.held is None or after.kind != "file":
         return False
     found = place.folder.stat(place.temporary)
-    if kind_of(found.st_mode) != "file" or found.st_size >= after.held.bytes:
+    if kind_of_mode(found.st_mode) != "file" or found.st_size >= after.held.bytes:
         return False
     if before is None:
         return place.folder.find(place.name) is None

@@ -19,7 +19,7 @@ from handtools.core.errors import Busy, Stale, StorageFault, UsageError
 from handtools.host.files import temporary_file
 from handtools.host.files.backups import FolderBackups, remove_tree
 from handtools.host.files.change_detection import LeasedFile, WriteLease, is_stat_mark
-from handtools.host.files.folder_handle import FolderHandle, kind_of
+from handtools.host.files.folder_handle import FolderHandle, kind_of_mode
 from handtools.host.files.syscalls import SyscallUnsupported
 
 MOST_OPEN_FOLDERS = 64
@@ -263,7 +263,7 @@ class RemoveFolder(TransactionStep):
         return None
 
 
-def stale_target(place: StepTarget) -> Stale:
+def stale_target_error(place: StepTarget) -> Stale:
     """The `Stale` error of a step whose target is not as planned."""
     return Stale(
         f"`{place.path}` is no longer what this change was based on; nothing was written.",
@@ -273,10 +273,10 @@ def stale_target(place: StepTarget) -> Stale:
 
 def _folder_found(place: StepTarget, node: Node) -> os.stat_result:
     found = place.folder.find(place.name)
-    if found is None or kind_of(found.st_mode) != "folder":
-        raise stale_target(place)
+    if found is None or kind_of_mode(found.st_mode) != "folder":
+        raise stale_target_error(place)
     if node.mode is not None and node.mode != stat.S_IMODE(found.st_mode):
-        raise stale_target(place)
+        raise stale_target_error(place)
     return found
 
 
@@ -330,7 +330,7 @@ class PlaceFile(TransactionStep):
         if self._before is not None:
             self._old = LeasedFile.find(folder, name, self._before)
         if self._old is None and (self._before is not None or folder.find(name) is not None):
-            raise stale_target(self.place)
+            raise stale_target_error(self.place)
 
     def watch(self) -> None:
         if self._before is None or self._state == "landed":
@@ -339,7 +339,7 @@ class PlaceFile(TransactionStep):
             self._find(self.place.folder, self.place.name)
         if self._old is None or not self._old.hold(self.place.folder):
             self._old = None
-            raise stale_target(self.place)
+            raise stale_target_error(self.place)
 
     def land(self) -> None:
         if self._state == "landed":
@@ -370,7 +370,7 @@ class PlaceFile(TransactionStep):
             self._displaced = swap_with_temporary(self.place, keep=self._keeps)
             if self._displaced and not self._undisturbed():
                 self._return_at_once(veil)
-                raise stale_target(self.place)
+                raise stale_target_error(self.place)
         finally:
             if veil:
                 veil.lift()
@@ -390,7 +390,7 @@ class PlaceFile(TransactionStep):
 
     def _refuse_other(self) -> None:
         if self._old is None or not self._old.is_at(self.place.folder, self.place.name):
-            raise stale_target(self.place)
+            raise stale_target_error(self.place)
 
     @property
     def _keeps(self) -> bool:
@@ -411,7 +411,7 @@ class PlaceFile(TransactionStep):
                 return  # replaced for want of a swap, and let go: there is nothing left to look at
             self._old = LeasedFile.take(self.place.folder, self.place.temporary, self._before)
         if not (self._undisturbed() if self._displaced else self._old and self._old.intact()):
-            raise stale_target(self.place)
+            raise stale_target_error(self.place)
 
     def release(self) -> None:
         if self._old is not None:
@@ -533,7 +533,7 @@ def discard_temporary(place: StepTarget) -> bool:
     found = folder.find(temporary)
     if found is None:
         return True
-    if kind_of(found.st_mode) != "folder":
+    if kind_of_mode(found.st_mode) != "folder":
         folder.unlink(temporary)
         return True
     try:
@@ -573,7 +573,7 @@ def swap_with_temporary(place: StepTarget, *, keep: bool = False) -> bool:
     try:
         folder.exchange(name, temporary)
     except SyscallUnsupported:
-        kinds = {kind_of(folder.stat(name).st_mode), kind_of(folder.stat(temporary).st_mode)}
+        kinds = {kind_of_mode(folder.stat(name).st_mode), kind_of_mode(folder.stat(temporary).st_mode)}
         if "folder" not in kinds and not keep:
             folder.replace(temporary, name)
             return False

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from handtools.core.changes import Change
 from handtools.core.language import Diagnostic, DiagnosticDelta, DiagnosticReport, diagnostic_delta
 from handtools.host.language.dependent_files import dependent_files
-from handtools.host.language.fresh_diagnostics import proved_verdict
+from handtools.host.language.document_files import DocumentFiles, document_text
+from handtools.host.language.fresh_diagnostics import proved_diagnostics
 from handtools.host.language.lsp_client import LspClient, ServerLost
 from handtools.host.language.server_pool import DiagnosticsBaseline, ServerNotReady, ServerPool, ServerSlot
-from handtools.host.language.workspace_documents import WorkspaceDocuments, document_text
 
 MOST_CHECKED_FILES = 20
 """How many changed files of one change are checked at most; a command may change thousands."""
@@ -47,12 +47,12 @@ ProvedDelta = tuple[DiagnosticDelta | None, DiagnosticReport]
 
 
 @dataclass(slots=True)
-class ChangeReview:
+class ServerChangeReview:
     """Checks one change with one language server and collects the new errors in `findings`."""
 
     seat: ServerSlot
     pool: ServerPool
-    texts: WorkspaceDocuments
+    texts: DocumentFiles
     edited: Sequence[EditedDocument]
     changes: Sequence[Change]
     findings: ServerFindings
@@ -138,7 +138,9 @@ class ChangeReview:
         """Send a file as it was before the change, so that its old errors can be told from new ones."""
         if each.uri in self.seat.baselines or each.before is None:
             return
-        verdict = await proved_verdict(client, client.tell(each.uri, each.before), each.path, self.deadline)
+        verdict = await proved_diagnostics(
+            client, client.tell(each.uri, each.before), each.path, self.deadline
+        )
         if not client.alive:
             raise ServerLost(client.fault)
         if verdict.standing != "unknown":
@@ -164,7 +166,7 @@ class ChangeReview:
             self.seat.stamps[each.uri] = stamp
 
     async def _verdict(self, client: LspClient, each: EditedDocument) -> ProvedDelta:
-        verdict = await proved_verdict(client, client.documents[each.uri], each.path, self.deadline)
+        verdict = await proved_diagnostics(client, client.documents[each.uri], each.path, self.deadline)
         if not client.alive:
             raise ServerLost(client.fault)
         if verdict.standing != "unknown" and self.texts.read(each.path) != each.data:
@@ -242,7 +244,7 @@ class ChangeReview:
                 self.seat.stamps[uri] = stamp
             told.append((path, document))
         verdicts = await asyncio.gather(
-            *(proved_verdict(client, document, path, self.deadline) for path, document in told)
+            *(proved_diagnostics(client, document, path, self.deadline) for path, document in told)
         )
         return {each.path: each.errors for each in verdicts if each.standing != "unknown"}
 

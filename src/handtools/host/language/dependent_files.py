@@ -10,10 +10,10 @@ from typing import NamedTuple
 from handtools.core.errors import HostError
 from handtools.core.syntax import Symbol, symbol_chains
 from handtools.host import programs
-from handtools.host.language.workspace_documents import WorkspaceDocuments
+from handtools.host.language.document_files import DocumentFiles
 from handtools.host.search.ripgrep_process import find_ripgrep
 from handtools.host.syntax.tree_syntax import TreeSyntax
-from handtools.text.diffs.alignment import align
+from handtools.text.diffs.alignment import align_lines
 from handtools.text.diffs.unified_diff import changed_rows
 
 MOST_CHANGED_NAMES = 3
@@ -92,7 +92,7 @@ def _changed_lines(before: str, after: str) -> tuple[list[ChangedLines], list[Ch
     """The line ranges that a change removed, and those that it added."""
     window = changed_rows(before, after)
     was, now = [], []
-    for edit in align(window.old, window.new):
+    for edit in align_lines(window.old, window.new):
         old, new = window.old[edit.start_a : edit.end_a], window.new[edit.start_b : edit.end_b]
         was += (
             [ChangedLines(window.above + edit.start_a + 1, window.above + edit.end_a, old)] if old else []
@@ -122,7 +122,7 @@ def _holds_definition(region: ChangedLines) -> bool:
 
 def dependent_files(
     root: str,
-    texts: WorkspaceDocuments,
+    texts: DocumentFiles,
     names: Iterable[str],
     suffixes: Sequence[str],
     most: int = MOST_DEPENDENT_FILES,

@@ -15,11 +15,11 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from handtools.core.language import Formatted
+from handtools.core.language import FormattingOutcome
 from handtools.core.syntax import Syntax
 from handtools.host import programs
-from handtools.host.files.small_files import SETTINGS_BYTES, read_small_text
-from handtools.host.sandbox.readable_folders import program_folders
+from handtools.host.files.small_text_reader import SETTINGS_BYTES, read_small_text
+from handtools.host.sandbox.program_dependencies import program_folders
 from handtools.text.diffs.formatter_scope import format_touched_lines, has_same_words
 from handtools.text.encoding import DecodedText, Unencodable, decode, is_binary
 
@@ -222,7 +222,7 @@ MOST_FORMATTED_BYTES = 2_000_000
 REMEMBERED_CLEAN_FILES = 4_096
 
 
-class Unformatted(Exception):
+class FormattingFailed(Exception):
     """Raised when a formatter's result can't be used; its text is the reason."""
 
 
@@ -269,7 +269,7 @@ class LocalFormatters:
 
     async def format(
         self, path: str, before: bytes | None, after: bytes, *, private: Sequence[str]
-    ) -> Formatted | None:
+    ) -> FormattingOutcome | None:
         """Format the lines of a file that a change touched; None when there is nothing to change or no formatter.
 
         If the formatter fails, the result says why.
@@ -284,9 +284,9 @@ class LocalFormatters:
         )
         try:
             done = await self._settled(job, before, after)
-        except Unformatted as why:
-            return Formatted(formatter.name, why=f"{formatter.name} {why}.")
-        return None if done == after else Formatted(formatter.name, done)
+        except FormattingFailed as why:
+            return FormattingOutcome(formatter.name, why=f"{formatter.name} {why}.")
+        return None if done == after else FormattingOutcome(formatter.name, done)
 
     async def _settled(self, job: _FormatterRun, before: bytes | None, after: bytes) -> bytes:
         """The formatted bytes: the whole file if it was formatted before, else only the touched lines."""
@@ -303,7 +303,7 @@ class LocalFormatters:
         part = _encoded(source, near)
         # A part of a formatter's work can be no work at all: it must still mean the same to the formatter.
         if part != after and await self._run(job, part) != formatted:
-            raise Unformatted("would change more than this edit")
+            raise FormattingFailed("would change more than this edit")
         return part
 
     def _keep(self, path: str, data: bytes) -> None:
@@ -316,32 +316,32 @@ class LocalFormatters:
             return True
         try:
             return await self._run(job, before) == before
-        except Unformatted:
+        except FormattingFailed:
             return False  # it could not be read before the edit: then nothing is known of the rest
 
     async def _check(self, path: str, after: bytes, formatted: bytes) -> None:
         if is_binary(formatted) or not has_same_words(decode(after).body, decode(formatted).body):
-            raise Unformatted("gave back something else, which was not used")
+            raise FormattingFailed("gave back something else, which was not used")
         was = await self._syntax.outline(path, after)
         now = await self._syntax.outline(path, formatted)
         if was and now and not was.broken_lines and now.broken_lines:
-            raise Unformatted(f"broke the syntax at line {now.broken_lines[0]}, which was not used")
+            raise FormattingFailed(f"broke the syntax at line {now.broken_lines[0]}, which was not used")
 
     async def _run(self, job: _FormatterRun, data: bytes) -> bytes:
         # Loaded with the first file that is formatted: most workspaces never get there.
-        from handtools.host.sandbox.stdin_filter import FilterProgram, run_filter
+        from handtools.host.sandbox.stdin_filter import FilterProgram, run_stdin_filter
 
         seconds = job.deadline - time.monotonic()
         if seconds <= 0:
-            raise Unformatted(f"took longer than {self._seconds:g} s")
+            raise FormattingFailed(f"took longer than {self._seconds:g} s")
         path = os.path.join(self._root, job.path)
         argv = (job.program, *(part.replace("{path}", path) for part in job.formatter.argv))
         program = FilterProgram(
             argv, self._root, job.folder, job.private, program_folders(job.program, self._root)
         )
-        made, complaint = await run_filter(self._runner, program, data, seconds)
+        made, complaint = await run_stdin_filter(self._runner, program, data, seconds)
         if complaint:
-            raise Unformatted(complaint)
+            raise FormattingFailed(complaint)
         return made
 
     def _program(self, formatter: Formatter, folder: str) -> str | None:
@@ -360,4 +360,4 @@ def _encoded(source: DecodedText, text: str) -> bytes:
     try:
         return source.encode(text)
     except Unencodable as problem:
-        raise Unformatted(f"can't be used here: {problem}") from problem
+        raise FormattingFailed(f"can't be used here: {problem}") from problem

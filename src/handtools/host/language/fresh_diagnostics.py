@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from handtools.core.language import Certainty, Diagnostic, DiagnosticReport, Severity
+from handtools.core.language import Diagnostic, DiagnosticCertainty, DiagnosticReport, Severity
 from handtools.host.language.lsp_client import (
     LspClient,
     LspMessage,
@@ -19,24 +19,24 @@ from handtools.host.language.lsp_client import (
     ServerLost,
 )
 from handtools.host.language.servers import FreshnessProof
-from handtools.text.lines import bare, column_of_utf16, split
+from handtools.text.lines import column_of_utf16, split_lines, without_line_ending
 
-QUIET_SECONDS = 0.15
+QUIET_PUSH_SECONDS = 0.15
 """Seconds without a push after which a server that sends no versions is taken to have finished."""
 STILL_CHECKING = "server still checking"
 _SEVERITIES: Mapping[object, Severity] = {1: "error", 2: "warning", 3: "information", 4: "hint"}
 _CATEGORIES = {"error": 1, "warning": 2, "suggestion": 4}
 _PULL_METHOD, _SYMBOLS_METHOD = "textDocument/diagnostic", "textDocument/documentSymbol"
 
-ProofResult = tuple[Certainty, Sequence[LspMessage]]
+ProofResult = tuple[DiagnosticCertainty, Sequence[LspMessage]]
 
 
-async def proved_verdict(
+async def proved_diagnostics(
     client: LspClient, document: OpenDocument, path: str, deadline: float
 ) -> DiagnosticReport:
     """The diagnostics of a document in its current version, with proof; or an `unknown` report with the reason."""
     began, version = time.monotonic(), document.version
-    standing: Certainty = "unknown"
+    standing: DiagnosticCertainty = "unknown"
     items: Sequence[LspMessage] = ()
     why = ""
     try:
@@ -48,18 +48,18 @@ async def proved_verdict(
     if standing != "unknown" and document.version != version:
         standing, items, why = "unknown", (), "the file changed again"
     client.proved = client.proved or standing != "unknown"
-    found = diagnostics_of(items, path, document.text)
+    found = diagnostics_from_lsp(items, path, document.text)
     return DiagnosticReport(path, client.server.name, standing, found, why, time.monotonic() - began)
 
 
-def diagnostics_of(items: Sequence[LspMessage], path: str, text: str) -> tuple[Diagnostic, ...]:
+def diagnostics_from_lsp(items: Sequence[LspMessage], path: str, text: str) -> tuple[Diagnostic, ...]:
     """Convert a server's LSP diagnostics to `Diagnostic` values, without duplicates."""
-    rows = split(text) if items else []
+    rows = split_lines(text) if items else []
     found = []
     for item in items:
         start = (item.get("range") or {}).get("start") or {}
         line, at = int(start.get("line", 0)), int(start.get("character", 0))
-        place = column_of_utf16(bare(rows[line]), at) if line < len(rows) else 0
+        place = column_of_utf16(without_line_ending(rows[line]), at) if line < len(rows) else 0
         code = item.get("code")
         if isinstance(code, dict):
             code = code.get("value")
@@ -166,10 +166,10 @@ async def _prove_by_quiet_push(client: LspClient, document: OpenDocument, deadli
         return (
             push is not None
             and push.number > document.changed
-            and time.monotonic() - push.at >= QUIET_SECONDS
+            and time.monotonic() - push.at >= QUIET_PUSH_SECONDS
         )
 
-    await _wait_until(client, deadline, quiet, pause=QUIET_SECONDS / 3)
+    await _wait_until(client, deadline, quiet, pause=QUIET_PUSH_SECONDS / 3)
     return "likely", client.pushes[document.uri].items
 
 

@@ -63,7 +63,7 @@ class NoLanguage:
         """Do nothing: there is no server to end."""
 
 
-SWITCH_VARIABLE = "HANDTOOLS_LANGUAGE"
+LANGUAGE_SWITCH_VARIABLE = "HANDTOOLS_LANGUAGE"
 """Environment variable that turns language servers off with the value `off`."""
 
 
@@ -71,8 +71,8 @@ def choose_language(root: str | Path | None, state: Path, commands: HostCommands
     """The language servers of this machine for a workspace folder, confined as commands are; or `NoLanguage`."""
     if root is None:
         return NoLanguage()
-    if os.environ.get(SWITCH_VARIABLE, "").lower() in {"off", "0", "no"}:
-        return NoLanguage(f"Language servers are switched off ({SWITCH_VARIABLE}).")
+    if os.environ.get(LANGUAGE_SWITCH_VARIABLE, "").lower() in {"off", "0", "no"}:
+        return NoLanguage(f"Language servers are switched off ({LANGUAGE_SWITCH_VARIABLE}).")
     from handtools.host.language.local_language import LocalLanguage
 
     return LocalLanguage(

@@ -18,12 +18,12 @@ from handtools.core.language import (
 )
 from handtools.host import programs
 from handtools.host.language.server_discovery import ServerFinder, servers_with_programs
-from handtools.host.language.servers import SERVERS, LanguageServer, ServerTable
+from handtools.host.language.servers import LANGUAGE_SERVERS, LanguageServer, ServerTable
 from handtools.host.sandbox.launch import Runner
-from handtools.host.sandbox.readable_folders import program_folders
+from handtools.host.sandbox.program_dependencies import program_folders
 
 if TYPE_CHECKING:
-    from handtools.host.language.workspace_session import WorkspaceSession
+    from handtools.host.language.workspace_session import WorkspaceLanguageServers
 
 VERSION_SECONDS = 10.0
 
@@ -37,7 +37,7 @@ class LocalLanguage:
         *,
         cache: Path,
         runner: Callable[[], Runner],
-        servers: Sequence[LanguageServer] = SERVERS,
+        servers: Sequence[LanguageServer] = LANGUAGE_SERVERS,
         search_path: str | None = None,
     ) -> None:
         self._workspace = os.path.realpath(root)
@@ -56,10 +56,10 @@ class LocalLanguage:
         return self._choose()
 
     @cached_property
-    def _desk(self) -> "WorkspaceSession":
-        from handtools.host.language.workspace_session import WorkspaceSession
+    def _desk(self) -> "WorkspaceLanguageServers":
+        from handtools.host.language.workspace_session import WorkspaceLanguageServers
 
-        return WorkspaceSession(self._workspace, self._finder, self._cache, lambda: self._runner)
+        return WorkspaceLanguageServers(self._workspace, self._finder, self._cache, lambda: self._runner)
 
     def speaks(self, path: str) -> bool:
         """Whether a language server for a file is installed here."""
@@ -122,12 +122,12 @@ class LocalLanguage:
         """The output of a command, run confined as the language server would be."""
         if not self._runner.confined:
             return _unconfined_output(command, self._workspace)
-        from handtools.host.sandbox.stdin_filter import FilterProgram, run_filter
+        from handtools.host.sandbox.stdin_filter import FilterProgram, run_stdin_filter
 
         readable = program_folders(command[0], self._workspace)
         asked = FilterProgram(tuple(command), self._workspace, self._workspace, (), readable)
         with start_blocking_portal() as portal:
-            made, complaint = portal.call(run_filter, self._runner, asked, b"", VERSION_SECONDS)
+            made, complaint = portal.call(run_stdin_filter, self._runner, asked, b"", VERSION_SECONDS)
         return "" if complaint else made.decode(errors="replace")
 
 

@@ -148,7 +148,7 @@ def _initialization_options(server: LanguageServer, folder: str) -> dict[str, An
 LSP_REQUEST_SECONDS = 10.0
 INITIALIZE_SECONDS = 45.0
 LSP_SHUTDOWN_SECONDS = 2.0
-OPEN_DOCUMENTS = 64
+MOST_OPEN_DOCUMENTS = 64
 MOST_PUBLISHED = 4096
 """For how many files the published diagnostics are kept, the newest."""
 MOST_MESSAGES_PER_SECOND = 20_000
@@ -353,7 +353,7 @@ class LspClient:
         language = self.server.languages.get(file_suffix(uri), "plaintext")
         opened = {"uri": uri, "languageId": language, "version": version, "text": text}
         self.notify("textDocument/didOpen", {"textDocument": opened})
-        while len(self.documents) > OPEN_DOCUMENTS:
+        while len(self.documents) > MOST_OPEN_DOCUMENTS:
             self.close(next(iter(self.documents)))
         return document
 

@@ -16,7 +16,8 @@ from handtools.core.language import (
     RewrittenFile,
 )
 from handtools.host.language.dependent_files import dependent_files
-from handtools.host.language.fresh_diagnostics import proved_verdict
+from handtools.host.language.document_files import DocumentFiles, document_text
+from handtools.host.language.fresh_diagnostics import proved_diagnostics
 from handtools.host.language.lsp_client import (
     LspClient,
     LspMessage,
@@ -26,9 +27,8 @@ from handtools.host.language.lsp_client import (
     ServerLost,
 )
 from handtools.host.language.server_pool import DiagnosticsBaseline, ServerNotReady, ServerPool, ServerSlot
-from handtools.host.language.workspace_documents import WorkspaceDocuments, document_text
 from handtools.text.encoding import Unencodable, decode
-from handtools.text.lines import bare, column_of_utf16, split, utf16_units
+from handtools.text.lines import column_of_utf16, split_lines, utf16_units, without_line_ending
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,7 @@ class _TextEdit:
     text: str
 
 
-def files_of_workspace_edit(
-    edit: Mapping[str, Any], texts: WorkspaceDocuments
-) -> tuple[RewrittenFile, ...]:
+def files_of_workspace_edit(edit: Mapping[str, Any], texts: DocumentFiles) -> tuple[RewrittenFile, ...]:
     """Apply a workspace edit in memory: each file before and after.
 
     Refused when a file is outside the workspace.
@@ -85,7 +83,7 @@ def _edit_steps(edit: Mapping[str, Any]) -> Iterator[LspMessage]:
         yield {"uri": uri, "edits": edits}
 
 
-def _workspace_path(uri: str, texts: WorkspaceDocuments) -> str:
+def _workspace_path(uri: str, texts: DocumentFiles) -> str:
     path = texts.path(uri)
     if path is None:
         raise OutsideWorkspace(
@@ -96,7 +94,7 @@ def _workspace_path(uri: str, texts: WorkspaceDocuments) -> str:
 
 def _applied(path: str, data: bytes, edits: Iterable[LspMessage]) -> bytes:
     source = decode(data)
-    rows = split(source.body)
+    rows = split_lines(source.body)
     starts = [0]
     for row in rows:
         starts.append(starts[-1] + len(row))
@@ -129,7 +127,7 @@ def _offset(at: LspMessage, rows: list[str], starts: list[int]) -> int:
     line = int(at["line"])
     if line >= len(rows):
         return starts[-1]
-    return starts[line] + column_of_utf16(bare(rows[line]), int(at["character"]))
+    return starts[line] + column_of_utf16(without_line_ending(rows[line]), int(at["character"]))
 
 
 _REQUEST_METHODS: Mapping[LanguageOperation, tuple[str, str]] = {
@@ -159,7 +157,7 @@ class ServerQuery:
 
     seat: ServerSlot
     pool: ServerPool
-    texts: WorkspaceDocuments
+    texts: DocumentFiles
     deadline: float
 
     async def answer(self, question: LanguageQuestion) -> LanguageAnswer:
@@ -236,8 +234,8 @@ class ServerQuery:
         return client.tell(uri, text)
 
     def _at(self, document: OpenDocument, question: LanguageQuestion) -> LspMessage:
-        rows = split(document.text)
-        row = bare(rows[question.line - 1]) if 0 < question.line <= len(rows) else ""
+        rows = split_lines(document.text)
+        row = without_line_ending(rows[question.line - 1]) if 0 < question.line <= len(rows) else ""
         position = {"line": max(question.line - 1, 0), "character": utf16_units(row, question.column)}
         return {"textDocument": {"uri": document.uri}, "position": position}
 
@@ -248,7 +246,7 @@ class ServerQuery:
         for document in documents:
             name = self.texts.path(document.uri)
             if name is not None:
-                found.append(proved_verdict(client, document, name, self.deadline))
+                found.append(proved_diagnostics(client, document, name, self.deadline))
         verdicts = list(await asyncio.gather(*found))
         for verdict in verdicts:
             if verdict.standing != "unknown":
@@ -281,8 +279,8 @@ class ServerQuery:
         self, client: LspClient, document: OpenDocument, question: LanguageQuestion
     ) -> LanguageAnswer:
         """The titles of the code actions for a line; or, for the one that is named, the files it would change."""
-        rows = split(document.text)
-        row = bare(rows[question.line - 1]) if question.line <= len(rows) else ""
+        rows = split_lines(document.text)
+        row = without_line_ending(rows[question.line - 1]) if question.line <= len(rows) else ""
         line = question.line - 1
         span = {
             "start": {"line": line, "character": 0},
@@ -383,7 +381,7 @@ class ServerQuery:
             return
         told = [(path, self._told(client, path)) for path in await self._users(client, word)]
         await asyncio.gather(
-            *(proved_verdict(client, document, path, self.deadline) for path, document in told)
+            *(proved_diagnostics(client, document, path, self.deadline) for path, document in told)
         )
 
     def _places(self, found: Any) -> Iterator[CodeLocation]:
@@ -417,18 +415,18 @@ class ServerQuery:
         self, path: str, span: LspMessage, name: str = "", kind: int = 0, outer: str = ""
     ) -> CodeLocation:
         line, character = int(span["start"]["line"]), int(span["start"]["character"])
-        rows = split(document_text(self.texts.read(path)) or "")
-        at = column_of_utf16(bare(rows[line]), character) if line < len(rows) else 0
+        rows = split_lines(document_text(self.texts.read(path)) or "")
+        at = column_of_utf16(without_line_ending(rows[line]), character) if line < len(rows) else 0
         word = _SYMBOL_KINDS[kind] if 0 <= kind < len(_SYMBOL_KINDS) else ""
         return CodeLocation(path, line + 1, at, int(span["end"]["line"]) + 1, name, word, outer)
 
 
 def _identifier_at(text: str, at: LanguageQuestion | CodeLocation) -> str:
     """The identifier at a line and column of a text."""
-    rows = split(text)
+    rows = split_lines(text)
     if not 0 < at.line <= len(rows):
         return ""
-    row = bare(rows[at.line - 1])
+    row = without_line_ending(rows[at.line - 1])
     end = at.column
     while end < len(row) and (row[end].isalnum() or row[end] in "_$"):
         end += 1

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from handtools.host import programs
-from handtools.host.files.small_files import SETTINGS_BYTES, read_small_text
+from handtools.host.files.small_text_reader import SETTINGS_BYTES, read_small_text
 from handtools.host.language.servers import LanguageServer, ServerRole, ServerTable
 
-RECHECK_SECONDS = 30.0
+SERVER_RECHECK_SECONDS = 30.0
 """For how many seconds a program that was not found is not looked for again."""
 UNCONFINED_NOTE = (
     "Language servers run only where the kernel confines them, and nothing here does. "
@@ -63,7 +63,7 @@ class ServerFinder:
     def spoken(self, path: str) -> list[FoundServer]:
         """The language servers of a file: a type checker, and those linters that the project has settings for."""
         known, at = self._spoken.get(path, ([], 0.0))
-        if known and time.monotonic() - at < RECHECK_SECONDS:
+        if known and time.monotonic() - at < SERVER_RECHECK_SECONDS:
             return known
         found: list[FoundServer] = []
         for role in _ROLES:
@@ -97,7 +97,7 @@ class ServerFinder:
     def program(self, server: LanguageServer, root: str) -> str:
         """The path of a server's program, the project's own first; empty when there is none that may be run."""
         found, at = self._programs.get((server.name, root), ("", 0.0))
-        if not found and (not at or time.monotonic() - at > RECHECK_SECONDS):
+        if not found and (not at or time.monotonic() - at > SERVER_RECHECK_SECONDS):
             # Nothing is asked about boundaries where there is no server anyway: finding that out takes a moment.
             found = self._found(server, root)
             if found and not self._confined():
@@ -127,7 +127,7 @@ class ServerFinder:
             return ""
         places = self._search_path or os.pathsep.join(programs.search_path(self.workspace))
         found = self._usable(server, places)
-        return found if found and programs.is_outside(found, self.workspace) else ""
+        return found if found and programs.is_outside_workspace(found, self.workspace) else ""
 
     def _usable(self, server: LanguageServer, places: str | None) -> str | None:
         found = shutil.which(server.command[0], path=places)
@@ -152,7 +152,7 @@ class ServerFinder:
     def _chosen(self, spoken: FoundServer) -> bool:
         key = (spoken.server.name, spoken.root)
         chosen, at = self._wanted.get(key, (False, 0.0))
-        if not at or time.monotonic() - at > RECHECK_SECONDS:
+        if not at or time.monotonic() - at > SERVER_RECHECK_SECONDS:
             chosen = any(_has_setting(spoken.root, each) for each in spoken.server.chosen_by)
             self._wanted[key] = (chosen, time.monotonic())
         return chosen

@@ -26,7 +26,7 @@ from handtools.host.language.server_process import ServerNotStarted
 
 RESTART_DELAYS = (0.0, 1.0, 4.0)
 """Seconds to wait before a server that ended is restarted, by how often it did; after the last it stays off."""
-STABLE_SECONDS = 60.0
+SERVER_STABLE_SECONDS = 60.0
 """Seconds after which a running server's earlier crashes are forgotten."""
 PARKED_SECONDS = 300.0
 IDLE_SERVER_SECONDS = 600.0
@@ -190,7 +190,7 @@ class ServerPool:
         """Record that a server ended and schedule its restart, with a longer delay each time."""
         client, seat.client = seat.client, None
         if client is not None and client.fault:
-            if time.monotonic() - seat.began > STABLE_SECONDS:
+            if time.monotonic() - seat.began > SERVER_STABLE_SECONDS:
                 seat.ends = 0
             seat.fault = client.fault
             self._push_back(seat)

@@ -58,7 +58,7 @@ _SCRIPT_ROOTS = ("tsconfig.json", "jsconfig.json", "package.json", ".git")
 _ANALYSIS = {"diagnosticMode": "openFilesOnly", "autoSearchPaths": True, "useLibraryCodeForTypes": True}
 _GO = {"GOCACHE": "{cache}/go-build", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod"}
 
-SERVERS: tuple[LanguageServer, ...] = (
+LANGUAGE_SERVERS: tuple[LanguageServer, ...] = (
     LanguageServer(
         name="pyright",
         languages=_PYTHON,
@@ -177,7 +177,7 @@ SERVERS: tuple[LanguageServer, ...] = (
 class ServerTable:
     """Looks up language servers by file suffix."""
 
-    servers: tuple[LanguageServer, ...] = SERVERS
+    servers: tuple[LanguageServer, ...] = LANGUAGE_SERVERS
     by_suffix: Mapping[str, tuple[LanguageServer, ...]] = field(init=False)
 
     def __post_init__(self) -> None:

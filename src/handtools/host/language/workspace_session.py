@@ -19,8 +19,9 @@ from handtools.core.language import (
     LanguageQuestion,
     LateReviewListener,
 )
-from handtools.host.language.change_diagnostics import ChangeReview, EditedDocument, ServerFindings
-from handtools.host.language.fresh_diagnostics import STILL_CHECKING, proved_verdict
+from handtools.host.language.change_diagnostics import EditedDocument, ServerChangeReview, ServerFindings
+from handtools.host.language.document_files import DocumentFiles, document_text
+from handtools.host.language.fresh_diagnostics import STILL_CHECKING, proved_diagnostics
 from handtools.host.language.lsp_client import LspClient
 from handtools.host.language.lsp_requests import ServerQuery
 from handtools.host.language.server_discovery import UNCONFINED_NOTE, FoundServer, ServerFinder
@@ -31,12 +32,11 @@ from handtools.host.language.server_pool import (
     ServerSlot,
 )
 from handtools.host.language.server_process import ServerNotStarted, ServerProcess
-from handtools.host.language.workspace_documents import WorkspaceDocuments, document_text
-from handtools.host.programs import is_outside
+from handtools.host.programs import is_outside_workspace
 from handtools.host.sandbox.environment_variables import command_environment
 from handtools.host.sandbox.launch import Launch, Runner
-from handtools.host.sandbox.readable_folders import (
-    holds_home,
+from handtools.host.sandbox.program_dependencies import (
+    contains_home_folder,
     interpreter_folders,
     node_modules_folder,
     program_folders,
@@ -86,7 +86,7 @@ def server_launch(spoken: FoundServer, workspace: str, cache: Path, private: Seq
             for each in dict.fromkeys(outside)
             if os.path.isdir(each)
             and not each.startswith(_ALWAYS_READABLE)
-            and not holds_home(each)
+            and not contains_home_folder(each)
             and not Path(workspace).is_relative_to(os.path.realpath(each))
         ),
         writable=(str(folder),),
@@ -111,7 +111,7 @@ LATE_REVIEW_SECONDS = 60.0
 QUERY_SECONDS = 20.0
 
 
-class WorkspaceSession:
+class WorkspaceLanguageServers:
     """Language servers of one workspace.
 
     Public methods may be called from anywhere, private ones on their thread.
@@ -124,7 +124,7 @@ class WorkspaceSession:
         self._finder = finder
         self._cache = cache
         self._runner = runner
-        self._texts = WorkspaceDocuments(workspace)
+        self._texts = DocumentFiles(workspace)
         self._behind: dict[int, asyncio.Task[None]] = {}
         """For each slot, the task that still runs for an earlier call; a newer call cancels it."""
 
@@ -163,7 +163,7 @@ class WorkspaceSession:
         )
         runner = await loop.run_in_executor(None, self._runner)
         if not runner.confined and (
-            spoken.server.runs_code or not is_outside(spoken.program, self._workspace)
+            spoken.server.runs_code or not is_outside_workspace(spoken.program, self._workspace)
         ):
             raise ServerNotStarted(UNCONFINED_NOTE)
         return await start_server(spoken, ready, runner)
@@ -193,7 +193,7 @@ class WorkspaceSession:
                 client = await LANGUAGE_THREAD.pool.client(seat, deadline)
             except ServerNotReady:
                 return  # whoever needs it will hear of it
-            verdict = await proved_verdict(client, client.tell(uri, text), path, deadline)
+            verdict = await proved_diagnostics(client, client.tell(uri, text), path, deadline)
             if verdict.standing != "unknown":
                 seat.stamps[uri] = stamp
                 seat.keep(uri, DiagnosticsBaseline(text, verdict.errors))
@@ -207,9 +207,9 @@ class WorkspaceSession:
             if (edited := self._edited(change)) is not None:
                 for spoken in self._finder.spoken(change.path):
                     groups.setdefault(spoken, []).append(edited)
-        work: list[tuple[ChangeReview, asyncio.Task[None]]] = []
+        work: list[tuple[ServerChangeReview, asyncio.Task[None]]] = []
         for spoken, files in groups.items():
-            reviewer = ChangeReview(
+            reviewer = ServerChangeReview(
                 seat=self._seat(spoken, private),
                 pool=LANGUAGE_THREAD.pool,
                 texts=self._texts,
@@ -240,7 +240,7 @@ class WorkspaceSession:
         return EditedDocument(change.path, self._texts.uri(change.path), before, after, change.after.data)
 
     def _follow(
-        self, work: Sequence[tuple[ChangeReview, "asyncio.Task[None]"]], late: LateReviewListener
+        self, work: Sequence[tuple[ServerChangeReview, "asyncio.Task[None]"]], late: LateReviewListener
     ) -> None:
         async def follow() -> None:
             await asyncio.wait([task for _, task in work])
@@ -285,11 +285,11 @@ class WorkspaceSession:
 
 
 async def _wait_for_starts(
-    work: Sequence[tuple[ChangeReview, "asyncio.Task[None]"]], seconds: float
+    work: Sequence[tuple[ServerChangeReview, "asyncio.Task[None]"]], seconds: float
 ) -> None:
     """Wait until each server is ready or has failed, at most `seconds`."""
 
-    async def until(reviewer: ChangeReview, task: "asyncio.Task[None]") -> None:
+    async def until(reviewer: ServerChangeReview, task: "asyncio.Task[None]") -> None:
         ready = asyncio.create_task(reviewer.ready.wait())
         try:
             await asyncio.wait([ready, task], return_when=asyncio.FIRST_COMPLETED)
@@ -303,7 +303,7 @@ async def _wait_for_starts(
             task.cancel()
 
 
-def _combined_review(reviewers: Sequence[ChangeReview]) -> DiagnosticReview:
+def _combined_review(reviewers: Sequence[ServerChangeReview]) -> DiagnosticReview:
     """Combine what all servers have reported so far; files without a report yet are `unknown`."""
     verdicts: list[DiagnosticReport] = []
     for reviewer in reviewers:

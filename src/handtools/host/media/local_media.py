@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from handtools.core.errors import TooLarge, WrongKind
 from handtools.core.media import MediaKind, Preview, PreviewRequest
-from handtools.text.media_types import signature_type
+from handtools.text.media_type_sniffing import signature_type
 
 _KINDS: dict[str, MediaKind] = {
     "image/png": "image",

@@ -13,9 +13,9 @@ from handtools.core.errors import TooLarge, WrongKind
 from handtools.core.media import Preview
 from handtools.core.result import Image
 from handtools.host.media import images
-from handtools.text.lines import count
-from handtools.text.plurals import counted
-from handtools.text.truncation import clip
+from handtools.text.lines import count_lines
+from handtools.text.plurals import number_with_noun
+from handtools.text.truncation import clip_text
 
 CELL_OUTPUT_LINES = 60
 CELL_OUTPUT_BYTES = 4_000
@@ -38,10 +38,10 @@ def preview(path: str, data: bytes) -> Preview:
         )
         hint = "Read it with view=text."
         raise WrongKind(f"`{path}` is not a notebook that can be read: {why}.", hint=hint) from error
-    ends = list(accumulate(count(f"{part}\n") for part in parts))
+    ends = list(accumulate(count_lines(f"{part}\n") for part in parts))
     return Preview(
         kind="notebook",
-        title=f"notebook, {counted(len(cells), 'cell')}",
+        title=f"notebook, {number_with_noun(len(cells), 'cell')}",
         text="\n".join(parts),
         images=tuple(chain(*pictures)),
         image_lines=tuple(end for end, shown in zip(ends, pictures, strict=True) for _ in shown),
@@ -56,7 +56,7 @@ def _cell(number: int, cell: dict[str, Any], language: str) -> str:
     rows.append(_joined(cell.get("source", cell.get("input", ""))))
     outputs = [text for output in cell.get("outputs", ()) for text in _outputs(output)]
     if outputs:
-        clipped = clip(
+        clipped = clip_text(
             "\n".join(outputs), max_lines=CELL_OUTPUT_LINES, max_bytes=CELL_OUTPUT_BYTES, keep="both"
         )
         rows += ["--- output ---", clipped.text.rstrip("\n")]

@@ -7,7 +7,7 @@ from handtools.core.media import Preview, PreviewRequest
 from handtools.core.result import Image
 from handtools.host.media import UNREADABLE_HINT
 from handtools.host.media.images import MOST_EDGE_PIXELS, encoded_image
-from handtools.text.plurals import counted
+from handtools.text.plurals import number_with_noun
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
@@ -39,7 +39,7 @@ def _pages(document: "PdfDocument", wish: PreviewRequest) -> Preview:
     most = IMAGE_PAGES if wish.rendered else TEXT_PAGES
     first, last = _page_range(wish, total, most)
     numbers = range(first, last + 1)
-    title = f"PDF, {counted(total, 'page')}"
+    title = f"PDF, {number_with_noun(total, 'page')}"
     rest = f'pages {first}-{last} of {total} shown; use pages="{last + 1}-" for the next'
     left_out = rest if last < total else f"pages before {first}" if first > 1 else ""
     following = last + 1 if last < total else None
@@ -54,7 +54,7 @@ def _page_range(wish: PreviewRequest, total: int, most: int) -> tuple[int, int]:
     first = wish.first or 1
     first = max(total + first + 1, 1) if first < 0 else first
     if first > max(total, 1):
-        message = f"The PDF has {counted(total, 'page')}; page {first} is past its end."
+        message = f"The PDF has {number_with_noun(total, 'page')}; page {first} is past its end."
         raise InvalidInput(message, hint="Ask for earlier `pages`.")
     last = total if wish.last is None else min(wish.last, total)
     return first, min(last, first + most - 1)

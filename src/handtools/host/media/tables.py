@@ -13,7 +13,7 @@ from handtools.core.errors import WrongKind
 from handtools.core.media import Preview
 from handtools.host.media import UNREADABLE_HINT
 from handtools.text.encoding import decode
-from handtools.text.plurals import counted
+from handtools.text.plurals import number_with_noun
 from handtools.text.truncation import one_line
 
 PREVIEW_ROWS = 10
@@ -45,7 +45,8 @@ def _separated(path: str, data: bytes) -> Preview:
     head, body = (rows[0], rows[1:]) if rows else ([], [])
     return Preview(
         kind="table",
-        title=f"{'TSV' if tabbed else 'CSV'}, {counted(len(head), 'column')}, {counted(count, 'row')}",
+        title=f"{'TSV' if tabbed else 'CSV'}, {number_with_noun(len(head), 'column')},"
+        f" {number_with_noun(count, 'row')}",
         text=_rendered(head, body),
         left_out=f"rows after the first {PREVIEW_ROWS}; use start_line or view=text"
         if count > len(body)
@@ -93,7 +94,7 @@ def _table(connection: sqlite3.Connection, name: str, sql: str | None) -> tuple[
         count = connection.execute(f"SELECT count(*) FROM {quoted}").fetchone()[0]
     except sqlite3.Error as error:
         return f"{sql or name}\n({error})", 0
-    return f"{sql or name}\n-- {counted(count, 'row')}\n{_rendered(head, body)}", count
+    return f"{sql or name}\n-- {number_with_noun(count, 'row')}\n{_rendered(head, body)}", count
 
 
 def _parquet(path: str, data: bytes) -> Preview:
@@ -112,7 +113,7 @@ def _parquet(path: str, data: bytes) -> Preview:
     types = "\n".join(f"{field.name}: {field.type}" for field in schema)
     return Preview(
         kind="table",
-        title=f"Parquet, {counted(len(schema), 'column')}, {counted(count, 'row')}",
+        title=f"Parquet, {number_with_noun(len(schema), 'column')}, {number_with_noun(count, 'row')}",
         text=f"{types}\n\n{_rendered(schema.names, rows)}",
         left_out=f"rows after the first {PREVIEW_ROWS}" if count > len(rows) else "",
     )

@@ -9,9 +9,9 @@ import stat
 from dataclasses import dataclass
 from typing import Protocol
 
-from handtools.core.changes import BackupRef, Change, Coverage, Node, digest
-from handtools.host.files.change_detection import HASHED_BYTES, READ_ALONG_BYTES, file_mark, stat_mark
-from handtools.host.files.folder_handle import kind_of
+from handtools.core.changes import BackupRef, Change, ChangeCoverage, Node, sha256_hex
+from handtools.host.files.change_detection import HASHED_BYTES, MOST_RECORDED_BYTES, file_mark, stat_mark
+from handtools.host.files.folder_handle import kind_of_mode
 from handtools.host.sandbox.launch import Launch
 
 
@@ -21,7 +21,7 @@ class CapturedChanges:
 
     changes: tuple[Change, ...] | None
     """None: the changes were not captured, and were made in the workspace itself."""
-    coverage: Coverage
+    coverage: ChangeCoverage
     omitted: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -103,13 +103,13 @@ class NodeReader:
         self, folder: int, name: str, found: os.stat_result, *, ref: str, mode: int | None = None
     ) -> Node:
         """The `Node` of a file, link or folder, which refers to its backup by `ref`."""
-        kind = kind_of(found.st_mode)
+        kind = kind_of_mode(found.st_mode)
         mode = stat.S_IMODE(found.st_mode) if mode is None else mode
         if kind == "folder":
             return Node("folder", mode=mode)
         if kind == "link":
             target = os.fsencode(os.readlink(name, dir_fd=folder))
-            return Node("link", target, None, BackupRef(ref, digest(target), 0))
+            return Node("link", target, None, BackupRef(ref, sha256_hex(target), 0))
         mark, known = self._looked(folder, name, found)
         return Node("file", known, mode, BackupRef(ref, mark, found.st_size))
 
@@ -128,8 +128,8 @@ class NodeReader:
     def _read(self, fd: int, found: os.stat_result) -> tuple[str, bytes]:
         self.hashed_files -= 1
         self.hashed_bytes -= found.st_size
-        if found.st_size > min(READ_ALONG_BYTES, self.known_bytes):
+        if found.st_size > min(MOST_RECORDED_BYTES, self.known_bytes):
             return file_mark(fd, found, like="sha256"), b""
         data = os.pread(fd, found.st_size, 0)
         self.known_bytes -= len(data)
-        return digest(data), data
+        return sha256_hex(data), data

@@ -35,7 +35,7 @@ class Mount:
     options: str = ""
 
 
-class LaunchAttendant(Protocol):
+class LaunchSupervisor(Protocol):
     """Whoever starts a launch, ends it and says how it went, in the words of `orders.py`."""
 
     @property
@@ -52,7 +52,7 @@ class LaunchAttendant(Protocol):
         ...
 
 
-class AttendantSource(Protocol):
+class LaunchSupervisorSource(Protocol):
     """Supplies supervisors, or threads that run commands in a container, to launches."""
 
     def take(self) -> Any:
@@ -96,7 +96,7 @@ class Launch:
     in_place: bool = False
     """Whether the command writes to the workspace itself, because no overlay can be mounted for it."""
     allowance: Allowance = field(default_factory=Allowance)
-    crew: AttendantSource | None = None
+    crew: LaunchSupervisorSource | None = None
     """What starts and ends the process; None for a supervisor on this machine."""
 
     # What a runner may have done in the new process, in this order, between fork and exec.

@@ -26,7 +26,7 @@ from handtools.host.sandbox.launch import Launch
 from handtools.text.web.host_access import (
     BadHost,
     HostList,
-    address_refusal,
+    ip_address_refusal,
     ip_literal,
     normalized_host,
     parse_host_list,
@@ -166,7 +166,7 @@ def http_reply(outcome: ProxyOutcome, words: str = "") -> bytes:
     return head.encode() + body
 
 
-OnVisit = Callable[[Visit], None]
+OnNetworkVisit = Callable[[Visit], None]
 StreamPair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 RELAY_BYTES = 64 << 10
@@ -218,7 +218,7 @@ class EgressProxy:
     """The proxy of one command: accepts connections and passes those to allowed hosts on."""
 
     hosts: HostList
-    tell: OnVisit = lambda _: None
+    tell: OnNetworkVisit = lambda _: None
     patience: ProxyTimeouts = ProxyTimeouts()
     visits: list[Visit] = field(default_factory=list)
     """All connection attempts, in the order in which they ended."""
@@ -305,7 +305,7 @@ class EgressProxy:
             visit.host, visit.port, type=socket.SOCK_STREAM, flags=_lookup_flags(visit.host)
         )
         addresses = dict.fromkeys(str(place[4][0]) for place in found)
-        reasons = {each: address_refusal(each, but=self.hosts.networks) for each in addresses}
+        reasons = {each: ip_address_refusal(each, but=self.hosts.networks) for each in addresses}
         fit = [each for each, reason in reasons.items() if not reason]
         if not fit:
             raise HostNotAllowed(
@@ -388,7 +388,7 @@ class ProxiedLaunch:
 
 
 @contextmanager
-def egress_for(launch: Launch, tell: OnVisit = lambda _: None) -> Iterator[ProxiedLaunch]:
+def with_network_proxy(launch: Launch, tell: OnNetworkVisit = lambda _: None) -> Iterator[ProxiedLaunch]:
     """Context manager: the launch with a proxy of its own if it may reach listed hosts.
 
     Else the launch unchanged.

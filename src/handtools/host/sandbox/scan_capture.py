@@ -10,11 +10,17 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from handtools.core.changes import BackupRef, Change, Node, apply_order
-from handtools.host.files.backups import BEFORE_NAME, UPPER_NAME, BackupItem, FolderBackups
+from handtools.core.changes import BackupRef, Change, Node, change_apply_order
+from handtools.host.files.backups import REPLACED_FILES_NAME, UPPER_LAYER_NAME, BackupItem, FolderBackups
 from handtools.host.files.change_detection import stat_mark
-from handtools.host.files.folder_handle import FolderHandle, Subtree, kind_of, open_inner_folder, walk_tree
-from handtools.host.files.temporary_file import is_temporary
+from handtools.host.files.folder_handle import (
+    FolderHandle,
+    Subtree,
+    kind_of_mode,
+    open_inner_folder,
+    walk_tree,
+)
+from handtools.host.files.temporary_file import is_temporary_name
 from handtools.host.sandbox.change_capture import CapturedChanges, NodeReader
 from handtools.host.sandbox.launch import Launch
 
@@ -52,7 +58,7 @@ class ScanCapture:
     def begin(self, launch: Launch, name: str) -> "ScanCommandCapture":  # noqa: ARG002
         """Scan the workspace and copy small files to the backups, before the command starts."""
         item = self._vault.item()
-        before = Scan(self._root, self._budget, self._vault, f"{item.name}/{BEFORE_NAME}")
+        before = Scan(self._root, self._budget, self._vault, f"{item.name}/{REPLACED_FILES_NAME}")
         before.walk()
         return ScanCommandCapture(launch, self._root, item, self._vault, before)
 
@@ -81,7 +87,7 @@ class Scan:
         """Scan the workspace folder by folder."""
         with FolderHandle.at(self.root) as top:
             for path, folder, name, found in walk_tree(top):
-                if is_temporary(name):
+                if is_temporary_name(name):
                     continue
                 if len(self.seen) >= self.budget.entries:
                     self.cut = True
@@ -135,7 +141,7 @@ class ScanCommandCapture:
                 f"Only the first {self.before.budget.entries:,} paths of the workspace were looked at."
             )
         return CapturedChanges(
-            tuple(sorted(changes, key=apply_order)), "scan", tuple(sorted(omitted)), tuple(notes)
+            tuple(sorted(changes, key=change_apply_order)), "scan", tuple(sorted(omitted)), tuple(notes)
         )
 
     def discard(self) -> None:
@@ -144,23 +150,29 @@ class ScanCommandCapture:
         self.item.release()
 
     def _old(self, path: str, seen: ScannedPath | None) -> Node | None:
-        if seen is None or kind_of(seen.found.st_mode) is None:
+        if seen is None or kind_of_mode(seen.found.st_mode) is None:
             return None
         return _scanned_node(
-            seen, f"{self.item.name}/{BEFORE_NAME}/{path}", os.fspath(self.item.path / BEFORE_NAME), path
+            seen,
+            f"{self.item.name}/{REPLACED_FILES_NAME}/{path}",
+            os.fspath(self.item.path / REPLACED_FILES_NAME),
+            path,
         )
 
     def _new(self, path: str, seen: ScannedPath | None) -> Node | None:
-        if seen is None or kind_of(seen.found.st_mode) is None:
+        if seen is None or kind_of_mode(seen.found.st_mode) is None:
             return None
-        return _scanned_node(seen, f"{self.item.name}/{UPPER_NAME}/{path}", self.root, path)
+        return _scanned_node(seen, f"{self.item.name}/{UPPER_LAYER_NAME}/{path}", self.root, path)
 
     def _clear(self, needed: set[str]) -> None:
         """Delete the copies of files that did not change."""
         for path, seen in self.before.seen.items():
             if seen.copied and path not in needed:
-                self.vault.drop(f"{self.item.name}/{BEFORE_NAME}/{path}")
-        with contextlib.suppress(OSError), FolderHandle.at(os.fspath(self.item.path / BEFORE_NAME)) as top:
+                self.vault.drop(f"{self.item.name}/{REPLACED_FILES_NAME}/{path}")
+        with (
+            contextlib.suppress(OSError),
+            FolderHandle.at(os.fspath(self.item.path / REPLACED_FILES_NAME)) as top,
+        ):
             folders = [found.path for found in walk_tree(top) if stat.S_ISDIR(found.facts.st_mode)]
             with Subtree(top) as subtree:
                 for path in reversed(folders):
@@ -168,11 +180,11 @@ class ScanCommandCapture:
                     with contextlib.suppress(OSError):
                         subtree.folder(above).remove_folder(name)
         with contextlib.suppress(OSError):
-            os.rmdir(self.item.path / BEFORE_NAME)
+            os.rmdir(self.item.path / REPLACED_FILES_NAME)
 
 
 def _scanned_node(seen: ScannedPath, ref: str, root: str, path: str) -> Node:
-    kind, mode = kind_of(seen.found.st_mode), stat.S_IMODE(seen.found.st_mode)
+    kind, mode = kind_of_mode(seen.found.st_mode), stat.S_IMODE(seen.found.st_mode)
     if kind == "folder":
         return Node("folder", mode=mode)
     if kind == "link":

@@ -34,7 +34,7 @@ class FilterProgram:
     readable: tuple[str, ...]
 
 
-async def run_filter(
+async def run_stdin_filter(
     runner: Runner, program: FilterProgram, data: bytes, seconds: float
 ) -> tuple[bytes, str]:
     """Pass bytes through the program; returns its output and, if it failed, the reason (else empty)."""

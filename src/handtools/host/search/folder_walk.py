@@ -33,18 +33,18 @@ from handtools.core.search import (
     SearchScope,
     WantedKind,
 )
-from handtools.host.files.folder_handle import LIST_FLAGS, FolderHandle, kind_of
+from handtools.host.files.folder_handle import LIST_FLAGS, FolderHandle, kind_of_mode
 from handtools.host.files.git_repository import repository_folders_above, worktree_excludes
 from handtools.host.files.os_errors import as_tool_error
 from handtools.host.files.path_resolution import WorkspaceRoot
 from handtools.host.files.syscalls import is_local_filesystem
-from handtools.host.files.temporary_file import is_temporary
-from handtools.text.search.gitignore import IGNORE_FILES, IgnoreRules, is_left_out
+from handtools.host.files.temporary_file import is_temporary_name
+from handtools.text.search.gitignore import IGNORE_FILES, IgnoreRules, is_skipped_by_walk
 from handtools.text.search.glob import PathSelection
 
 IGNORE_FILE_BYTES = 1 << 20
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj"})
-UNTHREADED_NAMES = 2_000
+MOST_ENTRIES_WITHOUT_THREAD = 2_000
 """Folders of up to this many entries are listed without a thread, if the disk is local."""
 _KINDS: dict[int, NodeKind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
 _KIND_BITS = stat.S_IFMT(0o177777)
@@ -82,7 +82,7 @@ class FolderWalker:
         if depth == 1 and self._near:
             try:
                 return self._tree(
-                    scope, depth, most, admit, _WalkLimits(scope.timeout, names=UNTHREADED_NAMES)
+                    scope, depth, most, admit, _WalkLimits(scope.timeout, names=MOST_ENTRIES_WITHOUT_THREAD)
                 )
             except _TooManyNames:
                 pass
@@ -294,9 +294,9 @@ class _FolderEntries:
         gone, passed = set(), 0
         for entry in [entry for entry in chain(self._folders, self._others) if entry.name in doubtful]:
             name, folder = entry.name, entry.is_dir(follow_symlinks=False)
-            if name in VERSION_CONTROL or is_temporary(name):
+            if name in VERSION_CONTROL or is_temporary_name(name):
                 gone.add(name)
-            elif scope.skips(name, folder=folder) or is_left_out(
+            elif scope.skips(name, folder=folder) or is_skipped_by_walk(
                 ignores, prefix + name, folder=folder, hidden=scope.hidden
             ):
                 gone.add(name)
@@ -391,5 +391,5 @@ def _stat_all(root: FolderHandle, paths: Sequence[str]) -> list[tuple[float, str
 def _entry_of(age: float, path: str, mode: int | None, size: int | None) -> FolderEntry:
     if mode is None:
         return FolderEntry(path, "other")
-    kind = kind_of(mode) or "other"
+    kind = kind_of_mode(mode) or "other"
     return FolderEntry(path, kind, None if kind == "folder" else size, -age)

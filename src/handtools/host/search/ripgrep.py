@@ -32,7 +32,7 @@ from handtools.core.search import (
 )
 from handtools.host.files.path_resolution import WorkspaceRoot
 from handtools.host.files.syscalls import is_local_filesystem
-from handtools.host.files.temporary_file import TEMPORARY_PREFIX, is_temporary
+from handtools.host.files.temporary_file import TEMPORARY_PREFIX, is_temporary_name
 from handtools.host.programs import Program
 from handtools.host.search import ripgrep_process as argv
 from handtools.host.search.folder_walk import FolderWalker
@@ -45,14 +45,14 @@ from handtools.host.search.ripgrep_process import (
     hits_of_record,
     iter_records,
     line_of_record,
+    parse_ripgrep_record,
     path_of_record,
-    read_record,
     run_ripgrep,
 )
 from handtools.text.encoding import decode
 from handtools.text.search.glob import PathSelection
 
-TRANSCODED_BYTES = 64 << 20
+MOST_UTF16_BYTES = 64 << 20
 """UTF-16 files up to this many bytes are read whole to confirm a hit in them."""
 CLOCK_TICK_NS = 20_000_000
 """Time stamps of files may lag behind the clock by this many nanoseconds, a tick of the kernel."""
@@ -154,7 +154,7 @@ def _has_line_at(fd: int, line: bytes, offset: int) -> bool:
     mark = os.pread(fd, len(_UTF8_MARK), 0)
     if mark == _UTF8_MARK:
         return os.pread(fd, len(line), offset + len(mark)) == line
-    if not mark.startswith(_UTF16_MARKS) or os.fstat(fd).st_size > TRANSCODED_BYTES:
+    if not mark.startswith(_UTF16_MARKS) or os.fstat(fd).st_size > MOST_UTF16_BYTES:
         return False
     return line.decode("utf-8", "replace") in decode(_read_whole(fd)).body
 
@@ -205,14 +205,14 @@ class RipgrepSearch:
                     if wanted:
                         found.append((path, record))
                 elif record.startswith(BEGIN_RECORD):
-                    path = path_of_record(read_record(record))
+                    path = path_of_record(parse_ripgrep_record(record))
                     wanted = sieve.takes(path)
                 elif record.startswith(END_RECORD) and path != scope.root:
                     # A file that is named itself is searched to its end.
-                    binary += read_record(record)["binary_offset"] is not None
+                    binary += parse_ripgrep_record(record)["binary_offset"] is not None
             # Hits are read only now: meanwhile rg comes to its end.
             with HitConfirmation(self._root_folder) as confirmed:
-                told = [(path, read_record(record)) for path, record in found]
+                told = [(path, parse_ripgrep_record(record)) for path, record in found]
                 every = [
                     hit
                     for path, data in told
@@ -277,7 +277,7 @@ class RipgrepSearch:
         if wanted != "file":
             return await self._walker.paths(scope, wanted=wanted, most=most, admit=admit)
         form = ["--files", "--null", "--color=never"]
-        asked = selection_of(scope, decided=argv.narrowing_decides(scope))
+        asked = path_selection_of_scope(scope, decided=argv.narrowing_decides(scope))
 
         def collect(_: RipgrepRun, stream: IO[bytes]) -> tuple[list[FolderEntry], int]:
             kept = admit(asked.of(_listed_names(stream, scope.root)))
@@ -306,10 +306,10 @@ class RipgrepSearch:
                 collect=collect,
                 pass_fds=pass_fds,
             )
-            if set(argv.without(done.linked)) <= set(less):
+            if set(argv.without_ignore_files_args(done.linked)) <= set(less):
                 return found, _with_refused(done.gaps(), refused)
             refused += done.linked
-            less += argv.without(done.linked)
+            less += argv.without_ignore_files_args(done.linked)
 
     @cached_property
     def _program(self) -> Program:
@@ -325,7 +325,7 @@ class HitFilter:
 
     def __init__(self, scope: SearchScope, admit: PathFilter) -> None:
         self._root = scope.root
-        self._asked = selection_of(scope)
+        self._asked = path_selection_of_scope(scope)
         self._admit = admit
         self._path: str | None = None
         self._answer = False
@@ -339,7 +339,7 @@ class HitFilter:
         return self._answer
 
 
-def selection_of(scope: SearchScope, *, decided: bool = False) -> PathSelection:
+def path_selection_of_scope(scope: SearchScope, *, decided: bool = False) -> PathSelection:
     """The path selection (globs, hidden files) of a scope."""
     return PathSelection(
         scope.include,
@@ -355,7 +355,9 @@ def _is_internal(path: str, root: str) -> bool:
     if "/." not in f"/{path}":
         return False
     below = path if root == "." else path.removeprefix(f"{root}/")
-    return is_temporary(path.rpartition("/")[2]) or not _VERSION_CONTROL_NAMES.isdisjoint(below.split("/"))
+    return is_temporary_name(path.rpartition("/")[2]) or not _VERSION_CONTROL_NAMES.isdisjoint(
+        below.split("/")
+    )
 
 
 def _listed_names(stream: IO[bytes], root: str) -> list[str]:

@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from handtools.core.errors import HostError, InvalidInput
 from handtools.core.search import Hit, SearchGaps, SearchPatterns, SearchScope
-from handtools.host.files.git_repository import is_plain
+from handtools.host.files.git_repository import is_regular_file_without_symlinks
 from handtools.host.programs import (
     PIPE,
     Program,
@@ -31,7 +31,7 @@ from handtools.host.programs import (
 from handtools.text.encoding import decode
 from handtools.text.search.glob import suffix_globs
 
-RECORD_BYTES = 1 << 20
+RIPGREP_RECORD_BYTES = 1 << 20
 """The longest JSON record, in bytes, that is read whole; of longer ones the beginning is used."""
 HIT_TEXT_CHARS = 1 << 14
 """The longest text of a hit, in characters; a longer one is cut to the surroundings of its first match."""
@@ -47,14 +47,14 @@ _TEXT_FIELD = re.compile(rb'"lines":\{"text":"((?:[^"\\]|\\[^u]|\\u[0-9a-fA-F]{4
 
 def iter_records(stream: IO[bytes]) -> Iterator[bytes]:
     """Yield each JSON record of ripgrep's output, unparsed; an overlong one is shortened."""
-    while line := stream.readline(RECORD_BYTES):
+    while line := stream.readline(RIPGREP_RECORD_BYTES):
         if line.endswith(b"\n"):
             yield line
         elif record := _overlong_record(line, stream):
             yield record
 
 
-def read_record(record: bytes) -> dict[str, Any]:
+def parse_ripgrep_record(record: bytes) -> dict[str, Any]:
     """Parse a JSON record and return its `data`."""
     data: dict[str, Any] = from_json(record)["data"]
     return data
@@ -245,7 +245,7 @@ def narrowing_decides(scope: SearchScope) -> bool:
     return plain and len(narrowing_globs(scope)) == len(scope.include)
 
 
-def without(ignore_files: Iterable[str]) -> list[str]:
+def without_ignore_files_args(ignore_files: Iterable[str]) -> list[str]:
     """The `rg` options that switch off the kinds of ignore file that are given."""
     names = {os.path.basename(path) for path in ignore_files}
     flags = ["--no-ignore-dot"] if names & _OWN_IGNORE_FILES else []
@@ -261,7 +261,7 @@ def _ignore_args(scope: SearchScope, root: Path) -> Iterator[str]:
     if not _in_git(root):
         # Ignore files count without git too; but not those above, in somebody's home for example.
         yield from ("--no-require-git", "--no-ignore-parent")
-        if scope.root != "." and is_plain(str(root / ".gitignore"), str(root)):
+        if scope.root != "." and is_regular_file_without_symlinks(str(root / ".gitignore"), str(root)):
             yield "--ignore-file=.gitignore"
 
 
@@ -376,7 +376,7 @@ class RipgrepRun:
             for data in errors:
                 line = data.decode("utf-8", "surrogateescape")
                 if opened := _OPENED.match(line.rstrip("\n")):
-                    if not is_plain(os.path.join(self._cwd, opened[1]), self._cwd):
+                    if not is_regular_file_without_symlinks(os.path.join(self._cwd, opened[1]), self._cwd):
                         self.linked.append(opened[1].removeprefix("./"))
                 elif not line.startswith(_DEBUG) and not _QUOTED_RULE.search(line) and room > 0:
                     room -= len(line)

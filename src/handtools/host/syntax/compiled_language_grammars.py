@@ -8,13 +8,13 @@ from handtools.host.syntax.grammar import (
     Grammar,
     NodeRule,
     SymbolName,
-    any_kind,
     child_text,
     field_text,
     fixed_name,
-    inside_kind,
-    name_of_node,
-    name_without,
+    has_parent_of_kind,
+    is_of_any_kind,
+    name_after_substitution,
+    node_text_as_name,
 )
 
 if TYPE_CHECKING:
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 _C_NESTED_DECLARATORS = {"parenthesized_declarator", "reference_declarator"}
 _C_TEMPLATE_ARGUMENTS = re.compile(r"<[^<>]*>")
-_C_BODY: NodeRule = {"has": {"field": "body", **any_kind("field_declaration_list", "enumerator_list")}}
+_C_BODY: NodeRule = {
+    "has": {"field": "body", **is_of_any_kind("field_declaration_list", "enumerator_list")}
+}
 _C_PREPROCESSOR = ("preproc_ifdef", "preproc_if", "preproc_else", "preproc_elif", "linkage_specification")
-C_TOP_LEVEL: NodeRule = inside_kind("translation_unit", "declaration_list", *_C_PREPROCESSOR)
+C_TOP_LEVEL: NodeRule = has_parent_of_kind("translation_unit", "declaration_list", *_C_PREPROCESSOR)
 
 
 def c_declarator_name(node: "SgNode") -> SymbolName | None:
@@ -38,7 +40,7 @@ def c_declarator_name(node: "SgNode") -> SymbolName | None:
         if deeper is None:
             break
         found = deeper
-    name = name_of_node(found)
+    name = node_text_as_name(found)
     return name and name._replace(text=_C_TEMPLATE_ARGUMENTS.sub("", name.text))
 
 
@@ -99,7 +101,7 @@ def _csharp_field_name(node: "SgNode") -> SymbolName | None:
     for part in node.children():
         if part.kind() == "variable_declaration":
             found = next((d for d in part.children() if d.kind() == "variable_declarator"), None)
-            return name_of_node(found and found.field("name"))
+            return node_text_as_name(found and found.field("name"))
     return None
 
 
@@ -136,7 +138,7 @@ _GO_RECEIVER = re.compile(r"(\w+)\s*(?:\[[^\]]*\])?\s*\)?\s*\Z")
 
 def _go_method_name(node: "SgNode") -> SymbolName | None:
     """The name of a Go method with its receiver's type: `func (s *Store) Load()` is `Store.Load`."""
-    name, receiver = name_of_node(node.field("name")), node.field("receiver")
+    name, receiver = node_text_as_name(node.field("name")), node.field("receiver")
     owner = receiver and _GO_RECEIVER.search(receiver.text())
     return name and name._replace(text=f"{owner[1]}.{name.text}" if owner else name.text)
 
@@ -189,12 +191,12 @@ JAVA = Grammar(
 )
 
 
-_KOTLIN_TOP_LEVEL = inside_kind("source_file", "class_body", "enum_class_body")
+_KOTLIN_TOP_LEVEL = has_parent_of_kind("source_file", "class_body", "enum_class_body")
 
 
 def _kotlin_property_name(node: "SgNode") -> SymbolName | None:
     found = next((part for part in node.children() if part.kind() == "variable_declaration"), None)
-    return name_of_node(found and next(iter(found.named_children()), None))
+    return node_text_as_name(found and next(iter(found.named_children()), None))
 
 
 KOTLIN = Grammar(
@@ -229,7 +231,7 @@ RUST = Grammar(
         "enum_item": DefinitionRule("enum", field_text("name")),
         "trait_item": DefinitionRule("trait", field_text("name")),
         # Named for its type, so that `Type.method` finds a method wherever it is implemented.
-        "impl_item": DefinitionRule("impl", name_without(field_text("type"), r"<.*")),
+        "impl_item": DefinitionRule("impl", name_after_substitution(field_text("type"), r"<.*")),
         "mod_item": DefinitionRule("namespace", field_text("name")),
         "const_item": DefinitionRule("constant", field_text("name"), body="value"),
         "static_item": DefinitionRule("variable", field_text("name"), body="value"),
@@ -249,7 +251,7 @@ RUST = Grammar(
     strings=("string_literal", "raw_string_literal"),
 )
 
-_SCALA_TOP_LEVEL = inside_kind("compilation_unit", "template_body")
+_SCALA_TOP_LEVEL = has_parent_of_kind("compilation_unit", "template_body")
 
 SCALA = Grammar(
     language="scala",
@@ -276,14 +278,14 @@ SCALA = Grammar(
     strings=("string", "interpolated_string_expression"),
 )
 
-_SWIFT_TOP_LEVEL = inside_kind("source_file", "class_body", "enum_class_body", "protocol_body")
+_SWIFT_TOP_LEVEL = has_parent_of_kind("source_file", "class_body", "enum_class_body", "protocol_body")
 
 SWIFT = Grammar(
     language="swift",
     definitions={
         "class_declaration": DefinitionRule(
             "class",
-            name_without(child_text("type_identifier", "user_type"), r"<.*"),
+            name_after_substitution(child_text("type_identifier", "user_type"), r"<.*"),
             refine={"struct": "struct", "enum": "enum", "extension": "impl"},
         ),
         "protocol_declaration": DefinitionRule("interface", field_text("name")),
@@ -295,7 +297,7 @@ SWIFT = Grammar(
             "property", child_text("pattern"), where=_SWIFT_TOP_LEVEL, body="computed_property"
         ),
         "protocol_property_declaration": DefinitionRule(
-            "property", name_without(child_text("pattern"), r"^(?:var|let)\s+")
+            "property", name_after_substitution(child_text("pattern"), r"^(?:var|let)\s+")
         ),
         "typealias_declaration": DefinitionRule("type", child_text("type_identifier")),
     },

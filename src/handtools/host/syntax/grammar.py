@@ -92,7 +92,7 @@ def field_of_kind(field_name: str, kind: str) -> NameFinder:
 
     def name(node: "SgNode") -> SymbolName | None:
         found = node.field(field_name)
-        return name_of_node(found) if found is not None and found.kind() == kind else None
+        return node_text_as_name(found) if found is not None and found.kind() == kind else None
 
     return name
 
@@ -106,7 +106,7 @@ def field_text(*path: str) -> NameFinder:
         found = node.field(first)
         for step in rest:
             found = found and found.field(step)
-        return name_of_node(found)
+        return node_text_as_name(found)
 
     return name
 
@@ -115,12 +115,12 @@ def child_text(*kinds: str) -> NameFinder:
     """A name finder that takes the text of the first child of one of these kinds."""
 
     def name(node: "SgNode") -> SymbolName | None:
-        return name_of_node(next((part for part in node.children() if part.kind() in kinds), None))
+        return node_text_as_name(next((part for part in node.children() if part.kind() in kinds), None))
 
     return name
 
 
-def name_without(namer: NameFinder, pattern: str, put: str = "") -> NameFinder:
+def name_after_substitution(namer: NameFinder, pattern: str, put: str = "") -> NameFinder:
     """A name finder that removes or replaces regex matches, such as type parameters, in another finder's name."""
     compiled = re.compile(pattern)
 
@@ -136,7 +136,7 @@ def fixed_name(text: str) -> NameFinder:
     return lambda node: SymbolName(text, node)
 
 
-def name_of_node(node: "SgNode | None") -> SymbolName | None:
+def node_text_as_name(node: "SgNode | None") -> SymbolName | None:
     """The text of a node as a symbol name, on one line and clipped; None without a node."""
     if node is None:
         return None
@@ -144,11 +144,11 @@ def name_of_node(node: "SgNode | None") -> SymbolName | None:
     return SymbolName(text if text.isidentifier() else one_line(text, SYMBOL_NAME_CHARS), node)
 
 
-def any_kind(*names: str) -> NodeRule:
+def is_of_any_kind(*names: str) -> NodeRule:
     """An ast-grep rule: the node is of one of these kinds."""
     return {"any": [{"kind": name} for name in names]}
 
 
-def inside_kind(*names: str) -> NodeRule:
+def has_parent_of_kind(*names: str) -> NodeRule:
     """An ast-grep rule: the node's parent is of one of these kinds."""
-    return {"inside": any_kind(*names)}
+    return {"inside": is_of_any_kind(*names)}

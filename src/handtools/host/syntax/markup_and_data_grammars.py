@@ -9,7 +9,7 @@ from handtools.host.syntax.grammar import (
     SymbolName,
     child_text,
     field_text,
-    name_without,
+    name_after_substitution,
 )
 
 if TYPE_CHECKING:
@@ -80,7 +80,9 @@ HTML = Grammar(
 
 JSON = Grammar(
     language="json",
-    definitions={"pair": DefinitionRule("key", name_without(field_text("key"), r"^\"|\"$"), body="value")},
+    definitions={
+        "pair": DefinitionRule("key", name_after_substitution(field_text("key"), r"^\"|\"$"), body="value")
+    },
     strings=("string",),
 )
 
@@ -106,7 +108,7 @@ YAML = Grammar(
     language="yaml",
     definitions={
         "block_mapping_pair": DefinitionRule(
-            "key", name_without(field_text("key"), r"^['\"]|['\"]$"), body="value"
+            "key", name_after_substitution(field_text("key"), r"^['\"]|['\"]$"), body="value"
         )
     },
     strings=("double_quote_scalar", "single_quote_scalar", "block_scalar"),

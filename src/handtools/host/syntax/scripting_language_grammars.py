@@ -10,13 +10,13 @@ from handtools.host.syntax.grammar import (
     Grammar,
     NodeRule,
     SymbolName,
-    any_kind,
     child_text,
     field_of_kind,
     field_text,
-    inside_kind,
-    name_of_node,
-    name_without,
+    has_parent_of_kind,
+    is_of_any_kind,
+    name_after_substitution,
+    node_text_as_name,
 )
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ BASH = Grammar(
 )
 
 JS_FUNCTIONS = ("arrow_function", "function_expression", "generator_function")
-JS_CALLABLE: NodeRule = {"has": {"field": "value", **any_kind(*JS_FUNCTIONS)}}
+JS_CALLABLE: NodeRule = {"has": {"field": "value", **is_of_any_kind(*JS_FUNCTIONS)}}
 _JS_TOP_LEVEL = {
     "inside": {
-        **any_kind("lexical_declaration", "variable_declaration"),
-        **inside_kind("program", "export_statement"),
+        **is_of_any_kind("lexical_declaration", "variable_declaration"),
+        **has_parent_of_kind("program", "export_statement"),
     }
 }
 _JS_AS_FUNCTION: Mapping[str, SymbolKind] = dict.fromkeys(JS_FUNCTIONS, "function")
@@ -64,12 +64,15 @@ JS_DEFINITIONS = {
         body="value",
     ),
     "pair": DefinitionRule(
-        "function", name_without(field_text("key"), r"^['\"]|['\"]$"), where=JS_CALLABLE, body="value"
+        "function",
+        name_after_substitution(field_text("key"), r"^['\"]|['\"]$"),
+        where=JS_CALLABLE,
+        body="value",
     ),
     "assignment_expression": DefinitionRule(
         "function",
         field_text("left"),
-        where={"has": {"field": "right", **any_kind(*JS_FUNCTIONS)}},
+        where={"has": {"field": "right", **is_of_any_kind(*JS_FUNCTIONS)}},
         body="right",
     ),
 }
@@ -92,7 +95,7 @@ JAVASCRIPT = Grammar(
     strings=JS_STRINGS,
 )
 
-_TS_UNQUOTED = name_without(field_text("name"), r"^['\"]|['\"]$")
+_TS_UNQUOTED = name_after_substitution(field_text("name"), r"^['\"]|['\"]$")
 
 TYPESCRIPT = Grammar(
     language="typescript",
@@ -133,7 +136,7 @@ LUA = Grammar(
         "function_declaration": DefinitionRule("function", field_text("name")),
         "assignment_statement": DefinitionRule(
             "variable",
-            lambda node: name_of_node(next(iter(node.named_children()), None)),
+            lambda node: node_text_as_name(next(iter(node.named_children()), None)),
             where={"any": [_LUA_FUNCTION, _LUA_LOCAL]},
         ),
         "field": DefinitionRule(
@@ -157,7 +160,7 @@ PHP = Grammar(
         "const_element": DefinitionRule("constant", child_text("name")),
         "property_element": DefinitionRule(
             "field",
-            lambda node: name_of_node(node.field("name") or next(iter(node.named_children()), None)),
+            lambda node: node_text_as_name(node.field("name") or next(iter(node.named_children()), None)),
         ),
     },
     calls={
@@ -180,14 +183,14 @@ def _python_variable_name(node: "SgNode") -> SymbolName | None:
     if left is None or left.kind() != "identifier":
         return None
     if not node.range().start.column:
-        return name_of_node(
+        return node_text_as_name(
             left
         )  # Nothing that is under something else begins a line; to look up costs more.
     statement = node.parent()
     outer = statement and statement.parent()
     if outer is not None and outer.kind() == "block":
         outer = outer.parent()
-    return name_of_node(left) if outer is not None and outer.kind() in _PYTHON_HOLDERS else None
+    return node_text_as_name(left) if outer is not None and outer.kind() in _PYTHON_HOLDERS else None
 
 
 PYTHON = Grammar(

@@ -240,16 +240,16 @@ def _parts(node: "SgNode", grammar: Grammar) -> list[tuple["SgNode", SyntaxRole]
     kind = node.kind()
     if kind in grammar.calls:
         callee = node.field(grammar.calls[kind]) if grammar.calls[kind] else node
-        return [(last_name(callee), "call")] if callee is not None else []
+        return [(last_dotted_name(callee), "call")] if callee is not None else []
     if kind in grammar.definitions:
         name = grammar.definitions[kind].name(node)
-        return [(last_name(name.node), "definition")] if name else []
+        return [(last_dotted_name(name.node), "definition")] if name else []
     if kind in grammar.imports:
         return [(node, "import")]
     return [(node, "comment" if kind in grammar.comments else "string")]
 
 
-def last_name(node: "SgNode") -> "SgNode":
+def last_dotted_name(node: "SgNode") -> "SgNode":
     """The last name in a dotted expression: `c` in `a.b.c`."""
     while not node.is_leaf():
         parts = node.named_children()
@@ -297,7 +297,7 @@ def _spot(place: "Pos") -> TextPosition:
     return TextPosition(place.line + 1, place.column)
 
 
-PARSED_BYTES = 4 << 20
+MOST_PARSED_BYTES = 4 << 20
 """Files larger than this many bytes are not parsed: a tree takes many times the memory of its text."""
 OUTLINE_CACHE_BYTES = 16 << 20
 OUTLINE_SYMBOL_BYTES = 250
@@ -365,7 +365,7 @@ class TreeSyntax:
 
 
 def _grammar(path: str, data: bytes) -> Grammar | None:
-    if len(data) > PARSED_BYTES:
+    if len(data) > MOST_PARSED_BYTES:
         return None
     language = language_of(path, data)
     return None if language is None else grammar_of(language)

@@ -7,7 +7,7 @@ from anyio import to_thread
 
 from handtools.core.errors import Denied, Unreachable
 from handtools.core.web import HostIsListed
-from handtools.text.web.host_access import address_refusal, ip_literal
+from handtools.text.web.host_access import ip_address_refusal, ip_literal
 from handtools.text.web.url import Url
 
 LookUpHost = Callable[[str, int], Sequence[str]]
@@ -42,7 +42,7 @@ async def vetted_addresses(url: Url, look_up: LookUpHost, opens: HostIsListed) -
 
 
 def _refusal_reason(address: str, url: Url, opens: HostIsListed) -> str:
-    reason = address_refusal(address)
+    reason = ip_address_refusal(address)
     if not reason or opens(address, url.port):
         return ""
     # A name can be made to lead anywhere by whoever owns it; but `localhost` belongs to nobody else.

@@ -54,7 +54,7 @@ class PinnedBackend(httpcore2.AsyncNetworkBackend):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutgoingRequest:
+class OutboundHttpRequest:
     """An HTTP request as it is sent: URL, headers, body."""
 
     url: Url
@@ -68,7 +68,7 @@ class OutgoingRequest:
 
 
 @dataclass(slots=True)
-class RawResponse:
+class RawHttpResponse:
     """An HTTP response as it was received, with the body still encoded."""
 
     status: int
@@ -77,8 +77,11 @@ class RawResponse:
 
 
 async def send_request(
-    sent: OutgoingRequest, addresses: tuple[str, ...], limits: ResponseLimits, trust: ssl.SSLContext | None
-) -> RawResponse:
+    sent: OutboundHttpRequest,
+    addresses: tuple[str, ...],
+    limits: ResponseLimits,
+    trust: ssl.SSLContext | None,
+) -> RawHttpResponse:
     """Send a request to one of the addresses and read the response within the limits."""
     url = sent.url
     origin = httpcore2.Origin(url.scheme.encode(), url.host.encode(), url.port)
@@ -122,9 +125,9 @@ async def send_request(
         raise Unreachable(f"{url.host} can't be reached: {reason}.", hint=hint) from error
 
 
-async def _read_response(response: httpcore2.Response, url: Url, limits: ResponseLimits) -> RawResponse:
+async def _read_response(response: httpcore2.Response, url: Url, limits: ResponseLimits) -> RawHttpResponse:
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
-    received = RawResponse(response.status, headers)
+    received = RawHttpResponse(response.status, headers)
     announced = headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > limits.page_bytes:
         raise TooLarge(
@@ -171,7 +174,7 @@ def page_headers(form: PageForm, *, plain: bool = False) -> dict[str, str]:
     }
 
 
-def content_type_of(received: RawResponse) -> tuple[str, str]:
+def content_type_of(received: RawHttpResponse) -> tuple[str, str]:
     """The media type and charset in a response's Content-Type."""
     message = Message()
     message["Content-Type"] = received.headers.get("content-type", "").replace("\n", " ") or "x-unsaid/x"
@@ -180,7 +183,7 @@ def content_type_of(received: RawResponse) -> tuple[str, str]:
     return ("" if kind == "x-unsaid/x" else kind), charset if isinstance(charset, str) else ""
 
 
-def redirect_location(received: RawResponse) -> str:
+def redirect_location(received: RawHttpResponse) -> str:
     """The target of a redirect, from the Location header, which may be UTF-8; empty without one."""
     if received.status not in _REDIRECT_STATUSES:
         return ""
@@ -191,7 +194,7 @@ def redirect_location(received: RawResponse) -> str:
         return written
 
 
-def retry_after_seconds(received: RawResponse) -> float | None:
+def retry_after_seconds(received: RawHttpResponse) -> float | None:
     """The seconds in a response's Retry-After header; None without one."""
     written = received.headers.get("retry-after", "").strip()
     if written.isdecimal():
@@ -204,7 +207,7 @@ def retry_after_seconds(received: RawResponse) -> float | None:
     return max((when - datetime.now(UTC)).total_seconds(), 0.0)
 
 
-def is_challenge(received: RawResponse) -> bool:
+def is_bot_challenge(received: RawHttpResponse) -> bool:
     """Whether the response is a bot filter's challenge instead of the page."""
     return received.status == 403 and received.headers.get("cf-mitigated", "").lower() == "challenge"
 
@@ -223,17 +226,19 @@ class HttpClient:
 
     async def page(
         self, request: WebRequest, addresses: tuple[str, ...], conditions: Mapping[str, str]
-    ) -> RawResponse:
+    ) -> RawHttpResponse:
         """Request a page; once more under our plain user agent if a bot filter blocks it."""
         received = await self._exchanged(
             request.url, {**page_headers(request.form), **conditions}, addresses
         )
-        if is_challenge(received):
+        if is_bot_challenge(received):
             plain = page_headers(request.form, plain=True)
             received = await self._exchanged(request.url, {**plain, **conditions}, addresses)
         return received
 
-    def answer(self, request: WebRequest, received: RawResponse, addresses: tuple[str, ...]) -> WebResponse:
+    def answer(
+        self, request: WebRequest, received: RawHttpResponse, addresses: tuple[str, ...]
+    ) -> WebResponse:
         """Decode a response and interpret its headers as a `WebResponse`."""
         kind, charset = content_type_of(received)
         return WebResponse(
@@ -267,17 +272,17 @@ class HttpClient:
 
     async def _exchanged(
         self, url: Url, headers: Mapping[str, str], addresses: tuple[str, ...], body: bytes = b""
-    ) -> RawResponse:
+    ) -> RawHttpResponse:
         await self.pace.turn(url.host)
         trust = await to_thread.run_sync(self.trusted) if url.scheme == "https" else None
-        sent = OutgoingRequest(url=url, headers=headers, body=body)
+        sent = OutboundHttpRequest(url=url, headers=headers, body=body)
         received = await send_request(sent, addresses, self.limits, trust)
         if received.status == 429:
             wait = retry_after_seconds(received)
             self.pace.hold(url.host, DEFAULT_RETRY_SECONDS if wait is None else wait)
         return received
 
-    def _unpacked(self, received: RawResponse) -> bytes:
+    def _unpacked(self, received: RawHttpResponse) -> bytes:
         packed = received.headers.get("content-encoding", "")
         body = bytes(received.body)
         received.body.clear()

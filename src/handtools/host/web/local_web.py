@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from handtools.host.web.search_engines import ConfiguredEngine
 
 REQUIRED_LIBRARIES = ("httpcore2", "html_to_markdown")
-NOT_INSTALLED = "The web tools are not installed: `pip install handtools-slim[web]`."
+WEB_NOT_INSTALLED = "The web tools are not installed: `pip install handtools-slim[web]`."
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class LocalWeb:
     @property
     def missing(self) -> str:
         """Why there is no web access here; empty when there is."""
-        return "" if all(find_spec(name) for name in REQUIRED_LIBRARIES) else NOT_INSTALLED
+        return "" if all(find_spec(name) for name in REQUIRED_LIBRARIES) else WEB_NOT_INSTALLED
 
     @property
     def engine(self) -> SearchEngine | None:

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass, replace
 
 from handtools.core.errors import ToolError
 from handtools.core.web import WebRequest, WebResponse
-from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.blob_store import FolderBlobStore
 from handtools.text.web.url import Url
 
 CACHE_BYTES = 64 << 20
 CACHE_SECONDS = 7 * 86_400.0
-REREAD_SECONDS = 900.0
+PAGE_REREAD_SECONDS = 900.0
 """For how many seconds a cached page is used without a request when reading on."""
 MOST_FRESH_SECONDS = 3_600.0
 """The longest freshness, in seconds, that is accepted from a server's Cache-Control."""
@@ -49,7 +49,7 @@ class CachedPage:
 class PageCache:
     """Stores pages in a folder, by URL and wanted form."""
 
-    store: FolderStore
+    store: FolderBlobStore
     clock: Callable[[], float] = time.time
 
     def find(self, request: WebRequest) -> CachedPage | None:
@@ -63,7 +63,7 @@ class PageCache:
 
     def serves(self, kept: CachedPage, request: WebRequest) -> bool:
         """Whether a cached page may be used without a request to the server."""
-        recent = request.kept and self.clock() < kept.kept_at + REREAD_SECONDS
+        recent = request.kept and self.clock() < kept.kept_at + PAGE_REREAD_SECONDS
         return recent or self.clock() < kept.fresh_until
 
     def keep(self, request: WebRequest, kept: CachedPage) -> None:

@@ -19,7 +19,7 @@ from handtools.text.web.page_content import (
     looks_like_html,
 )
 
-WORKER_CHARS = 256 << 10
+MOST_CHARS_WITHOUT_WORKER = 256 << 10
 """Pages with more characters are converted in a worker: the converter blocks the interpreter.
 
 It takes fifty times the page's memory, and some pages are made to keep it busy.
@@ -51,7 +51,9 @@ def _decoded(answer: WebResponse) -> DecodedText:
 
 
 async def _converted(html: str, form: PageFormat, address: str, root: str | os.PathLike[str]) -> str:
-    convert = convert_html if len(html) <= WORKER_CHARS else partial(_converted_in_worker, root)
+    convert = (
+        convert_html if len(html) <= MOST_CHARS_WITHOUT_WORKER else partial(_converted_in_worker, root)
+    )
     return await to_thread.run_sync(convert, html, form, address, abandon_on_cancel=True)
 
 

@@ -24,7 +24,7 @@ class ResponseLimits:
     """Seconds for one response in total."""
 
 
-MOST_HOLD_SECONDS = 300.0
+MOST_HOST_PAUSE_SECONDS = 300.0
 """The longest pause, in seconds, that a server can ask for; more is cut to this."""
 MOST_REMEMBERED_HOSTS = 1_000
 
@@ -51,7 +51,7 @@ class RateLimiter:
     def hold(self, host: str, seconds: float) -> None:
         """Ask a host nothing for so many seconds."""
         self._forget(self._until)
-        self._until[host] = self.clock() + min(seconds, MOST_HOLD_SECONDS)
+        self._until[host] = self.clock() + min(seconds, MOST_HOST_PAUSE_SECONDS)
 
     def _wait(self, host: str) -> float:
         """Seconds until the host may be asked; 0 if it may, and the request is then counted."""

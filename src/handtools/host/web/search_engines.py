@@ -106,7 +106,7 @@ def json_request(
     return EngineRequest(url=url, headers={"Content-Type": "application/json", **headers}, body=body)
 
 
-def finding_of(entry: Mapping[str, Any], *, excerpt: str, published: str = "") -> WebSearchHit:
+def search_hit_of_entry(entry: Mapping[str, Any], *, excerpt: str, published: str = "") -> WebSearchHit:
     """A search result from the fields `title` and `url`, which all engines share, and an excerpt."""
     return WebSearchHit(
         title=_one_line(entry.get("title")),
@@ -135,7 +135,7 @@ def _brave_results(data: bytes) -> list[WebSearchHit]:
     # A search that finds nothing has no part for the web.
     entries = found.get("web", {}).get("results", [])
     plain = [{**each, "description": without_tags(each.get("description") or "")} for each in entries]
-    return [finding_of(each, excerpt="description", published="age") for each in plain]
+    return [search_hit_of_entry(each, excerpt="description", published="age") for each in plain]
 
 
 BRAVE = EngineAdapter(
@@ -214,7 +214,7 @@ def _exa_request(query: WebQuery, base: Url, key: str) -> EngineRequest:
 
 def _exa_results(data: bytes) -> list[WebSearchHit]:
     return [
-        finding_of(_exa_entry(each), excerpt="excerpt", published="publishedDate")
+        search_hit_of_entry(_exa_entry(each), excerpt="excerpt", published="publishedDate")
         for each in json.loads(data)["results"]
     ]
 
@@ -239,7 +239,7 @@ def _kagi_request(query: WebQuery, base: Url, key: str) -> EngineRequest:
 
 def _kagi_results(data: bytes) -> list[WebSearchHit]:
     entries = [each for each in json.loads(data)["data"] if each.get("t") == _KAGI_RESULT]
-    return [finding_of(each, excerpt="snippet", published="published") for each in entries]
+    return [search_hit_of_entry(each, excerpt="snippet", published="published") for each in entries]
 
 
 KAGI = EngineAdapter(
@@ -255,7 +255,9 @@ def _searxng_results(data: bytes) -> list[WebSearchHit]:
     found = json.loads(data)
     if not found["results"] and found.get("unresponsive_engines"):
         raise ValueError("none of the engines behind it answers")
-    return [finding_of(each, excerpt="content", published="publishedDate") for each in found["results"]]
+    return [
+        search_hit_of_entry(each, excerpt="content", published="publishedDate") for each in found["results"]
+    ]
 
 
 SEARXNG = EngineAdapter(name="searxng", variable="SEARXNG_URL", ask=_searxng_request, read=_searxng_results)
@@ -272,7 +274,7 @@ def _tavily_request(query: WebQuery, base: Url, key: str) -> EngineRequest:
 
 def _tavily_results(data: bytes) -> list[WebSearchHit]:
     return [
-        finding_of(each, excerpt="content", published="published_date")
+        search_hit_of_entry(each, excerpt="content", published="published_date")
         for each in json.loads(data)["results"]
     ]
 
@@ -288,9 +290,9 @@ TAVILY = EngineAdapter(
 
 SEARCH_ENGINES: tuple[EngineAdapter, ...] = (BRAVE, TAVILY, EXA, KAGI, SEARXNG, DUCKDUCKGO)
 """All search engines; when several are configured, the first one is used."""
-ENGINE_VARIABLE = "HANDTOOLS_SEARCH"
+SEARCH_ENGINE_VARIABLE = "HANDTOOLS_SEARCH"
 """Environment variable that names the search engine, necessary for one without a key."""
-ENGINE_URL_VARIABLE = "HANDTOOLS_SEARCH_URL"
+SEARCH_ENGINE_URL_VARIABLE = "HANDTOOLS_SEARCH_URL"
 """Environment variable with another URL for the engine named by `HANDTOOLS_SEARCH`."""
 
 _KEY_CHARACTERS = re.compile(r"[\x21-\x7e]+")
@@ -298,16 +300,16 @@ _KEY_CHARACTERS = re.compile(r"[\x21-\x7e]+")
 
 def configured_engine(environment: Mapping[str, str]) -> ConfiguredEngine | None:
     """The search engine that the environment configures; None without one."""
-    choice = environment.get(ENGINE_VARIABLE, "").strip().lower()
+    choice = environment.get(SEARCH_ENGINE_VARIABLE, "").strip().lower()
     for adapter in SEARCH_ENGINES:
         given = environment.get(adapter.variable, "").strip() if adapter.variable else ""
         if choice == adapter.name or (not choice and given):
             return _configured(
-                adapter, given, environment.get(ENGINE_URL_VARIABLE, "").strip() if choice else ""
+                adapter, given, environment.get(SEARCH_ENGINE_URL_VARIABLE, "").strip() if choice else ""
             )
     if choice:
         names = ", ".join(adapter.name for adapter in SEARCH_ENGINES)
-        raise HostError(f"{ENGINE_VARIABLE} names no engine that we know: {names}.")
+        raise HostError(f"{SEARCH_ENGINE_VARIABLE} names no engine that we know: {names}.")
     return None
 
 

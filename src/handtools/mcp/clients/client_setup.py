@@ -26,9 +26,9 @@ from handtools.mcp.clients.config_edits import (
     ServerEntryEdit,
     SettingEdit,
     apply_edits,
-    edits_in_place,
+    config_edits_present,
+    config_value_text,
     revert_edits,
-    written_at,
 )
 
 ENTRY_NAME = "handtools"
@@ -38,7 +38,7 @@ LaunchCommand = tuple[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class OwnTools:
+class DisableToolsEdits:
     """The edits of a client's config file that disable its built-in file and shell tools."""
 
     file: Callable[[Path], Path]
@@ -62,7 +62,7 @@ class KnownClient:
     """Whether the config file belongs to the project, and can be committed, or to one user."""
     folder: str | None = None
     """The text that means the workspace folder in the server entry; None where the full path is needed."""
-    own_tools: tuple[OwnTools, ...] = ()
+    own_tools: tuple[DisableToolsEdits, ...] = ()
     kept_tools: str = ""
     """Message about built-in tools that no setting can disable, and what to do instead."""
     after: str = "Start it again, or reload its servers."
@@ -156,13 +156,13 @@ _OPENCODE, _KILO = (
 _CRUSH, _CODEX = _in_workspace(".crush.json", "crush.json"), _in_workspace(".codex/config.toml")
 _GEMINI, _QWEN = _in_workspace(".gemini/settings.json"), _in_workspace(".qwen/settings.json")
 _NO_SETTING = "It has no such setting in a file: switch them off in its own window of tools."
-CLIENTS: dict[str, KnownClient] = {
+KNOWN_CLIENTS: dict[str, KnownClient] = {
     client.name: client
     for client in (
         KnownClient(
             name="claude", title="Claude Code", file=_in_workspace(".mcp.json"), keys=MCP_SERVERS_KEYS,
             entry=_claude_entry, folder=".",
-            own_tools=(OwnTools(_in_workspace(".claude/settings.json"), (
+            own_tools=(DisableToolsEdits(_in_workspace(".claude/settings.json"), (
                 ListItemsEdit(("permissions", "deny"), (
                     "Bash", "Read", "Edit", "Write", "NotebookEdit", "Glob", "Grep", "Monitor")),)),),
             after="Claude Code asks once whether it may use the server of this folder.",
@@ -190,7 +190,7 @@ CLIENTS: dict[str, KnownClient] = {
             name="codex", title="Codex", file=_CODEX, keys=("mcp_servers", ENTRY_NAME),
             entry=_plain_entry, shape="toml",
             folder=".",
-            own_tools=(OwnTools(_CODEX, (
+            own_tools=(DisableToolsEdits(_CODEX, (
                 SettingEdit(("features", "shell_tool"), value=False), SettingEdit(("sandbox_mode",), "read-only"),
                 SettingEdit(("mcp_servers", ENTRY_NAME, "required"), value=True)), "toml"),),
             kept_tools="Codex has no setting for apply_patch and view_image: the read-only sandbox refuses what"
@@ -204,7 +204,7 @@ CLIENTS: dict[str, KnownClient] = {
         ),
         KnownClient(
             name="gemini", title="Gemini CLI", file=_GEMINI, keys=MCP_SERVERS_KEYS, entry=_plain_entry, folder=".",
-            own_tools=(OwnTools(_GEMINI, (
+            own_tools=(DisableToolsEdits(_GEMINI, (
                 ListItemsEdit(("tools", "exclude"), (
                     "run_shell_command", "read_file", "read_many_files", "write_file", "replace", "glob",
                     "grep_search", "list_directory", "list_background_processes", "read_background_output")),)),),
@@ -212,7 +212,7 @@ CLIENTS: dict[str, KnownClient] = {
         ),
         KnownClient(
             name="qwen", title="Qwen Code", file=_QWEN, keys=MCP_SERVERS_KEYS, entry=_qwen_entry, folder=".",
-            own_tools=(OwnTools(_QWEN, (
+            own_tools=(DisableToolsEdits(_QWEN, (
                 ListItemsEdit(("tools", "exclude"), (
                     "run_shell_command", "read_file", "write_file", "edit", "notebook_edit", "glob",
                     "grep_search", "list_directory")),)),),
@@ -225,25 +225,25 @@ CLIENTS: dict[str, KnownClient] = {
         KnownClient(
             name="opencode", title="opencode", file=_OPENCODE, keys=("mcp", ENTRY_NAME),
             entry=_opencode_entry, folder=".",
-            own_tools=(OwnTools(_OPENCODE, _deny_tools("bash", "read", "edit", "glob", "grep", "list")),),
+            own_tools=(DisableToolsEdits(_OPENCODE, _deny_tools("bash", "read", "edit", "glob", "grep", "list")),),
         ),
         KnownClient(
             name="kilo", title="Kilo", file=_KILO, keys=("mcp", ENTRY_NAME), entry=_opencode_entry, folder=".",
-            own_tools=(OwnTools(_KILO, _deny_tools(
+            own_tools=(DisableToolsEdits(_KILO, _deny_tools(
                 "bash", "background_process", "read", "edit", "glob", "grep", "list")),),
         ),
         KnownClient(
             name="crush", title="Crush", file=_CRUSH, keys=("mcp", ENTRY_NAME), entry=_typed_entry, folder=".",
-            own_tools=(OwnTools(_CRUSH, (
+            own_tools=(DisableToolsEdits(_CRUSH, (
                 ListItemsEdit(("options", "disabled_tools"), (
                     "bash", "job_output", "job_kill", "view", "edit", "multiedit", "write", "glob", "grep",
                     "ls", "download")),)),),
         ),
         KnownClient(
             name="continue", title="Continue", file=_in_home(".continue", "config.yaml"),
-            keys=("mcpServers", yaml_edit.ITEM_KEY, ENTRY_NAME),
+            keys=("mcpServers", yaml_edit.NAMED_ITEM_KEY, ENTRY_NAME),
             entry=_continue_entry, shape="yaml", scope="user", folder=".",
-            own_tools=(OwnTools(_in_home(".continue", "permissions.yaml"), (
+            own_tools=(DisableToolsEdits(_in_home(".continue", "permissions.yaml"), (
                 ListItemsEdit(("exclude",), ("Bash", "Read", "List", "Write", "Edit", "MultiEdit", "Search")),),
                 "yaml"),),
             kept_tools="`cn --auto` allows everything again: start it without.",
@@ -251,7 +251,7 @@ CLIENTS: dict[str, KnownClient] = {
         KnownClient(
             name="cline", title="Cline", file=_in_home(".cline", "data", "settings", "cline_mcp_settings.json"),
             keys=MCP_SERVERS_KEYS, entry=_typed_entry, scope="user",
-            own_tools=(OwnTools(_in_home(".cline", "data", "settings", "global-settings.json"), (
+            own_tools=(DisableToolsEdits(_in_home(".cline", "data", "settings", "global-settings.json"), (
                 ListItemsEdit(("disabledTools",), (
                     "read_files", "run_commands", "search_codebase", "editor", "apply_patch")),)),),
         ),
@@ -284,7 +284,7 @@ class FileChange:
     """What the install record shall keep about the file, for uninstall; None removes it from the record."""
 
 
-def wanted_edits(
+def install_config_edits(
     client: KnownClient, workspace: Path, launch: LaunchCommand, *, only_ours: bool
 ) -> dict[Path, tuple[ConfigFormat, list[ConfigEdit]]]:
     """The config edits that installing into a client makes, by file.
@@ -307,8 +307,8 @@ def plan_install(
 
     `only_ours` also disables the client's built-in tools.
     """
-    asked = wanted_edits(client, workspace, launch, only_ours=only_ours)
-    every = wanted_edits(client, workspace, launch, only_ours=True)
+    asked = install_config_edits(client, workspace, launch, only_ours=only_ours)
+    every = install_config_edits(client, workspace, launch, only_ours=True)
     changes = []
     for file, (shape, _) in every.items():
         text, known = read_config(file), record.find(file)
@@ -336,7 +336,7 @@ def plan_uninstall(
     Without a record of the install, only our entries are removed.
     """
     changes = []
-    for file, (shape, edits) in wanted_edits(client, workspace, launch, only_ours=True).items():
+    for file, (shape, edits) in install_config_edits(client, workspace, launch, only_ours=True).items():
         text, known = read_config(file), record.find(file)
         if text is None:
             continue
@@ -344,21 +344,21 @@ def plan_uninstall(
             if known is not None:
                 after = known.restored(shape, text)
             else:
-                left = revert_edits(shape, text, edits_in_place(shape, text, edits))
+                left = revert_edits(shape, text, config_edits_present(shape, text, edits))
                 after = None if left != text and left.strip() in {"", "{}"} else left
         if after != text:
             changes.append(FileChange(file, text, after, None))
     return changes
 
 
-def other_entry(client: KnownClient, workspace: Path, launch: LaunchCommand) -> str | None:
+def conflicting_server_entry(client: KnownClient, workspace: Path, launch: LaunchCommand) -> str | None:
     """The other folder that our entry in a client's config already serves, or `something else`.
 
     None when there is no entry, or it is for this workspace.
     """
     text = read_config(client.file(workspace))
     with _naming_file(client.file(workspace)):
-        there = written_at(client.shape, text or "", client.keys)
+        there = config_value_text(client.shape, text or "", client.keys)
     if there is None:
         return None
     found = _ENTRY_FOLDER.search(there)
@@ -369,7 +369,7 @@ def other_entry(client: KnownClient, workspace: Path, launch: LaunchCommand) -> 
     return None if folder in {named, client.folder} or Path(folder).resolve() == workspace else str(folder)
 
 
-def own_tools_are_off(client: KnownClient, workspace: Path) -> bool:
+def client_tools_are_disabled(client: KnownClient, workspace: Path) -> bool:
     """Whether the client's config disables its built-in file and shell tools."""
     return bool(client.own_tools) and all(
         len(_own_edits_in_place(own.file(workspace), own.shape, own.edits)) == len(own.edits)
@@ -390,7 +390,7 @@ def _own_edits_in_place(
 ) -> list[AppliedEdit]:
     text = read_config(file)
     with _naming_file(file):
-        return [] if text is None else edits_in_place(shape, text, edits)
+        return [] if text is None else config_edits_present(shape, text, edits)
 
 
 def _is_elsewhere(known: InstalledFile | None, workspace: Path) -> bool:

@@ -124,12 +124,12 @@ def revert_edits(shape: ConfigFormat, text: str, applied: Sequence[AppliedEdit])
     return _change_plain_lines(text, changed)
 
 
-def written_at(shape: ConfigFormat, text: str, keys: Sequence[str]) -> str | None:
+def config_value_text(shape: ConfigFormat, text: str, keys: Sequence[str]) -> str | None:
     """The source text of the value under `keys` in a config text; None if there is none."""
     return CONFIG_EDITORS[shape].find(_plain_lines(text), keys)
 
 
-def edits_in_place(shape: ConfigFormat, text: str, edits: Sequence[ConfigEdit]) -> list[AppliedEdit]:
+def config_edits_present(shape: ConfigFormat, text: str, edits: Sequence[ConfigEdit]) -> list[AppliedEdit]:
     """Which of the edits a config text already contains, in a form that can be reverted.
 
     For files that have no install record.

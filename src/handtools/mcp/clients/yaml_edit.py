@@ -7,7 +7,7 @@ from typing import Any
 
 from handtools.core.errors import UsageError
 
-ITEM_KEY = "[name=]"
+NAMED_ITEM_KEY = "[name=]"
 """Key in a path which says that the section is a list of mappings, chosen by the `name` that follows."""
 
 
@@ -30,7 +30,7 @@ def replace(text: str, path: Sequence[str], written: str) -> str:
 def put(text: str, path: Sequence[str], value: Any) -> str:
     """Write a mapping as the first entry of its top-level YAML section; returns the new config text."""
     lines = [f"{key}: {json.dumps(item)}" for key, item in value.items()]
-    if ITEM_KEY in path:
+    if NAMED_ITEM_KEY in path:
         block = "  - " + "\n    ".join(lines) + "\n"
     else:
         block = f"  {path[-1]}:\n    " + "\n    ".join(lines) + "\n"
@@ -69,7 +69,7 @@ def remove(text: str, path: Sequence[str], items: Sequence[str]) -> str:
 
 def _ours(path: Sequence[str]) -> re.Pattern[str]:
     name = re.escape(path[-1])
-    if ITEM_KEY in path:
+    if NAMED_ITEM_KEY in path:
         first, more = rf"  - name:[ \t]*[\"']?{name}[\"']?[ \t]*\n", r"(?:    [^\n]*(?:\n|\Z))*"
     else:
         first, more = rf"  {name}:[ \t]*\n", r"(?:   [^\n]*(?:\n|\Z))*"

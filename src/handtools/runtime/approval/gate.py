@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from handtools.core.approval import Approval, Approver, Reply
 from handtools.core.call import Call
-from handtools.core.effects import CommandRun, Effect, effect_targets, fingerprint
+from handtools.core.effects import CommandRun, Effect, effect_fingerprint, effect_targets
 from handtools.core.errors import Denied, HandtoolsError
 from handtools.core.events import ApprovalAsked, Decided, Event
 from handtools.runtime.approval.preview import TITLE_NAME_CHARS, approval_title, effect_preview
@@ -18,8 +18,8 @@ from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision
 from handtools.text.shell import quote_words, read_script
 from handtools.text.shell.always_allow_prefix import always_allow_prefix
-from handtools.text.shell.session_state import uses_any
-from handtools.text.visible_text import visible, visible_line
+from handtools.text.shell.inherited_names import script_uses_any_name
+from handtools.text.visible_text import visible_line, with_visible_characters
 
 SHOWN_COMMAND_CHARS = 60
 
@@ -42,16 +42,16 @@ def _grant_command(run: CommandRun, target: str) -> str:
     """Describe a command for a grant: its prefix if safe to generalize, else exactly this command by digest."""
     parts = read_script(target).parts
     short = always_allow_prefix(parts[0]) if parts else None
-    as_named = not run.steering and not uses_any(run.script, run.defined)
+    as_named = not run.steering and not script_uses_any_name(run.script, run.defined)
     if short is not None and as_named:
         return f"{_name_with_digest(quote_words(short), quote_words(short))} …"
-    first = visible(target.strip().partition("\n")[0])[:SHOWN_COMMAND_CHARS]
-    return f"exactly `{first}` [{_digest(fingerprint(run) + target)}]"
+    first = with_visible_characters(target.strip().partition("\n")[0])[:SHOWN_COMMAND_CHARS]
+    return f"exactly `{first}` [{_digest(effect_fingerprint(run) + target)}]"
 
 
 def _name_with_digest(name: str, target: str) -> str:
     """Return a printable form of a name, with a digest appended if characters had to be escaped."""
-    flat = visible(name.replace("\n", "\\n"))
+    flat = with_visible_characters(name.replace("\n", "\\n"))
     return flat if flat == target else f"{flat} [{_digest(target)}]"
 
 
@@ -138,8 +138,8 @@ class ApprovalGate:
             call_id=self.call.id,
             title=f"Asked again, it has changed: {wanted}" if again else wanted,
             preview=shown.text,
-            rule=visible(str(decision)),
-            fingerprint=fingerprint(effect),
+            rule=with_visible_characters(str(decision)),
+            fingerprint=effect_fingerprint(effect),
             remembered="\n".join(grant_lines(effect, self.policy.decisions(effect, self.call.tool))),
             agent=visible_line(self.call.agent, TITLE_NAME_CHARS),
             session=visible_line(self.call.session, TITLE_NAME_CHARS),

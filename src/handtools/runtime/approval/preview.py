@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from handtools.core.changes import Change, ChangeSet, Node, is_whole_folder, unpack_folder
 from handtools.core.effects import CommandRun, Delegation, Delivery, Effect, effect_targets
 from handtools.core.web import Visit
-from handtools.text.diffs.unified_diff import unified_diff, without_carriage_returns
+from handtools.text.diffs.unified_diff import diff_without_carriage_returns, unified_diff
 from handtools.text.encoding import decode, is_binary
-from handtools.text.lines import count
-from handtools.text.truncation import Clipped, clip
-from handtools.text.visible_text import visible, visible_line, without_long_blanks
+from handtools.text.lines import count_lines
+from handtools.text.truncation import ClippedText, clip_text
+from handtools.text.visible_text import visible_line, with_visible_characters, without_long_blanks
 
 MAX_PREVIEW_LINES = 400
 MAX_PREVIEW_BYTES = 40_000
@@ -24,7 +24,7 @@ MAX_LISTED_PATHS = 60
 """Most paths listed before the diffs."""
 NOTE_LINES = 40
 """Most lines of one note, such as the functions that a session has defined."""
-DIFF_LINES = 24
+MIN_FILE_DIFF_LINES = 24
 """Fewest diff lines shown for each file of a change."""
 
 
@@ -46,15 +46,15 @@ def approval_title(effect: Effect, tool: str) -> str:
     return f"{visible_line(tool, TITLE_NAME_CHARS)} {' '.join(words)} {shown}{more}{where}{note}"
 
 
-def effect_preview(effect: Effect) -> Clipped:
+def effect_preview(effect: Effect) -> ClippedText:
     """Return the text a person needs to approve an effect (diff, URL, prompt or script), cut to the limits."""
     shown = _PreviewText()
     text = shown.text_of(effect)
     lines, size = (
-        count(text) + shown.hidden_lines,
+        count_lines(text) + shown.hidden_lines,
         len(text.encode("utf-8", "replace")) + shown.hidden_bytes,
     )
-    clipped = clip(
+    clipped = clip_text(
         text, max_lines=MAX_PREVIEW_LINES, max_bytes=MAX_PREVIEW_BYTES, keep="both", whole=(lines, size)
     )
     return replace(clipped, lines=lines, bytes=size)
@@ -80,7 +80,7 @@ class _PreviewText:
             text = f"{effect.title}\n\n{effect.prompt}"
         else:
             text = "\n".join(effect.paths)
-        return without_long_blanks(visible(text))
+        return without_long_blanks(with_visible_characters(text))
 
     def _command(self, run: CommandRun) -> str:
         """Describe a command: folder, environment and network, hazards found in the script, then the script."""
@@ -89,7 +89,7 @@ class _PreviewText:
         notes += [("not plain", run.script.opaque)] if run.script.opaque else []
         notes += [("look", danger) for danger in run.script.dangers]
         rows = [row for name, text in notes for row in self._note(name, text)]
-        return "\n".join([*rows, without_long_blanks(visible(script))])
+        return "\n".join([*rows, without_long_blanks(with_visible_characters(script))])
 
     def _note(self, name: str, text: str) -> Iterator[str]:
         """Yield a note as comment lines; a long one stands below its name."""
@@ -104,21 +104,21 @@ class _PreviewText:
         """List all paths with their actions, then the diffs, sharing the space among files."""
         every = list(changes)
         if len(every) == 1:
-            return without_long_blanks(visible(_read_by_a_person(every[0])))
+            return without_long_blanks(with_visible_characters(_read_by_a_person(every[0])))
         rows = [
             f"# {visible_line(_change_in_words(change), 2 * TITLE_NAME_CHARS)}"
             for change in every[:MAX_LISTED_PATHS]
         ]
         if len(every) > MAX_LISTED_PATHS:
             rows.append(f"# [… {len(every) - MAX_LISTED_PATHS} more paths …]")
-        room = max(DIFF_LINES, MAX_PREVIEW_LINES // len(every))
+        room = max(MIN_FILE_DIFF_LINES, MAX_PREVIEW_LINES // len(every))
         # What is one line was said above.
         diffs = [piece for change in every if "\n" in (piece := _read_by_a_person(change)).rstrip("\n")]
         return "\n".join([*rows, "", *(self._cut(piece, room) for piece in diffs)])
 
     def _cut(self, text: str, max_lines: int) -> str:
-        cut = clip(
-            without_long_blanks(visible(text)),
+        cut = clip_text(
+            without_long_blanks(with_visible_characters(text)),
             max_lines=max_lines,
             max_bytes=MAX_PREVIEW_BYTES // 4,
             keep="both",
@@ -142,7 +142,7 @@ def changes_diff(changes: ChangeSet) -> str:
 def _read_by_a_person(change: Change) -> str:
     """Return a diff without the carriage returns of CRLF files; newly added ones stay visible."""
     is_edit = change.before is not None and change.after is not None
-    return without_carriage_returns(_change_diff(change)) if is_edit else _change_diff(change)
+    return diff_without_carriage_returns(_change_diff(change)) if is_edit else _change_diff(change)
 
 
 def _change_diff(change: Change) -> str:

@@ -14,7 +14,7 @@ from functools import partial
 from anyio import to_thread
 
 from handtools.core.callbacks import Attachment, Callbacks, Delegate, Deliver, Errand, Model, closing_stream
-from handtools.core.changes import digest
+from handtools.core.changes import sha256_hex
 from handtools.core.effects import Delegation, Delivery
 from handtools.core.errors import CallbackFailed, HandtoolsError, InvalidInput
 from handtools.runtime.guards.files import GuardedFiles
@@ -53,7 +53,7 @@ def _cancellations() -> int:
 MAX_ERRAND_DEPTH = 3
 """Most levels of nested delegation."""
 RECEIPT_CHARS = 1_000
-log = logging.getLogger("handtools")
+logger = logging.getLogger("handtools")
 _depth: ContextVar[int] = ContextVar("errands around this call", default=0)
 
 
@@ -74,7 +74,7 @@ async def _deliver(deliver: Deliver, files: GuardedFiles, attachment: Attachment
     attachment = replace(attachment, call_id=call.id, session=call.session, metadata=call.metadata)
     effect = Delivery(
         path=attachment.path,
-        digest=digest(attachment.data),
+        digest=sha256_hex(attachment.data),
         bytes=len(attachment.data),
         media_type=attachment.media_type,
         title="" if attachment.title == attachment.name else attachment.title,
@@ -151,7 +151,7 @@ def _callback_failure_told(said: str, *, quoted: bool = True) -> Iterator[None]:
     except BaseException as failure:
         if isinstance(failure, HandtoolsError) or not isinstance(failure, Exception):
             raise
-        log.warning("%s", said, exc_info=failure)
+        logger.warning("%s", said, exc_info=failure)
         words = f": {failure}" if quoted else ""
         reason = " ".join(f"{type(failure).__name__}{words}".split())[:300]
         hint = "Tell the person, and go on without it."

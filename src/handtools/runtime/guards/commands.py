@@ -30,11 +30,11 @@ from handtools.runtime.approval.gate import ApprovalPending
 from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_redirected
 from handtools.runtime.journal.change_entries import Transaction
 from handtools.runtime.policy import Policy
-from handtools.runtime.policy.command_rules import RuledChanges, rule_changes
+from handtools.runtime.policy.command_rules import RuledChanges, apply_rules_to_changes
 from handtools.runtime.policy.rules import Rule
 from handtools.runtime.workspace import Workspace
 
-UNDO_NOTE = "What it changed was not captured and can't be undone."
+NO_UNDO_NOTE = "What it changed was not captured and can't be undone."
 CHANGE_NOTE = "by a command"
 REVIEW_QUESTION = "Its changes are held until a person has seen them."
 
@@ -191,7 +191,7 @@ class GuardedCommands:
         """Judge and apply the file changes of a finished command; return its exit with the changes."""
         end = replace(ran.exit, output=_output_with_path(ran.exit.output))
         if ran.delta is None:
-            return replace(end, notes=(*end.notes, UNDO_NOTE))
+            return replace(end, notes=(*end.notes, NO_UNDO_NOTE))
         if not ran.delta:
             return end
         if ran.coverage == "scan":
@@ -209,7 +209,7 @@ class GuardedCommands:
 
     def _ruled(self, delta: tuple[Change, ...]) -> RuledChanges:
         policy = self.files.gate.policy
-        return rule_changes(
+        return apply_rules_to_changes(
             delta,
             forbidden=lambda path, link: policy.forbids(path, self.call.tool, link=link),
             there=self.files.is_there,

@@ -12,7 +12,7 @@ from anyio import to_thread
 
 from handtools.core.call import Call
 from handtools.core.changes import Change, ChangeSet, Node, RecordedChanges
-from handtools.core.effects import Read
+from handtools.core.effects import ReadEffect
 from handtools.core.errors import NotFound, Redirected, StorageFault, ToolError, WrongKind
 from handtools.core.events import Changed, Event
 from handtools.core.files import FileFacts
@@ -20,7 +20,7 @@ from handtools.core.skills import SKILL_SCHEME, Skill, SkillFiles
 from handtools.runtime.approval.gate import ApprovalGate
 from handtools.runtime.journal.change_entries import Transaction
 from handtools.runtime.policy.command_rules import reason_to_ask
-from handtools.runtime.transaction import commit, lock_keys, recover
+from handtools.runtime.transaction import commit, lock_keys, recover_transactions
 from handtools.runtime.workspace import Workspace
 
 
@@ -72,11 +72,11 @@ OUTPUT_SCHEME = "output:"
 """Path prefix of stored command outputs, which are read-only."""
 READ_ONLY_SCHEMES = (OUTPUT_SCHEME, SKILL_SCHEME)
 """Prefixes of paths outside the workspace that can be read only."""
-LOCK_SECONDS = 30.0
+LOCK_TIMEOUT_SECONDS = 30.0
 REDIRECT_TRIES = 16
 """Most attempts to open a path whose links keep changing; more in a row mean an attack."""
 T = TypeVar("T")
-QUICK_BYTES = 256 << 10
+UNTHREADED_READ_BYTES = 256 << 10
 """Files up to this size are read without a thread where the machine is quick."""
 
 
@@ -103,16 +103,16 @@ class GuardedFiles:
         if path.startswith(OUTPUT_SCHEME):
             return await to_thread.run_sync(self._kept, path, start, size)
         if path.startswith(SKILL_SCHEME):
-            await self.gate.admit(Read((path,)))
+            await self.gate.admit(ReadEffect((path,)))
             return await to_thread.run_sync(self._of_skill, path, start, size)
         found: bytes | str | None = None
-        if self.workspace.files.quick and start == 0 and (size is None or size > QUICK_BYTES):
-            found = self._read_if_allowed(path, 0, QUICK_BYTES + 1)
-        if found is None or len(found) > QUICK_BYTES:
+        if self.workspace.files.quick and start == 0 and (size is None or size > UNTHREADED_READ_BYTES):
+            found = self._read_if_allowed(path, 0, UNTHREADED_READ_BYTES + 1)
+        if found is None or len(found) > UNTHREADED_READ_BYTES:
             found = await to_thread.run_sync(self._read_if_allowed, path, start, size)
         if isinstance(found, bytes):
             return found
-        await self.gate.admit(Read((found,)))
+        await self.gate.admit(ReadEffect((found,)))
         return await to_thread.run_sync(self._read, found, start, size)
 
     async def facts(self, path: str) -> FileFacts | None:
@@ -121,7 +121,7 @@ class GuardedFiles:
             size = await to_thread.run_sync(self._kept_bytes, path)
             return FileFacts(path, "file", size, 0o600, 0.0)
         if path.startswith(SKILL_SCHEME):
-            await self.gate.admit(Read((path,)))
+            await self.gate.admit(ReadEffect((path,)))
             return await to_thread.run_sync(self.workspace.skills.facts, *split_skill_path(path))
         return await self._looked(path, self.workspace.files.facts)
 
@@ -137,7 +137,7 @@ class GuardedFiles:
         tries = REDIRECT_TRIES
         while True:
             located = await to_thread.run_sync(self.workspace.files.locate, path)
-            await self.gate.admit(Read((located,)))
+            await self.gate.admit(ReadEffect((located,)))
             try:
                 return await to_thread.run_sync(look, located)
             except Redirected:
@@ -183,9 +183,13 @@ class GuardedFiles:
         async with AsyncExitStack() as stack:
             missing = [key for key in lock_keys(changes.paths) if key not in self.held]
             if missing:
-                await stack.enter_async_context(self.workspace.locks.hold(missing, timeout=LOCK_SECONDS))
+                await stack.enter_async_context(
+                    self.workspace.locks.hold(missing, timeout=LOCK_TIMEOUT_SECONDS)
+                )
             if not self.workspace.journal.entries.is_settled:
-                await recover(self.workspace, held={*self.held, *changes.paths}, only_held=True)
+                await recover_transactions(
+                    self.workspace, held={*self.held, *changes.paths}, only_held=True
+                )
             # A thread that has begun is never abandoned: a cancelled call still ends with the entry closed.
             done = await to_thread.run_sync(self._commit, transaction)
         return self._announced(done)
@@ -246,7 +250,7 @@ class GuardedFiles:
 
         def look() -> bytes | str:
             located = self.workspace.files.locate(path)
-            if self.gate.judge(Read((located,))).verdict != "allow":
+            if self.gate.judge(ReadEffect((located,))).verdict != "allow":
                 return located
             return self._read(located, start, size)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from anyio import to_thread
 
-from handtools.core.effects import Read
+from handtools.core.effects import ReadEffect
 from handtools.core.errors import Denied
 from handtools.core.language import DiagnosticReport, DiagnosticReview, LanguageAnswer, LanguageQuestion
 from handtools.runtime.approval.gate import ApprovalGate
@@ -29,7 +29,7 @@ class GuardedLanguage:
         policy = self.gate.policy
         if question.path:
             located = await to_thread.run_sync(self.workspace.files.locate, question.path)
-            await self.gate.admit(Read((located,)))
+            await self.gate.admit(ReadEffect((located,)))
             question = replace(question, path=located)
         answer = await self.workspace.language.ask(question, private=hidden_globs(policy))
         closed = [file.path for file in answer.files if policy.hides(file.path)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from anyio import to_thread
 
-from handtools.core.effects import Read
+from handtools.core.effects import ReadEffect
 from handtools.core.errors import InvalidInput, NotFound, ToolError, WrongKind
 from handtools.core.files import FileFacts
 from handtools.core.search import (
@@ -28,9 +28,9 @@ from handtools.runtime.policy import Policy
 from handtools.runtime.workspace import Workspace
 from handtools.text.search.glob import BadGlob, GlobPrefilter, GlobSet
 
-READ_BYTES = 4 << 20
+CONTEXT_FILE_BYTES = 4 << 20
 """Larger files are not read for what is around a hit."""
-READ_TOGETHER_BYTES = 64 << 20
+CONTEXT_TOTAL_BYTES = 64 << 20
 """Most bytes of files read together for context lines."""
 _NAME = re.compile(r"[\w.-]+")
 """A glob that is a plain file name, so that an exception to its rule can't lie below it."""
@@ -103,10 +103,10 @@ class GuardedSearch:
         """Locate and judge the root; return the scope with it, and the filter for results."""
         _check_globs(scope.include)
         if scope.root in {"", "."}:
-            await self.gate.admit(Read((".",)))
+            await self.gate.admit(ReadEffect((".",)))
             return self._inside(scope, ".")
         located, facts = await to_thread.run_sync(self._facts, scope.root)
-        await self.gate.admit(Read((located,)))
+        await self.gate.admit(ReadEffect((located,)))
         if facts is None:
             hint = "List the folder above it, or search from `.`."
             raise NotFound(f"There is nothing at `{scope.root}`.", hint=hint)
@@ -131,19 +131,21 @@ class GuardedSearch:
     def _read(self, paths: Sequence[str]) -> dict[str, bytes]:
         allowed = PolicyFilter(self.gate.policy, self.gate.call.tool).admit(paths)
         found = {}
-        room = READ_TOGETHER_BYTES
+        room = CONTEXT_TOTAL_BYTES
         for path in allowed:
             try:
                 if path.startswith(OUTPUT_SCHEME):
-                    data = self.workspace.outputs.part(path.removeprefix(OUTPUT_SCHEME), 0, READ_BYTES + 1)
+                    data = self.workspace.outputs.part(
+                        path.removeprefix(OUTPUT_SCHEME), 0, CONTEXT_FILE_BYTES + 1
+                    )
                 else:
-                    data = self.workspace.files.read(path, size=READ_BYTES + 1)
+                    data = self.workspace.files.read(path, size=CONTEXT_FILE_BYTES + 1)
             except (ToolError, KeyError):
                 continue
             room -= len(data)
             if room < 0:
                 break
-            if len(data) <= READ_BYTES:
+            if len(data) <= CONTEXT_FILE_BYTES:
                 found[path] = data
         return found
 
@@ -192,7 +194,7 @@ class PolicyFilter:
         return replace(gaps, withheld=self._withheld) if self._withheld else gaps
 
     def _allows(self, path: str) -> bool:
-        verdict = self._policy.decide(Read((path,)), self._tool).verdict
+        verdict = self._policy.decide(ReadEffect((path,)), self._tool).verdict
         self._withheld += verdict == "ask"
         return verdict == "allow"
 

@@ -21,7 +21,7 @@ from handtools.core.web import (
     WebSearchHits,
 )
 from handtools.runtime.approval.gate import ApprovalGate
-from handtools.text.web.host_access import WEB_PORTS, address_refusal, ip_literal
+from handtools.text.web.host_access import WEB_PORTS, ip_address_refusal, ip_literal
 from handtools.text.web.robots_txt import robots_allow
 from handtools.text.web.url import BadUrl, Url, parse_url
 
@@ -108,7 +108,7 @@ class GuardedWeb:
         if self._opens(visit.host, visit.port):
             return
         address = ip_literal(visit.host)
-        reason = address_refusal(address) if address is not None else ""
+        reason = ip_address_refusal(address) if address is not None else ""
         if visit.port not in WEB_PORTS:
             reason = reason or f"Port {visit.port} of {visit.host} is not one of the web."
         if reason:

@@ -26,7 +26,7 @@ __all__ = [
     "RetentionLimits",
 ]
 
-log = logging.getLogger("handtools")
+logger = logging.getLogger("handtools")
 
 
 class Journal:
@@ -93,7 +93,7 @@ class Journal:
                     self.calls.record(note.call, note.result, note.started, note.ended)
                     self.entries.saw_all(note.call, note.sights)
         except HostError as failure:
-            log.warning("%d calls are not in the log: %s", len(notes), failure)
+            logger.warning("%d calls are not in the log: %s", len(notes), failure)
 
     def close(self) -> None:
         """Write queued records and close the database; the next use reopens it."""

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from handtools.core.changes import BackupRef, digest
+from handtools.core.changes import BackupRef, sha256_hex
 from handtools.core.errors import HostError
 from handtools.core.files import Backups, PlannedWrite
-from handtools.runtime.journal.blobs import kept_in_record
+from handtools.runtime.journal.blobs import is_stored_as_blob
 from handtools.runtime.journal.database import Database, path_from_column, path_to_column
 
 
@@ -111,7 +111,7 @@ class DeferredDigests:
         data = {
             node.held.ref: node.data
             for node in nodes
-            if node and node.held and node.kind == "file" and node.data and not kept_in_record(node)
+            if node and node.held and node.kind == "file" and node.data and not is_stored_as_blob(node)
         }
         with self._lock:
             waiting = _UndigestedBytes(
@@ -152,7 +152,7 @@ class DeferredDigests:
         # Where it can't be noted, a file that is saved again counts as changed: no reason to stop anyone.
         with suppress(HostError):
             unknown = {ref: data for ref, data in waiting.data.items() if not self._noted(ref)}
-            rows = [(digest(data), path_to_column(ref)) for ref, data in unknown.items()]
+            rows = [(sha256_hex(data), path_to_column(ref)) for ref, data in unknown.items()]
             with self._database.writing() as connection:
                 connection.executemany("UPDATE refs SET content = ? WHERE ref = ?", rows)
         with self._lock:

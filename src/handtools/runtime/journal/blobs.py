@@ -66,8 +66,8 @@ class Blobs:
 
     def put(self, connection: sqlite3.Connection, node: Node | None, *, near: Node | None = None) -> None:
         """Store a node's bytes or add a use; as delta to `near` if they are similar."""
-        if node is not None and kept_in_record(node) and not _count_use(connection, node.digest):
-            packed = self._spliced(connection, node.data, near) or compressed(node.data)
+        if node is not None and is_stored_as_blob(node) and not _count_use(connection, node.digest):
+            packed = self._spliced(connection, node.data, near) or compress_blob(node.data)
             self._insert(connection, node, packed)
 
     def put_change(self, connection: sqlite3.Connection, change: Change) -> None:
@@ -88,9 +88,9 @@ class Blobs:
                 return None
         splice = BlobDelta.read(packed)
         if splice is None:
-            return decompressed(packed, size)
+            return decompress_blob(packed, size)
         base = self.get(connection, splice.base)
-        middle = decompressed(packed[DELTA_HEADER_BYTES:], size - splice.head - splice.tail)
+        middle = decompress_blob(packed[DELTA_HEADER_BYTES:], size - splice.head - splice.tail)
         return None if base is None else splice.around(middle, base)
 
     def release(self, connection: sqlite3.Connection, digests: Iterable[str | None]) -> int:
@@ -123,7 +123,7 @@ class Blobs:
                 continue
             data = self.get(connection, digest)
             if data is not None:
-                packed = compressed(data)
+                packed = compress_blob(data)
                 row = (len(packed), packed, digest)
                 connection.execute("UPDATE blobs SET kept = ?, data = ? WHERE digest = ?", row)
                 self.release(connection, [splice.base])
@@ -146,7 +146,7 @@ class Blobs:
         middle = splice.middle(data)
         if len(middle) * 4 > len(data) or not _count_use(connection, base):
             return None
-        return splice.header + compressed(middle)
+        return splice.header + compress_blob(middle)
 
     def _insert(self, connection: sqlite3.Connection, node: Node, packed: bytes) -> None:
         inline: bytes | None = packed
@@ -162,7 +162,7 @@ def _count_use(connection: sqlite3.Connection, digest: str) -> bool:
     return used.rowcount > 0
 
 
-def kept_in_record(node: Node) -> bool:
+def is_stored_as_blob(node: Node) -> bool:
     """Whether a node's bytes are stored as blob in the journal, not only in the backup store."""
     if node.held is None:
         return node.kind != "folder"
@@ -180,7 +180,7 @@ def _compressor() -> zstandard.ZstdCompressor:
     return compressor
 
 
-def compressed(data: bytes) -> bytes:
+def compress_blob(data: bytes) -> bytes:
     """Compress bytes if that makes them smaller; the first byte tells which."""
     if len(data) >= COMPRESS_BYTES:
         packed = _compressor().compress(data)
@@ -189,8 +189,8 @@ def compressed(data: bytes) -> bytes:
     return b"=" + data
 
 
-def decompressed(packed: bytes, size: int) -> bytes:
-    """Decompress bytes made by `compressed`; raises `HostError` if they are damaged."""
+def decompress_blob(packed: bytes, size: int) -> bytes:
+    """Decompress bytes made by `compress_blob`; raises `HostError` if they are damaged."""
     if packed[:1] == b"=":
         return packed[1:]
     try:

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from handtools.core.approval import Approval, approval_to_json
-from handtools.core.call import Call, call_from_json, call_to_json, new_id
+from handtools.core.call import Call, call_from_json, call_to_json, new_call_id
 from handtools.core.changes import BackupRef, Change, Node
 from handtools.core.commands import CommandExit, CommandOutput, FinishedCommand
 from handtools.core.result import Result, result_to_bytes, result_to_json
-from handtools.runtime.journal.blobs import compressed, decompressed
+from handtools.runtime.journal.blobs import compress_blob, decompress_blob
 from handtools.runtime.journal.database import Database, path_to_column, rows_of_owner
 
 CALL_COLUMNS = "seq, id, session, turn, agent, parent, tool, args, started, ended, status, code"
@@ -68,7 +68,7 @@ class Calls:
         row = (
             call.id, call.session, call.turn, call.agent, call.parent, call.tool,
             json.dumps(dict(call.args)), started, ended or time.time(), result.status,
-            result.fault.code if result.fault else "", len(packed).to_bytes(4) + compressed(packed), call.owner,
+            result.fault.code if result.fault else "", len(packed).to_bytes(4) + compress_blob(packed), call.owner,
         )  # fmt: skip
         with self._database.writing() as connection:
             connection.execute(
@@ -91,7 +91,7 @@ class Calls:
         if not row[0]:
             return result_to_json(Result("This result was forgotten on request.", None))
         size, packed = int.from_bytes(row[0][:4]), row[0][4:]
-        recalled: dict[str, Any] = json.loads(decompressed(packed, size))
+        recalled: dict[str, Any] = json.loads(decompress_blob(packed, size))
         return recalled
 
     def has(self, call_id: str) -> bool:
@@ -236,7 +236,7 @@ class OnceMarks:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._run = new_id()
+        self._run = new_call_id()
 
     def in_session(self, call: Call, name: str) -> bool:
         """Set a mark for the call's session and agent; return whether it was not set before."""

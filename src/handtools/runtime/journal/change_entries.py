@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from handtools.core.call import Call
-from handtools.core.changes import BackupRef, Change, ChangeSet, Coverage, Node, NodeKind
-from handtools.core.effects import fingerprint
+from handtools.core.changes import BackupRef, Change, ChangeCoverage, ChangeSet, Node, NodeKind
+from handtools.core.effects import effect_fingerprint
 from handtools.core.files import PlannedWrite
 from handtools.core.history import FileVersion, UndoScope
 from handtools.runtime.journal.backup_refs import BackupRefs, DeferredDigests
-from handtools.runtime.journal.blobs import Blobs, kept_in_record
+from handtools.runtime.journal.blobs import Blobs, is_stored_as_blob
 from handtools.runtime.journal.database import Database, path_from_column, path_to_column, rows_of_owner
 
 ChangeEntryKind = Literal["change", "undo", "redo"]
@@ -40,7 +40,7 @@ class Transaction:
     kind: ChangeEntryKind = "change"
     reverts: tuple[int, ...] = ()
     """The recorded touches that it takes back."""
-    coverage: Coverage = "declared"
+    coverage: ChangeCoverage = "declared"
     omitted: tuple[str, ...] = ()
     """Paths that changed but could not be kept for undo."""
     happened: bool = False
@@ -109,7 +109,7 @@ class ChangeEntries:
 
         Returns None if the call has recorded more than `ordinal` entries, so that a rerun does not repeat them.
         """
-        mark = fingerprint(ChangeSet(tuple(step.change for step in steps)))
+        mark = effect_fingerprint(ChangeSet(tuple(step.change for step in steps)))
         with self._database.writing() as connection:
             counted = connection.execute("SELECT count(*) FROM entries WHERE call_id = ?", (call.id,))
             if counted.fetchone()[0] > ordinal:
@@ -365,6 +365,8 @@ def _touch_row(entry: int, step: PlannedWrite) -> tuple[Any, ...]:
             facts += [None] * 5
         else:
             held = (path_to_column(node.held.ref), node.held.bytes) if node.held else (None, None)
-            name = node.digest if kept_in_record(node) or not node.held else _BACKUP_ONLY_MARK + node.digest
+            name = (
+                node.digest if is_stored_as_blob(node) or not node.held else _BACKUP_ONLY_MARK + node.digest
+            )
             facts += [node.kind, name, node.mode, *held]
     return (entry, path_to_column(step.change.path), step.temporary, *facts)

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 from handtools.core.files import Store
 from handtools.runtime.journal.backup_refs import BackupRefs
-from handtools.runtime.journal.blobs import Blobs, decompressed
+from handtools.runtime.journal.blobs import Blobs, decompress_blob
 from handtools.runtime.journal.database import Database, path_from_column
 from handtools.text.encoding import decode, is_binary
 
-MIN_LINE_CHARS = 8
+MIN_TRACE_LINE_CHARS = 8
 """Shortest line in characters that is searched as a trace; shorter ones occur in any file."""
-MIN_WORD_CHARS = 16
+MIN_TRACE_WORD_CHARS = 16
 """Shortest word in characters that is searched by itself, such as a key printed without its name."""
-MAX_PIECES = 500
+MAX_TRACE_PIECES = 500
 """Most lines and words searched as traces; longer files are sampled."""
 CHUNK_BYTES = 4 << 20
 
@@ -38,7 +38,7 @@ class FileTraces:
             piece for data in versions if not is_binary(data) for piece in _pieces(decode(data).body)
         )
         every = sorted(pieces, key=len, reverse=True)
-        step = -(-len(every) // MAX_PIECES) or 1
+        step = -(-len(every) // MAX_TRACE_PIECES) or 1
         chosen = every[::step]
         quoted = (form for piece in chosen for form in _as_json(piece))
         texts = tuple(piece.encode("utf-8", "surrogateescape") for piece in chosen)
@@ -62,11 +62,11 @@ class FileTraces:
 
 def _pieces(text: str) -> Iterator[str]:
     for line in text.splitlines():
-        if len(line.strip()) >= MIN_LINE_CHARS:
+        if len(line.strip()) >= MIN_TRACE_LINE_CHARS:
             yield line.strip()
         for word in line.replace("=", " ").replace(":", " ").split():
             bare = word.strip("\"',;()")
-            if len(bare) >= MIN_WORD_CHARS:
+            if len(bare) >= MIN_TRACE_WORD_CHARS:
                 yield bare
 
 
@@ -136,7 +136,7 @@ class Retention:
         connection.execute("DELETE FROM entries WHERE id = ?", (entry,))
         return freed
 
-    def forget(self, path: str, *, now: bytes = b"", outputs: Store | None = None) -> "Forgotten":
+    def forget(self, path: str, *, now: bytes = b"", outputs: Store | None = None) -> "ForgottenPath":
         """Delete all versions of a path and the content of calls that named or printed it, overwriting the disk.
 
         `now` is the file's current content, which may not be recorded; its traces are searched too.
@@ -160,7 +160,7 @@ class Retention:
         with self._database.reading() as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             connection.execute("PRAGMA secure_delete = OFF")
-        return Forgotten(len(digests), calls, copies, sampled=traces.sampled)
+        return ForgottenPath(len(digests), calls, copies, sampled=traces.sampled)
 
     def _forget_calls(
         self, connection: sqlite3.Connection, path: str, traces: FileTraces, outputs: Store | None
@@ -198,7 +198,7 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class ForgottenPath:
     """Result of forgetting a path: what was deleted, and what remains."""
 
     versions: int
@@ -213,7 +213,7 @@ class Forgotten:
 def _parts_of_call(args: str, result: bytes, *others: str | None) -> Iterator[bytes]:
     yield args.encode()
     if result:
-        yield decompressed(result[4:], int.from_bytes(result[:4]))
+        yield decompress_blob(result[4:], int.from_bytes(result[:4]))
     yield from (other.encode() for other in others if other)
 
 

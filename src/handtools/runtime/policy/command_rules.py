@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 from handtools.core.changes import (
     Change,
-    apply_order,
+    change_apply_order,
     is_whole_folder,
     links_created,
     parent_folders,
-    paths_inside,
+    paths_in_moved_folders,
     without_whole_folders,
 )
 from handtools.core.effects import CommandRun
@@ -110,7 +110,7 @@ REPOSITORY_CONFIG_PARTS = frozenset(
 _GIT_NAMES = REPOSITORY_PARTS | REPOSITORY_CONFIG_PARTS | {"HEAD"}
 MAX_NAMED_PATHS = 5
 
-PathTest = Callable[[str], bool]
+PathPredicate = Callable[[str], bool]
 """Predicate on paths: whether one exists in the workspace, or whether a target is inside it."""
 ForbiddenTest = Callable[[str, bool], bool]
 """Predicate: whether changing a path is forbidden, as a link if the second argument is true."""
@@ -126,8 +126,8 @@ class RuledChanges:
     """Why a person must approve the changes; empty if not needed."""
 
 
-def rule_changes(
-    delta: Sequence[Change], *, forbidden: ForbiddenTest, there: PathTest, within: PathTest
+def apply_rules_to_changes(
+    delta: Sequence[Change], *, forbidden: ForbiddenTest, there: PathPredicate, within: PathPredicate
 ) -> RuledChanges:
     """Drop forbidden changes of a command, and say why the others need approval, if they do."""
     changes, left_out = without_forbidden(delta, forbidden)
@@ -140,13 +140,13 @@ def rule_changes(
     return RuledChanges(tuple(changes), notes, f"The command made {asked}." if asked else "")
 
 
-def reason_to_ask(changes: Sequence[Change], *, there: PathTest, within: PathTest) -> str:
+def reason_to_ask(changes: Sequence[Change], *, there: PathPredicate, within: PathPredicate) -> str:
     """Return what in the changes needs approval: links out of the workspace, git repositories; else empty."""
     links = links_created(changes).items()
     leaving = [
         f"`{path}` -> `{target}`" for path, target in links if link_leaves_workspace(path, target, within)
     ]
-    made = [f"`{path}`" for path in repositories_made(changes, there)]
+    made = [f"`{path}`" for path in git_repositories_created(changes, there)]
     reasons = [
         (leaving, "links that lead out of the workspace"),
         (made, "what git would take for a repository, and run programs from"),
@@ -157,7 +157,7 @@ def reason_to_ask(changes: Sequence[Change], *, there: PathTest, within: PathTes
 def without_forbidden(delta: Sequence[Change], forbidden: ForbiddenTest) -> tuple[list[Change], list[str]]:
     """Split changes into permitted ones and forbidden paths, splitting folders that hold some."""
     links = links_created(delta)
-    touched_paths = (path for change in delta for path in (change.path, *paths_inside(change)))
+    touched_paths = (path for change in delta for path in (change.path, *paths_in_moved_folders(change)))
     refused = [path for path in touched_paths if forbidden(path, path in links)]
     if not refused:
         return list(delta), []
@@ -173,10 +173,10 @@ def without_forbidden(delta: Sequence[Change], forbidden: ForbiddenTest) -> tupl
         # A folder can't go, or give way to a file, while something stays in it.
         and not (change.path in staying and (change.after is None or change.after.kind != "folder"))
     ]
-    return sorted(landing, key=apply_order), refused
+    return sorted(landing, key=change_apply_order), refused
 
 
-def link_leaves_workspace(path: str, target: str, within: PathTest) -> bool:
+def link_leaves_workspace(path: str, target: str, within: PathPredicate) -> bool:
     """Whether a link's target is outside the workspace and the system folders, or can't be determined."""
     parts = [part for part in target.split("/") if part not in {"", "."}]
     up = next((number for number, part in enumerate(parts) if part != ".."), len(parts))
@@ -188,13 +188,16 @@ def link_leaves_workspace(path: str, target: str, within: PathTest) -> bool:
     return bool(up) or not (target == NULL_DEVICE or target.startswith(SYSTEM_PREFIXES) or within(target))
 
 
-def repositories_made(changes: Iterable[Change], there: PathTest) -> list[str]:
+def git_repositories_created(changes: Iterable[Change], there: PathPredicate) -> list[str]:
     """List folders that changes turn into git repositories, and repositories whose configuration changes."""
     made = {
         path
         for change in changes
         if change.after is not None
-        for path in (change.path, *(paths_inside(change) if is_whole_folder(change.after) else ()))
+        for path in (
+            change.path,
+            *(paths_in_moved_folders(change) if is_whole_folder(change.after) else ()),
+        )
     }
     touched: dict[str, set[str]] = {}
     for path in made:
@@ -209,7 +212,7 @@ def repositories_made(changes: Iterable[Change], there: PathTest) -> list[str]:
     )
 
 
-def _becomes_repository(folder: str, names: set[str], made: Collection[str], there: PathTest) -> bool:
+def _becomes_repository(folder: str, names: set[str], made: Collection[str], there: PathPredicate) -> bool:
     prefix = f"{folder}/" if folder else ""
     head = f"{prefix}HEAD"
     if head not in made and not there(head):

@@ -7,7 +7,7 @@ use the same folder name (`.docker`, `.cargo`, `.config`), only the file in it i
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-KEYS = {
+KEY_FILES = {
     "*.pem": "a private key, often",
     "*.key": "a private key",
     "*.p8": "a private key",
@@ -26,7 +26,7 @@ KEYS = {
     ".gnupg": "private keys of GnuPG",
     ".password-store": "pass's passwords",
 }
-PASSWORDS = {
+PASSWORD_FILES = {
     ".env": "secrets of the program",
     ".env.*": "secrets of the program",
     ".htpasswd": "a web server's passwords",
@@ -54,7 +54,7 @@ PASSWORDS = {
     "**/.cache/huggingface/token": "Hugging Face's token",
     "**/.kaggle/kaggle.json": "Kaggle's token",
 }
-CLOUDS = {
+CLOUD_CREDENTIAL_FILES = {
     ".aws": "keys of AWS",
     ".oci": "keys of Oracle's cloud",
     ".kube": "keys of clusters",
@@ -80,14 +80,18 @@ CLOUDS = {
     "**/.snowflake/connections.toml": "Snowflake's passwords",
     "**/.snowsql/config": "Snowflake's passwords",
 }
-AGENTS = {
+AGENT_TOKEN_FILES = {
     "**/.claude/.credentials.json": "Claude Code's token",
     "**/.codex/auth.json": "Codex's token",
     "**/.gemini/oauth_creds.json": "Gemini CLI's token",
     "**/.local/share/opencode/auth.json": "opencode's tokens",
 }
-ROWS: dict[str, str] = dict(chain.from_iterable(each.items() for each in (KEYS, PASSWORDS, CLOUDS, AGENTS)))
-EXAMPLES = ("*.pub", ".env.example", ".env.sample", ".env.template", ".env.dist")
+PRIVATE_PATHS: dict[str, str] = dict(
+    chain.from_iterable(
+        each.items() for each in (KEY_FILES, PASSWORD_FILES, CLOUD_CREDENTIAL_FILES, AGENT_TOKEN_FILES)
+    )
+)
+PUBLIC_EXAMPLE_FILES = ("*.pub", ".env.example", ".env.sample", ".env.template", ".env.dist")
 """Globs of example and public files that are exempt."""
 
 _COPIES = (

@@ -2,7 +2,7 @@
 
 from itertools import chain
 
-GIT = {
+GIT_CONFIG_FILES = {
     ".git": "git runs its hooks and what its configuration names",
     ".gitconfig": "git runs what it names, where the workspace is a home folder",
     ".config/git": "git runs what it names, where the workspace is a home folder",
@@ -18,7 +18,7 @@ GIT = {
     ".jj": "Jujutsu runs the programs that its settings name",
     ".bzr": "Breezy runs the programs that its settings name",
 }
-SHELLS = {
+SHELL_STARTUP_FILES = {
     ".bashrc": "bash runs it",
     ".bash_profile": "bash runs it",
     ".bash_login": "bash runs it",
@@ -53,7 +53,7 @@ SHELLS = {
     ".inputrc": "shells type what it binds to keys",
     ".config/nushell": "Nushell runs it",
 }
-EDITORS = {
+EDITOR_CONFIG_FILES = {
     ".vscode": "VS Code runs its tasks, and the programs that its settings name",
     "*.code-workspace": "VS Code runs its tasks, and the programs that its settings name",
     ".vs": "Visual Studio runs its tasks",
@@ -82,7 +82,7 @@ EDITORS = {
     ".replit": "Replit runs what it names",
     ".idx": "Firebase Studio runs what it names",
 }
-AGENTS = {
+AGENT_CONFIG_FILES = {
     ".mcp.json": "agents start the servers that it names",
     "mcp.json": "agents start the servers that it names",
     ".claude": "Claude Code runs its hooks and trusts its settings",
@@ -111,7 +111,7 @@ AGENTS = {
     ".crush.json": "Crush starts the servers that it names",
     "crush.json": "Crush starts the servers that it names",
 }
-CI = {
+CI_CONFIG_FILES = {
     ".github/workflows": "GitHub runs it, with the repository's secrets",
     ".github/actions": "GitHub runs it, with the repository's secrets",
     ".gitea/workflows": "Gitea runs it, with the repository's secrets",
@@ -140,7 +140,7 @@ CI = {
     ".appveyor.yml": "AppVeyor runs it, with the project's secrets",
     "appveyor.yml": "AppVeyor runs it, with the project's secrets",
 }
-TOOLS = {
+BUILD_TOOL_FILES = {
     ".cargo": "cargo, and with it an editor, runs the wrappers and runners that it names",
     ".yarnrc.yml": "yarn runs the program that it names",
     ".yarnrc": "yarn runs the program that it names",
@@ -160,5 +160,15 @@ TOOLS = {
     ".sqliterc": "sqlite3 runs it",
 }
 PROTECTED_PATHS: dict[str, str] = dict(
-    chain.from_iterable(each.items() for each in (GIT, SHELLS, EDITORS, AGENTS, CI, TOOLS))
+    chain.from_iterable(
+        each.items()
+        for each in (
+            GIT_CONFIG_FILES,
+            SHELL_STARTUP_FILES,
+            EDITOR_CONFIG_FILES,
+            AGENT_CONFIG_FILES,
+            CI_CONFIG_FILES,
+            BUILD_TOOL_FILES,
+        )
+    )
 )

@@ -13,7 +13,7 @@ from handtools.core.effects import EFFECT_KINDS, EffectKind
 from handtools.core.errors import UsageError
 from handtools.core.web import Visit
 from handtools.runtime.policy import private_paths, protected_paths
-from handtools.text.search.glob import GlobSet, Itself
+from handtools.text.search.glob import ExactPathGlobs, GlobSet
 from handtools.text.shell import CommandWords, read_script
 from handtools.text.shell.hazards import find_hazards
 from handtools.text.shell.wrapper_programs import as_rule_command
@@ -189,13 +189,13 @@ class Rule:
         return GlobSet(self.globs, case_sensitive=False)
 
     @cached_property
-    def _above(self) -> Itself:
+    def _above(self) -> ExactPathGlobs:
         """Matcher of parent folders of the rule's paths; a link in their place could bring all of them in."""
         split = [path.split("/") for path in self.paths]
         heads = [
             parts[:depth] for parts in split for depth in range(1, len(parts)) if parts[depth - 1] != "**"
         ]
-        return Itself(["/" + "/".join(head) for head in heads], case_sensitive=False)
+        return ExactPathGlobs(["/" + "/".join(head) for head in heads], case_sensitive=False)
 
     @cached_property
     def _but_below(self) -> GlobSet:
@@ -242,8 +242,8 @@ PRIVATE_RULE = Rule(
     name="private",
     verdict="deny",
     reason="It may hold secrets. A person can open it up with a rule in the policy.",
-    paths=tuple(private_paths.ROWS),
-    but=private_paths.EXAMPLES,
+    paths=tuple(private_paths.PRIVATE_PATHS),
+    but=private_paths.PUBLIC_EXAMPLE_FILES,
     match=(
         ".env", "deep/.env.local", "id_rsa", ".ssh/config", ".ENV", ".kube/config", "a.pub/.env", ".env~",
         ".netrc.bak", ".deploy.pem.swp", "home/.docker/config.json", ".config/gcloud/x.db", "a.tfstate.backup",

@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
-from handtools.text.splice import SplicedText
+from handtools.text.lazy_splice import SplicedText
 
 _FIRST_STEP = 64
 # Pieces of this size stay in the processor's cache; comparing all at once does not.
@@ -93,7 +93,7 @@ class LineEdit(NamedTuple):
     end_b: int
 
 
-def align(a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
+def align_lines(a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
     """Align two lists of lines by a longest common subsequence and give the changed regions, in order."""
     a, b = list(a), list(b)
     head, tail = _shared_ends(a, b)

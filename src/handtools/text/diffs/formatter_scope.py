@@ -6,8 +6,8 @@ ADR 89.
 import re
 from collections import Counter
 
-from handtools.text.diffs.alignment import LineEdit, align
-from handtools.text.lines import split
+from handtools.text.diffs.alignment import LineEdit, align_lines
+from handtools.text.lines import split_lines
 
 _WORD = re.compile(r"\w+")
 _SPARE_WORDS = 4
@@ -16,11 +16,11 @@ _SPARE_SHARE = 0.02
 
 def format_touched_lines(before: str, after: str, formatted: str) -> str:
     """Give the edited text with the formatter's changes kept only on lines that the edit touched."""
-    was, now, tidy = split(before), split(after), split(formatted)
-    touched = [(edit.start_b, edit.end_b) for edit in align(was, now)]
+    was, now, tidy = split_lines(before), split_lines(after), split_lines(formatted)
+    touched = [(edit.start_b, edit.end_b) for edit in align_lines(was, now)]
     lines: list[str] = []
     at = 0
-    for edit in align(now, tidy):
+    for edit in align_lines(now, tidy):
         lines += now[at : edit.start_a]
         near = any(_near(now, edit, start, end) for start, end in touched)
         lines += tidy[edit.start_b : edit.end_b] if near else now[edit.start_a : edit.end_a]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from handtools.text import lines
-from handtools.text.diffs.unified_diff import LineEdit, opcodes
+from handtools.text.diffs.unified_diff import LineEdit, diff_line_edits
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,13 @@ def three_way_merge(base: str, ours: str, theirs: str) -> MergedText:
     pieces: list[str] = []
     conflicts: list[MergeConflict] = []
     line = 1
-    for region in merge_regions(lines.split(base), lines.split(ours), lines.split(theirs)):
+    for region in merge_regions(
+        lines.split_lines(base), lines.split_lines(ours), lines.split_lines(theirs)
+    ):
         piece = agreed_text(region)
         if piece is None:
             piece = _marked(region, end)
-            height = lines.count(piece)
+            height = lines.count_lines(piece)
             sides = region.base, region.ours, region.theirs
             conflicts.append(MergeConflict(line, line + height - 1, *sides))
         pieces.append(piece)
@@ -68,7 +70,8 @@ def agreed_text(region: MergeRegion) -> str | None:
 
 def _marked(region: MergeRegion, end: str) -> str:
     ours, theirs = (
-        side + end if side and side == lines.bare(side) else side for side in (region.ours, region.theirs)
+        side + end if side and side == lines.without_line_ending(side) else side
+        for side in (region.ours, region.theirs)
     )
     return f"<<<<<<< ours{end}{ours}======={end}{theirs}>>>>>>> theirs{end}"
 
@@ -77,7 +80,9 @@ def merge_regions(base: list[str], ours: list[str], theirs: list[str]) -> Iterat
     """Divide three texts into consecutive regions: unchanged ones, and ones that one side or both changed."""
     place = 0
     shift_ours = shift_theirs = 0
-    for start, end, grown_ours, grown_theirs in _gathered(opcodes(base, ours), opcodes(base, theirs)):
+    for start, end, grown_ours, grown_theirs in _gathered(
+        diff_line_edits(base, ours), diff_line_edits(base, theirs)
+    ):
         same = "".join(base[place:start])
         yield MergeRegion(same, same, same)
         yield MergeRegion(
@@ -110,8 +115,8 @@ def _gathered(ours: list[LineEdit], theirs: list[LineEdit]) -> Iterator[tuple[in
 
 def overlapping_edit(base: list[str], ours: list[str], theirs: list[str]) -> LineEdit | None:
     """Find an edit of ours which, slid along equal lines, could overlap an edit of theirs; None if no edit can."""
-    made = [(edit, *_zone(base, theirs, edit)) for edit in opcodes(base, theirs)]
-    for edit in opcodes(base, ours):
+    made = [(edit, *_zone(base, theirs, edit)) for edit in diff_line_edits(base, theirs)]
+    for edit in diff_line_edits(base, ours):
         start, end = _zone(base, ours, edit)
         for other, begin, stop in made:
             same = edit[:2] == other[:2] and _lines(ours, edit) == _lines(theirs, other)

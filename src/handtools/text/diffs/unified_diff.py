@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from handtools.text import lines
-from handtools.text.diffs.alignment import LineEdit, align, common_prefix, common_suffix
-from handtools.text.splice import SplicedText
+from handtools.text.diffs.alignment import LineEdit, align_lines, common_prefix, common_suffix
+from handtools.text.lazy_splice import SplicedText
 
 _MOST_PLACES = 100
 # How many blank lines are passed to see how deep the text goes on.
@@ -98,11 +98,11 @@ __all__ = [
     "LineEdit",
     "changed_rows",
     "count_changed_lines",
+    "diff_line_edits",
+    "diff_without_carriage_returns",
     "first_changed_line",
-    "opcodes",
-    "trim_indent",
+    "trim_diff_indent",
     "unified_diff",
-    "without_carriage_returns",
 ]
 
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
@@ -138,9 +138,9 @@ class ChangedRows(NamedTuple):
     below: int
 
 
-def opcodes(a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
+def diff_line_edits(a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
     """Give the changed regions of a minimal line diff, in order, slid to where they read best."""
-    return slide_edits(align(a, b), a, b)
+    return slide_edits(align_lines(a, b), a, b)
 
 
 def unified_diff(
@@ -167,7 +167,7 @@ def unified_diff(
 def count_changed_lines(before: str, after: str) -> tuple[int, int]:
     """Count the added and the removed lines between two texts, as (added, removed)."""
     window = changed_rows(before, after)
-    edits = opcodes(window.old, window.new)
+    edits = diff_line_edits(window.old, window.new)
     added = sum(edit.end_b - edit.start_b for edit in edits)
     removed = sum(edit.end_a - edit.start_a for edit in edits)
     return added, removed
@@ -186,11 +186,11 @@ def first_changed_line(
     if same.feeds is not None and offset < len(after) and before.find("\r", 0, offset) < 0:
         return same.feeds + before.count("\n", same.head, offset) + 1
     text = after if isinstance(after, str) else after.whole
-    line = lines.line_at(text, offset)
-    return line if offset < len(text) else max(1, min(line, lines.count(text)))
+    line = lines.line_number_at(text, offset)
+    return line if offset < len(text) else max(1, min(line, lines.count_lines(text)))
 
 
-def trim_indent(diff: str) -> str:
+def trim_diff_indent(diff: str) -> str:
     """Remove the indentation that all content lines of a unified diff share."""
     rows = diff.split("\n")
     content = list(_content_rows(rows))
@@ -207,7 +207,7 @@ def trim_indent(diff: str) -> str:
     return "\n".join(rows)
 
 
-def without_carriage_returns(diff: str) -> str:
+def diff_without_carriage_returns(diff: str) -> str:
     """Drop the carriage returns from a unified diff in which all lines end in CRLF; any other is unchanged."""
     if "\r" not in diff:
         return diff
@@ -258,7 +258,7 @@ def _quoted(path: str, *, tab: bool = False) -> str:
 
 def _hunks(before: str, after: str | SplicedText, context: int, same: KnownCommonEnds) -> Iterator[str]:
     window = changed_rows(before, after, context, same)
-    edits = align(window.old, window.new)
+    edits = align_lines(window.old, window.new)
     if not all(map(_replaces, edits)):
         window, edits = _slid(before, after, context, same)
     for group in _grouped(edits, context):
@@ -276,12 +276,12 @@ def _slid(
     """Give the rows around a change and its edits, with room around them for insertions and deletions to slide."""
     margin = context + _MARGIN_LINES
     window = changed_rows(before, after, margin, same)
-    edits = opcodes(window.old, window.new)
+    edits = diff_line_edits(window.old, window.new)
     # A change may have moved so far that its context lies outside; then look at more.
     while edits and not _has_context(window, edits, context):
         margin *= 8
         window = changed_rows(before, after, margin, same)
-        edits = opcodes(window.old, window.new)
+        edits = diff_line_edits(window.old, window.new)
     return window, edits
 
 

@@ -6,8 +6,8 @@ which tries its rules one after another: exact, loose, with elided lines, with a
 
 from handtools.text.editing.edit_outcome import (
     AlreadyApplied,
-    Applied,
     CharSpan,
+    EditApplied,
     EditCandidate,
     EditOutcome,
     EditRefused,
@@ -21,8 +21,8 @@ from handtools.text.editing.replacement import refuse_missing, replace_text
 
 __all__ = [
     "AlreadyApplied",
-    "Applied",
     "CharSpan",
+    "EditApplied",
     "EditCandidate",
     "EditOutcome",
     "EditRefused",

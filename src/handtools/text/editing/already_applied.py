@@ -6,11 +6,16 @@ ADR 180.
 from dataclasses import dataclass
 
 from handtools.text import lines
-from handtools.text.diffs.unified_diff import opcodes
+from handtools.text.diffs.unified_diff import diff_line_edits
 from handtools.text.editing.edit_outcome import AlreadyApplied, Excerpt
 from handtools.text.editing.match_candidates import LineMatch
-from handtools.text.editing.nearest_lines import nearest
-from handtools.text.editing.normalized_lines import LineIndex, is_blank, normalized, occurrences
+from handtools.text.editing.nearest_lines import find_nearest_lines
+from handtools.text.editing.normalized_lines import (
+    LineIndex,
+    is_blank,
+    normalize_for_matching,
+    substring_offsets,
+)
 
 # So many letters and digits of new text are no coincidence where its lines stand; so many anywhere.
 _FEWEST_LETTERS = 16
@@ -18,24 +23,28 @@ _FEWEST_LETTERS_ANYWHERE = 24
 _FEWEST_LETTERS_BESIDE = 8
 
 
-def around_text(page: LineIndex, text: str, at: int, old: str, new: str) -> AlreadyApplied | None:
+def find_applied_around_text(
+    page: LineIndex, text: str, at: int, old: str, new: str
+) -> AlreadyApplied | None:
     """Detect that the old text, found at offset `at`, already has the rest of the new text around it in the file.
 
     Gives None when the edit is still to be made.
     """
-    for skipped in occurrences(new, old, most=len(new)):
+    for skipped in substring_offsets(new, old, most=len(new)):
         start = at - skipped
         if start >= 0 and text.startswith(new, start) and _adds(new[:skipped] + new[skipped + len(old) :]):
             first = text.count("\n", 0, start)
-            return _done(page, page.window(first, first + lines.count(new.rstrip("\r\n"))))
+            return _done(page, page.window(first, first + lines.count_lines(new.rstrip("\r\n"))))
     return None
 
 
-def around_lines(
+def find_applied_around_lines(
     page: LineIndex, match: LineMatch, old: list[str], new: list[str]
 ) -> AlreadyApplied | None:
     """Detect that the file has the other lines of `new` around loosely matched old lines; None if it does not."""
-    mine, wanted = ([normalized(line) for line in side if not is_blank(line)] for side in (old, new))
+    mine, wanted = (
+        [normalize_for_matching(line) for line in side if not is_blank(line)] for side in (old, new)
+    )
     rows = page.normalized_text[1:-1].split("\n")
     places = (place for line, place in zip(old, match.places, strict=True) if not is_blank(line))
     first = page.filled.index(next(place for place in places if place is not None))
@@ -64,7 +73,9 @@ class WidenedEdit:
     new: list[str]
 
 
-def widened(page: LineIndex, first: int, last: int, old: list[str], new: list[str]) -> WidenedEdit | None:
+def widen_edit(
+    page: LineIndex, first: int, last: int, old: list[str], new: list[str]
+) -> WidenedEdit | None:
     """Extend an edit by lines that `new` adds at an edge and the file already has there; None if there are none.
 
     A model that leaves lines out of `old` and writes them into `new` means them once.
@@ -87,20 +98,20 @@ def _at_edge(rows: list[str], old: list[str], new: list[str]) -> tuple[int, int]
 
     All lists run from the outer edge of the arguments, and `rows` from the edited lines outwards.
     """
-    edits = opcodes(old, new)
+    edits = diff_line_edits(old, new)
     # A line that comes in the place of another, or that `old` has elsewhere, was not left out.
     if not edits or edits[0].start_b or edits[0].end_b == 0 or edits[0].end_a:
         return None
-    known = {normalized(line) for line in old if not is_blank(line)}
+    known = {normalize_for_matching(line) for line in old if not is_blank(line)}
     for count in range(edits[0].end_b, 0, -1):
-        wanted = [normalized(line) for line in new[:count] if not is_blank(line)]
+        wanted = [normalize_for_matching(line) for line in new[:count] if not is_blank(line)]
         if known.intersection(wanted):
             continue
         if is_blank(new[count - 1]) or sum(map(str.isalnum, "".join(wanted))) < _FEWEST_LETTERS_BESIDE:
             continue
         filled = [index for index, row in enumerate(rows[: 2 * count + 4]) if not is_blank(row)]
         there = filled[: len(wanted)]
-        if [normalized(rows[index]) for index in there] == wanted[::-1]:
+        if [normalize_for_matching(rows[index]) for index in there] == wanted[::-1]:
             blanks = next((n for n, line in enumerate(new[count:]) if not is_blank(line)), 0)
             return there[-1] + 1, count + min(blanks, there[0])
     return None
@@ -116,9 +127,13 @@ def new_text_present(page: LineIndex, old: str, new: str) -> AlreadyApplied | No
     if at < 0 or not _is_whole_lines(page.view, at, wanted):
         return None
     first = page.view.count("\n", 0, at)
-    there = page.window(first, first + lines.count(wanted))
-    near = nearest(page, old)
-    if near is not None and lines.count(wanted) < lines.count(old.strip("\n")) and _goes_on(near, there):
+    there = page.window(first, first + lines.count_lines(wanted))
+    near = find_nearest_lines(page, old)
+    if (
+        near is not None
+        and lines.count_lines(wanted) < lines.count_lines(old.strip("\n"))
+        and _goes_on(near, there)
+    ):
         return None
     # Nothing like the old text is left, or it is just here, or the new one is too long to be here by chance.
     is_made = near is None or _overlap(near, there) or letters >= _FEWEST_LETTERS_ANYWHERE

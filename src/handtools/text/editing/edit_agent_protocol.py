@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from handtools.text.lines import LineRange, bare, merged_ranges
+from handtools.text.lines import LineRange, merged_ranges, without_line_ending
 
 LONGEST_TAG = 64
 
@@ -70,7 +70,7 @@ class ShowLines:
 
 
 @dataclass(frozen=True, slots=True)
-class Declined:
+class EditDeclined:
     """Parser event: the model declines to make the edit, and says why."""
 
     why: str
@@ -88,7 +88,7 @@ class AnswerComplete:
     """Parser event: the model has ended its answer."""
 
 
-AnswerPiece = OldTextComplete | OldNewPair | ShowLines | Declined | MalformedAnswer | AnswerComplete
+AnswerPiece = OldTextComplete | OldNewPair | ShowLines | EditDeclined | MalformedAnswer | AnswerComplete
 _Inside = Literal["", "old", "new", "cannot"]
 
 
@@ -178,7 +178,7 @@ class EditStreamParser:
             return [MalformedAnswer(f"{nested[0]} inside <{inside}{self.marks.suffix}>")]
         text = _framed(held)
         if inside == "cannot":
-            return [Declined(text.strip())]
+            return [EditDeclined(text.strip())]
         if inside == "old":
             self._old = text
             return [OldTextComplete(text)]
@@ -228,13 +228,15 @@ class ShownFile:
         """Render the shown lines for the prompt, without line numbers, so that the model can copy them."""
         opened, closed = f'<file{marks.suffix} path="{self.path}"', f"</file{marks.suffix}>"
         if not self.windows:
-            body = "\n".join(bare(line) for line in self.lines)
+            body = "\n".join(without_line_ending(line) for line in self.lines)
             return f"{opened}>\n{body}\n{closed}"
         shown = [f"The file has {len(self.lines):,} lines; these parts of it are shown."]
         if self.outline:
             shown.append(f"Its outline, with line numbers:\n{self.outline}")
         for window in self.windows:
-            body = "\n".join(bare(line) for line in self.lines[window.first - 1 : window.last])
+            body = "\n".join(
+                without_line_ending(line) for line in self.lines[window.first - 1 : window.last]
+            )
             shown.append(f'{opened} lines="{window.first}-{window.last}">\n{body}\n{closed}')
         return "\n\n".join(shown)
 
@@ -256,7 +258,7 @@ def edit_prompt(
     return "\n\n".join(parts)
 
 
-def relevant_lines(lines: Sequence[str], instructions: str, *, most: int) -> tuple[LineRange, ...]:
+def lines_for_edit_prompt(lines: Sequence[str], instructions: str, *, most: int) -> tuple[LineRange, ...]:
     """Choose ranges of a long file around the rarest words of the instructions, or else the file's start."""
     wanted = set(PROMPT_WORD.findall(instructions))
     places: dict[str, list[int]] = {}

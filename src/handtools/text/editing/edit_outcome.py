@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from handtools.text.splice import SplicedText
+from handtools.text.lazy_splice import SplicedText
 
 MatchTier: TypeAlias = Literal[
     "exact",
@@ -53,7 +53,7 @@ class MatchHint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
+class EditApplied:
     """Outcome of a successful edit: the new text, and how the old text was matched."""
 
     result: SplicedText
@@ -124,7 +124,7 @@ class EditRefused:
     suggestion: str | None = None
 
 
-EditOutcome: TypeAlias = Applied | AlreadyApplied | EditRefused
+EditOutcome: TypeAlias = EditApplied | AlreadyApplied | EditRefused
 
 
 class UnclearEdit(Exception):

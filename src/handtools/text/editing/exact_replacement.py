@@ -8,17 +8,12 @@ import unicodedata
 
 from handtools.text import lines
 from handtools.text.editing import already_applied, refusals
-from handtools.text.editing.edit_outcome import Applied, CharSpan, EditOutcome, EditRefused, MatchHint
-from handtools.text.editing.loose_replacement import replay
+from handtools.text.editing.edit_outcome import CharSpan, EditApplied, EditOutcome, EditRefused, MatchHint
+from handtools.text.editing.loose_replacement import replay_edit_on_lines
 from handtools.text.editing.match_candidates import LineMatch, narrowed_by_hint
-from handtools.text.editing.normalized_lines import (
-    BLOCK_OPENERS,
-    LineIndex,
-    MatchLoss,
-    occurrences,
-)
+from handtools.text.editing.normalized_lines import BLOCK_OPENERS, LineIndex, MatchLoss, substring_offsets
+from handtools.text.lazy_splice import SplicedText
 from handtools.text.lines import leading_blanks
-from handtools.text.splice import SplicedText
 
 MOST_OCCURRENCES = 20
 _HEAD = re.compile(r"\.?\w+|.", re.DOTALL)
@@ -50,18 +45,20 @@ def replace_exact(page: LineIndex, old: str, new: str, hint: MatchHint | None) -
         )
     else:
         text, needle, wanted = body, lines.convert_line_ends(old, end), lines.convert_line_ends(new, end)
-    found = occurrences(text, needle, most=MOST_OCCURRENCES if hint is None else MOST_OCCURRENCES * 50)
+    found = substring_offsets(
+        text, needle, most=MOST_OCCURRENCES if hint is None else MOST_OCCURRENCES * 50
+    )
     if not found:
         return None
     left = (
-        narrowed_by_hint(page, [lines.line_at(text, at) for at in found], hint)
+        narrowed_by_hint(page, [lines.line_number_at(text, at) for at in found], hint)
         if hint
         else list(range(len(found)))
     )
     if not left:
-        return refusals.elsewhere(page, [lines.line_at(text, at) for at in found], hint)
+        return refusals.refuse_elsewhere(page, [lines.line_number_at(text, at) for at in found], hint)
     if len(left) > 1:
-        return refusals.ambiguous(page, [lines.line_at(text, found[i]) for i in left], needle)
+        return refusals.refuse_ambiguous(page, [lines.line_number_at(text, found[i]) for i in left], needle)
     return _replace_at(page, text, found[left[0]], needle, wanted)
 
 
@@ -70,24 +67,24 @@ def _replace_at(page: LineIndex, text: str, at: int, needle: str, wanted: str) -
     body = page.text
     if refusal := _cut_word(page, text, at, needle, wanted):
         return refusal
-    if (done := already_applied.around_text(page, text, at, needle, wanted)) is not None:
+    if (done := already_applied.find_applied_around_text(page, text, at, needle, wanted)) is not None:
         return done
     if refusal := _lost_depth(page, text, at, needle, wanted):
         return refusal
     if _runs_on(text, at + len(needle), needle, wanted) or _joins_lines(text, at, needle, wanted):
-        return refusals.cut_line(page, lines.line_at(text, at), needle)
+        return refusals.refuse_cut_line(page, lines.line_number_at(text, at), needle)
     if _is_cut_deletion(text, at, needle, wanted):
-        start = lines.start_of(text, at)
+        start = lines.line_start_offset(text, at)
         at, needle = start, text[start : at + len(needle)]
     if _cuts_edge_blanks(text, at, needle, wanted):
         return None
     if text is body:
         span = CharSpan(at, at + len(needle))
-        return Applied(result=SplicedText(body, at, span.end, wanted), tier="exact", spans=(span,))
+        return EditApplied(result=SplicedText(body, at, span.end, wanted), tier="exact", spans=(span,))
     return _replace_lines(page, at, needle, wanted)
 
 
-def replace_every(page: LineIndex, old: str, new: str) -> Applied | EditRefused | None:
+def replace_all_exact(page: LineIndex, old: str, new: str) -> EditApplied | EditRefused | None:
     """Replace all exact occurrences; refuse if other line ends hide some, None when there is none."""
     body = page.text
     end = uniform_ending(body) or page.ending
@@ -108,7 +105,7 @@ def replace_every(page: LineIndex, old: str, new: str) -> Applied | EditRefused 
     if not spans:
         return None
     start, stop = spans[0].start, spans[-1].end
-    return Applied(
+    return EditApplied(
         result=SplicedText(body, start, stop, body[start:stop].replace(needle, wanted)),
         tier="exact",
         spans=tuple(spans),
@@ -162,16 +159,16 @@ def _cut_word(page: LineIndex, text: str, at: int, old: str, new: str) -> EditRe
             continue
         mine, theirs = part(old), part(new)
         if mine and (theirs is None or mine[0] != theirs[0] or mine[0] == old == theirs[0]):
-            return refusals.inside_word(page, lines.line_at(text, at), old)
+            return refusals.refuse_inside_word(page, lines.line_number_at(text, at), old)
     return None
 
 
 def _lost_depth(page: LineIndex, text: str, at: int, old: str, new: str) -> EditRefused | None:
     """Refuse an edit that adds lines below one quoted without its indentation; None where their depth is clear."""
-    start = lines.start_of(text, at)
+    start = lines.line_start_offset(text, at)
     lost = text[start:at]
-    added = [leading_blanks(line) for line in lines.split(new)[1:] if line.strip()]
-    if not lost or lost.strip(" \t") or not added or len(lines.split(old)) > 1:
+    added = [leading_blanks(line) for line in lines.split_lines(new)[1:] if line.strip()]
+    if not lost or lost.strip(" \t") or not added or len(lines.split_lines(old)) > 1:
         return None
     if leading_blanks(old):
         # The line was seen, less deep than it is: so were the lines to be added.
@@ -180,17 +177,21 @@ def _lost_depth(page: LineIndex, text: str, at: int, old: str, new: str) -> Edit
     opens = old.rstrip().endswith(BLOCK_OPENERS)
     if shallowest > depth or (shallowest == depth and not opens):
         return None
-    return refusals.lost_depth(page, lines.line_at(text, at), old)
+    return refusals.refuse_lost_indentation(page, lines.line_number_at(text, at), old)
 
 
 def _is_cut_deletion(text: str, at: int, old: str, new: str) -> bool:
     """Whether an edit deletes whole lines but the first one's indentation, which would move to the next line."""
-    return not new and old.endswith(("\n", "\r")) and not text[lines.start_of(text, at) : at].strip(" \t")
+    return (
+        not new
+        and old.endswith(("\n", "\r"))
+        and not text[lines.line_start_offset(text, at) : at].strip(" \t")
+    )
 
 
 def _joins_lines(text: str, at: int, old: str, new: str) -> bool:
     """Whether an edit deletes the end of a line and its line end, so that the next line would be joined to it."""
-    kept = text[lines.start_of(text, at) : at].strip(" \t")
+    kept = text[lines.line_start_offset(text, at) : at].strip(" \t")
     return not new and bool(kept) and bool(old.strip()) and old.endswith(("\n", "\r"))
 
 
@@ -200,7 +201,7 @@ def _cuts_edge_blanks(text: str, at: int, old: str, new: str) -> bool:
     The text is there letter for letter, but its first line without all of its indentation, or its last without its
     trailing blanks; and that line goes, or others come.
     """
-    mine, theirs = lines.split(old), lines.split(new)
+    mine, theirs = lines.split_lines(old), lines.split_lines(new)
     if len(mine) < 2 and len(theirs) < 2:
         return False
     return _cuts_indentation(text, at, mine, theirs) or _cuts_trailing_blanks(
@@ -209,7 +210,7 @@ def _cuts_edge_blanks(text: str, at: int, old: str, new: str) -> bool:
 
 
 def _cuts_indentation(text: str, at: int, mine: list[str], theirs: list[str]) -> bool:
-    start = lines.start_of(text, at)
+    start = lines.line_start_offset(text, at)
     lost = text[start:at]
     if not lost or lost.strip(" \t"):
         return False
@@ -233,13 +234,15 @@ def _cuts_trailing_blanks(text: str, stop: int, mine: list[str], theirs: list[st
 
 def _runs_on(text: str, stop: int, old: str, new: str) -> bool:
     """Whether lines would be added in the middle of a line, because the last line of `old` goes on in the file."""
-    mine, theirs = ([lines.bare(line) for line in lines.split(each)] for each in (old, new))
+    mine, theirs = (
+        [lines.without_line_ending(line) for line in lines.split_lines(each)] for each in (old, new)
+    )
     if mine[-1] not in theirs[:-1] or theirs[-1] == mine[-1] or old.endswith(_CLOSED):
         return False
     return _MORE.match(text, stop) is not None
 
 
-def _replace_lines(page: LineIndex, at: int, old: str, new: str) -> Applied:
+def _replace_lines(page: LineIndex, at: int, old: str, new: str) -> EditApplied:
     """Replace an exact match in a file of mixed line ends, so that every kept line keeps its own line end."""
     view = page.view
     start = view.rfind("\n", 0, at) + 1
@@ -260,10 +263,10 @@ def _replace_lines(page: LineIndex, at: int, old: str, new: str) -> Applied:
     first = view.count("\n", 0, start)
     match = LineMatch(tuple(range(first, first + len(mine))), first, first + len(mine), MatchLoss.NOTHING)
     span = page.span(first, match.last)
-    written = replay(page, match, mine, theirs)
+    written = replay_edit_on_lines(page, match, mine, theirs)
     if ended and not closed:
         # The file's last line end goes, for old has it and new has not.
-        written = written.removesuffix(lines.ending(written))
-    return Applied(
+        written = written.removesuffix(lines.line_ending_of(written))
+    return EditApplied(
         result=SplicedText(page.text, span.start, span.end, written), tier="exact", spans=(span,)
     )

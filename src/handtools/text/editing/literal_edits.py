@@ -4,15 +4,15 @@ ADR 30.
 """
 
 from handtools.text import lines
-from handtools.text.editing import AlreadyApplied, Applied, CharSpan, EditRefused, Excerpt, replace_text
-from handtools.text.splice import SplicedText
+from handtools.text.editing import AlreadyApplied, CharSpan, EditApplied, EditRefused, Excerpt, replace_text
+from handtools.text.lazy_splice import SplicedText
 
 
 def insert_lines(body: str, line: int, text: str) -> str:
     """Insert `text` so that it begins at line `line`; one past the last line appends. Gives the new text."""
     if not body:
         return text
-    at = lines.offset_of(body, line)
+    at = lines.offset_of_line(body, line)
     end = _ending_near(body, at)
     wanted = lines.convert_line_ends(text, end)
     closed = wanted if wanted.endswith(end) else wanted + end
@@ -24,7 +24,7 @@ def insert_lines(body: str, line: int, text: str) -> str:
 
 def _ending_near(body: str, at: int) -> str:
     """Give the line end of the line before an offset, or of the first line of the text."""
-    before = lines.ending(body[max(at - 2, 0) : at])
+    before = lines.line_ending_of(body[max(at - 2, 0) : at])
     if before:
         return before
     stops = [place for place in (body.find("\r"), body.find("\n")) if place >= 0]
@@ -32,7 +32,7 @@ def _ending_near(body: str, at: int) -> str:
     return "\n" if first < 0 else "\r\n" if body.startswith("\r\n", first) else body[first]
 
 
-def replace_verbatim(body: str, old: str, new: str) -> Applied | EditRefused:
+def replace_verbatim(body: str, old: str, new: str) -> EditApplied | EditRefused:
     """Replace text that occurs exactly once, letter for letter but for line ends; otherwise refuse the edit."""
     end = lines.dominant_ending(body)
     for needle, wanted in (
@@ -42,7 +42,7 @@ def replace_verbatim(body: str, old: str, new: str) -> Applied | EditRefused:
         at = body.find(needle) if needle else -1
         if at >= 0 and needle != wanted and body.find(needle, at + 1) < 0:
             span = CharSpan(at, at + len(needle))
-            return Applied(result=SplicedText(body, at, span.end, wanted), tier="exact", spans=(span,))
+            return EditApplied(result=SplicedText(body, at, span.end, wanted), tier="exact", spans=(span,))
     outcome = replace_text(body, old, new)
     if isinstance(outcome, AlreadyApplied):
         return _there_already(outcome)
@@ -58,12 +58,12 @@ def _there_already(found: AlreadyApplied) -> EditRefused:
     )
 
 
-def _nearly(body: str, found: Applied) -> EditRefused:
+def _nearly(body: str, found: EditApplied) -> EditRefused:
     """Make a refusal that quotes the lines which looser matching would have found, to be sent as they are."""
     span = found.spans[0]
     text = body[span.start : span.end]
-    line = lines.line_at(body, span.start)
-    rows = tuple(lines.bare(row) for row in lines.split(text))
+    line = lines.line_number_at(body, span.start)
+    rows = tuple(lines.without_line_ending(row) for row in lines.split_lines(text))
     return EditRefused(
         code="not_found",
         message=f"old_string did not appear verbatim; line {line} comes nearest, except for {found.tier}.",

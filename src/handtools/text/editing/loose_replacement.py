@@ -14,7 +14,7 @@ from rapidfuzz.fuzz import ratio
 
 from handtools.text import lines
 from handtools.text.diffs.three_way_merge import sliding_rows
-from handtools.text.diffs.unified_diff import LineEdit, opcodes
+from handtools.text.diffs.unified_diff import LineEdit, diff_line_edits
 from handtools.text.editing.edit_outcome import UnclearEdit
 from handtools.text.editing.indentation import INDENT_SAMPLE_LINES, IndentationMap
 from handtools.text.editing.match_candidates import LineMatch
@@ -44,7 +44,7 @@ def edit_script(old: list[str], new: list[str]) -> list[LineOp]:
     # A line that both have was moved, not changed, if the diff does not keep it.
     common = set(old) & set(new)
     at = shift = 0
-    for edit in opcodes(old, new):
+    for edit in diff_line_edits(old, new):
         steps += [LineOp("keep", index, index + shift) for index in range(at, edit.start_a)]
         steps += _block(old, new, edit, common)
         at, shift = edit.end_a, edit.end_b - edit.end_a
@@ -141,7 +141,7 @@ def _merged(mine: list[WordToken], theirs: list[WordToken], wanted: list[WordTok
     pieces: list[str] = []
     at = shift = 0
     gap: str | None = None
-    for edit in [*opcodes([word for _, word in mine], [word for _, word in wanted]), None]:
+    for edit in [*diff_line_edits([word for _, word in mine], [word for _, word in wanted]), None]:
         stop = edit.start_a if edit else len(mine)
         for index in range(at, stop):
             if gap is None:
@@ -199,7 +199,7 @@ def _gaps(
     return (filed, right) if left == old else (left, filed)
 
 
-def replay(page: LineIndex, match: LineMatch, old: list[str], new: list[str]) -> str:
+def replay_edit_on_lines(page: LineIndex, match: LineMatch, old: list[str], new: list[str]) -> str:
     """Write a loosely matched edit: give the new text of the matched lines; kept lines keep the file's bytes.
 
     Raises `UnclearEdit` where the new text could mean two things.
@@ -237,7 +237,7 @@ class _Replay:
             self._check_moves()
         ends = [end for _, end in self.rows]
         rows = self.page.rows
-        if ends and self.at == len(rows) and not lines.ending(rows[-1]):
+        if ends and self.at == len(rows) and not lines.line_ending_of(rows[-1]):
             ends = [end or self.page.ending for end in ends[:-1]] + [""]
         return "".join(text + end for (text, _), end in zip(self.rows, ends, strict=True))
 
@@ -256,14 +256,14 @@ class _Replay:
             leading_blanks(filed) if leading_blanks(wanted) == leading_blanks(mine) else self._depth(wanted)
         )
         text = depth + merge_words(*(line[len(leading_blanks(line)) :] for line in (mine, filed, wanted)))
-        self.rows.append((text, lines.ending(self.page.rows[place])))
+        self.rows.append((text, lines.line_ending_of(self.page.rows[place])))
         self.at = place + 1
 
     def _drop(self, number: int, op: LineOp) -> None:
         place = self.match.places[op.old]
         if place is not None:
             self._pass_blanks(number, place)
-            self.freed.append(lines.ending(self.page.rows[place]))
+            self.freed.append(lines.line_ending_of(self.page.rows[place]))
             self.at = place + 1
         elif any(op.kind == "keep" and is_blank(self.old[op.old]) for op in self._beside(number)):
             # Of two blank lines, one of which the file has not, it may be either that goes.
@@ -318,7 +318,7 @@ class _Replay:
 
     def _copy_to(self, row: int) -> None:
         for line in self.page.rows[self.at : row]:
-            bare = lines.bare(line)
+            bare = lines.without_line_ending(line)
             self.rows.append((bare, line[len(bare) :]))
         self.at = max(self.at, row)
 
@@ -329,7 +329,7 @@ class _Replay:
         if self.rows and self.rows[-1][1]:
             return self.rows[-1][1]
         near = self.page.rows[max(0, self.at - 1) : self.at + 2]
-        return next(filter(None, map(lines.ending, near)), self.page.ending)
+        return next(filter(None, map(lines.line_ending_of, near)), self.page.ending)
 
     def _following(self, number: int) -> int | None:
         """Give the index of the file line that matches the next old line, after a step.

@@ -10,11 +10,11 @@ from handtools.text.editing.edit_outcome import MatchHint, MatchTier
 from handtools.text.editing.normalized_lines import (
     LineIndex,
     MatchLoss,
+    all_line_match_losses,
     is_blank,
-    loss,
-    losses,
-    normalized,
-    occurrences,
+    line_match_loss,
+    normalize_for_matching,
+    substring_offsets,
 )
 from handtools.text.lines import leading_blanks
 
@@ -68,15 +68,15 @@ class LineMatch:
         return "blank lines" if self.blanks_differ or at_its_ends else TIER_NAMES[self.loss]
 
 
-def candidates(page: LineIndex, old: list[str]) -> list[LineMatch]:
+def find_match_candidates(page: LineIndex, old: list[str]) -> list[LineMatch]:
     """Find the places where the non-blank old lines follow each other in the file, however loosely; limited."""
     filled = [index for index, line in enumerate(old) if not is_blank(line)]
     if not filled:
         return []
-    needle = "\n" + "\n".join(normalized(old[index]) for index in filled) + "\n"
+    needle = "\n" + "\n".join(normalize_for_matching(old[index]) for index in filled) + "\n"
     found = []
     count = at = 0
-    for hit in occurrences(page.normalized_text, needle, most=MOST_CANDIDATES):
+    for hit in substring_offsets(page.normalized_text, needle, most=MOST_CANDIDATES):
         count += page.normalized_text.count("\n", at, hit)
         at = hit
         rows = page.filled[count : count + len(filled)]
@@ -85,7 +85,7 @@ def candidates(page: LineIndex, old: list[str]) -> list[LineMatch]:
     return found
 
 
-def closest(found: list[LineMatch]) -> list[LineMatch]:
+def closest_matches(found: list[LineMatch]) -> list[LineMatch]:
     """Give the matches that no other match beats; different kinds of difference are not comparable."""
     return [match for match in found if not any(other.is_closer(match) for other in found)]
 
@@ -101,7 +101,7 @@ def is_recognizable(old: list[str], match: LineMatch) -> bool:
 def _laid(page: LineIndex, old: list[str], filled: list[int], rows: list[int]) -> LineMatch | None:
     worst = MatchLoss.NOTHING
     for index, row in zip(filled, rows, strict=True):
-        least = loss(old[index], page.bare[row])
+        least = line_match_loss(old[index], page.bare[row])
         if least is None:
             return None
         worst = max(worst, least)
@@ -112,7 +112,7 @@ def _laid(page: LineIndex, old: list[str], filled: list[int], rows: list[int]) -
     edges = _lay_edges(page, old, filled, places)
     known = [place for place in places if place is not None]
     lost = frozenset[MatchLoss]().union(
-        *(losses(old[i], page.bare[p]) for i, p in enumerate(places) if p is not None)
+        *(all_line_match_losses(old[i], page.bare[p]) for i, p in enumerate(places) if p is not None)
     )
     worst = max(worst, max(lost, default=MatchLoss.NOTHING))
     return LineMatch(tuple(places), min(known), max(known) + 1, worst, inside, edges, lost)

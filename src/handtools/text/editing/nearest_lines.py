@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from rapidfuzz import fuzz, process
 
-from handtools.text.diffs.unified_diff import opcodes
+from handtools.text.diffs.unified_diff import diff_line_edits
 from handtools.text.editing.edit_outcome import Excerpt
-from handtools.text.editing.normalized_lines import LineIndex, is_blank, normalized
+from handtools.text.editing.normalized_lines import LineIndex, is_blank, normalize_for_matching
 
 _ALIKE = 55
 _MISSPELT = 85
@@ -33,7 +33,7 @@ class _Reach:
     stop: int
 
 
-def nearest(page: LineIndex, old: str) -> Excerpt | None:
+def find_nearest_lines(page: LineIndex, old: str) -> Excerpt | None:
     """Find the lines of the file that share most with the old text; None when nothing is similar."""
     if old not in page.nearest:
         page.nearest[old] = _nearest(page, old)
@@ -41,7 +41,7 @@ def nearest(page: LineIndex, old: str) -> Excerpt | None:
 
 
 def _nearest(page: LineIndex, old: str) -> Excerpt | None:
-    keys = [normalized(line) for line in old.split("\n") if not is_blank(line)]
+    keys = [normalize_for_matching(line) for line in old.split("\n") if not is_blank(line)]
     if not keys or not page.filled:
         return None
     rows = page.normalized_text[1:-1].split("\n")
@@ -163,7 +163,7 @@ def _fitted(keys: list[str], rows: list[str], reach: _Reach) -> tuple[int, int]:
             return start, stop
     at = shift = 0
     pairs: list[tuple[int, int]] = []
-    for edit in [*opcodes(keys, near), None]:
+    for edit in [*diff_line_edits(keys, near), None]:
         end = edit.start_a if edit else len(keys)
         pairs += [(index, index + shift) for index in range(at, end)]
         if edit:

@@ -66,7 +66,7 @@ _WITHIN = (MatchLoss.INNER, MatchLoss.LOOK, MatchLoss.QUOTES)
 _SUBSETS = [frozenset(kinds) for count in range(len(_WITHIN) + 1) for kinds in combinations(_WITHIN, count)]
 
 
-def normalized(text: str) -> str:
+def normalize_for_matching(text: str) -> str:
     """Normalize text as far as possible: white space removed, look-alikes and quotes made plain.
 
     Lines that are equal under any `MatchLoss` are equal here, but not the other way round.
@@ -80,13 +80,13 @@ def normalize_lines(text: str) -> list[str]:
     Lines in ASCII are done together, which is faster.
     """
     if text.isascii():
-        return normalized(text).split("\n")
+        return normalize_for_matching(text).split("\n")
     rows = text.split("\n")
-    plain = iter(normalized("\n".join(filter(str.isascii, rows))).split("\n"))
-    return [next(plain) if row.isascii() else normalized(row) for row in rows]
+    plain = iter(normalize_for_matching("\n".join(filter(str.isascii, rows))).split("\n"))
+    return [next(plain) if row.isascii() else normalize_for_matching(row) for row in rows]
 
 
-def loss(one: str, other: str) -> MatchLoss | None:
+def line_match_loss(one: str, other: str) -> MatchLoss | None:
     """Give the least that must be ignored for two lines to be equal; None when they differ in content."""
     if one == other:
         return MatchLoss.NOTHING
@@ -104,7 +104,7 @@ def loss(one: str, other: str) -> MatchLoss | None:
     return None
 
 
-def losses(one: str, other: str) -> frozenset[MatchLoss]:
+def all_line_match_losses(one: str, other: str) -> frozenset[MatchLoss]:
     """Give all kinds of difference between two lines that are equal in content."""
     if one == other:
         return frozenset()
@@ -142,7 +142,7 @@ def without_needless_blanks(line: str) -> str:
 
 def is_blank(line: str) -> bool:
     """Whether a line has no visible character."""
-    return not line.strip(_ASCII_BLANKS) if line.isascii() else not normalized(line)
+    return not line.strip(_ASCII_BLANKS) if line.isascii() else not normalize_for_matching(line)
 
 
 def _composed(text: str) -> str:
@@ -165,7 +165,7 @@ class LineIndex:
     @cached_property
     def rows(self) -> list[str]:
         """The lines of the indexed text, with their line ends."""
-        return lines.split(self.text)
+        return lines.split_lines(self.text)
 
     @cached_property
     def bare(self) -> list[str]:
@@ -203,7 +203,7 @@ class LineIndex:
         return Excerpt(first + 1, tuple(self.bare[first:last]))
 
 
-def occurrences(text: str, needle: str, *, most: int) -> list[int]:
+def substring_offsets(text: str, needle: str, *, most: int) -> list[int]:
     """Give the offsets of a substring, overlapping occurrences included, up to `most` of them."""
     found: list[int] = []
     at = text.find(needle)

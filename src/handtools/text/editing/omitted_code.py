@@ -6,13 +6,13 @@ Empty and unchanged arguments are refused too, before anything is looked for. AD
 import re
 from dataclasses import dataclass
 
-from handtools.text.diffs.unified_diff import opcodes
+from handtools.text.diffs.unified_diff import diff_line_edits
 from handtools.text.editing.edit_outcome import EditRefused
 from handtools.text.editing.match_candidates import LineMatch
 from handtools.text.editing.normalized_lines import BLOCK_OPENERS, LineIndex, is_blank
 from handtools.text.lines import indent_columns, leading_blanks
 
-LARGEST_CHARS = 64 * 1024 * 1024
+LARGEST_EDITED_CHARS = 64 * 1024 * 1024
 _DOTS = r"(?:\.{3,}|…)"
 _OPENING = r"(?://+|#+|/\*+|<!--|--|;+|%+|\"|\*|\(\*|\{\*|\{/\*)"
 _CLOSING = r"(?:\*/|-->|\*\)|\*/\})"
@@ -40,7 +40,7 @@ _LONGEST_NOTE = 200
 _WORDS_OF_A_LABEL = 4
 
 
-def check_arguments(old: str, new: str) -> EditRefused | None:
+def check_edit_arguments(old: str, new: str) -> EditRefused | None:
     """Refuse an edit with an empty or unchanged `old_string`, or with code left out of `new_string`; else None."""
     if not old:
         return EditRefused(code="empty", message="old_string is empty.", hint="To create a file, write it.")
@@ -74,7 +74,7 @@ def _is_sentence(text: str) -> bool:
 
 def _drops_lines(old: str, new: str) -> bool:
     """Whether any line of `old` is missing in `new`."""
-    return any(edit.start_a < edit.end_a for edit in opcodes(old.split("\n"), new.split("\n")))
+    return any(edit.start_a < edit.end_a for edit in diff_line_edits(old.split("\n"), new.split("\n")))
 
 
 def is_elision(line: str) -> bool:
@@ -118,7 +118,7 @@ def is_elided(text: str) -> bool:
     return any(map(is_elision, text.split("\n")))
 
 
-def stand_in_order(page: LineIndex, found: list[list[LineMatch]]) -> bool:
+def pieces_stand_in_order(page: LineIndex, found: list[list[LineMatch]]) -> bool:
     """Whether the matches of all pieces can follow each other in the file, within one block."""
     above = found[0]
     for places in found[1:]:

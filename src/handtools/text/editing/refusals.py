@@ -7,8 +7,8 @@ from collections import Counter
 from itertools import pairwise
 
 from handtools.text import lines
-from handtools.text.diffs.unified_diff import opcodes
-from handtools.text.editing import argument_repair
+from handtools.text.diffs.unified_diff import diff_line_edits
+from handtools.text.editing import old_string_repair
 from handtools.text.editing.edit_outcome import (
     AlreadyApplied,
     EditCandidate,
@@ -19,8 +19,8 @@ from handtools.text.editing.edit_outcome import (
     UnclearEdit,
 )
 from handtools.text.editing.indentation import INDENT_SAMPLE_LINES, TAB, indent_step
-from handtools.text.editing.nearest_lines import nearest
-from handtools.text.editing.normalized_lines import LineIndex, is_blank, normalized
+from handtools.text.editing.nearest_lines import find_nearest_lines
+from handtools.text.editing.normalized_lines import LineIndex, is_blank, normalize_for_matching
 
 _MOST_SHOWN = 5
 _MOST_AROUND = 8
@@ -29,10 +29,10 @@ _FEWEST_LETTERS_PRESENT = 16
 _LEVELS = (1, 2, 3, 4, 8)
 
 
-def not_found(page: LineIndex, olds: list[str], new: str) -> EditRefused:
+def refuse_not_found(page: LineIndex, olds: list[str], new: str) -> EditRefused:
     """Refuse an edit whose old text is not in the file, showing the nearest lines; `olds` are its readings."""
     old = best_known(page, olds)
-    window = nearest(page, old)
+    window = find_nearest_lines(page, old)
     present = _present(page, old, new)
     if window is None:
         return EditRefused(
@@ -46,7 +46,7 @@ def not_found(page: LineIndex, olds: list[str], new: str) -> EditRefused:
         f"lines {window.line}-{window.end_line}.",
         hint="If those lines are meant, send old_string as above.",
         nearest=window,
-        differences=differences(old, window),
+        differences=differing_lines(old, window),
         suggestion=_unique(page, window.line - 1, window.end_line),
     )
 
@@ -59,22 +59,22 @@ def _present(page: LineIndex, old: str, new: str) -> str:
     ):
         return ""
     at = page.view.find(wanted)
-    return f" new_string is there, at line {lines.line_at(page.view, at)}." if at >= 0 else ""
+    return f" new_string is there, at line {lines.line_number_at(page.view, at)}." if at >= 0 else ""
 
 
 def best_known(page: LineIndex, olds: list[str]) -> str:
     """Give the reading of `old_string` that has the most lines in common with the file."""
     known = set(page.normalized_text.split("\n"))
-    readings = dict.fromkeys([*olds, argument_repair.without_numbers_and_escapes(olds[0])])
+    readings = dict.fromkeys([*olds, old_string_repair.without_numbers_and_escapes(olds[0])])
 
     def worth(old: str) -> tuple[int, int]:
-        keys = normalized(old).split("\n")
+        keys = normalize_for_matching(old).split("\n")
         return sum(len(key) for key in keys if key in known), -sum(key not in known for key in keys)
 
     return max(readings, key=worth)
 
 
-def unclear(page: LineIndex, why: UnclearEdit, first: int, last: int, old: str) -> EditRefused:
+def refuse_unclear(page: LineIndex, why: UnclearEdit, first: int, last: int, old: str) -> EditRefused:
     """Refuse an edit whose place is known but not what to write there, quoting the lines at that place."""
     window = page.window(first, last)
     form = _form(page, first, last) if why.code == "indent_conflict" else ""
@@ -83,7 +83,7 @@ def unclear(page: LineIndex, why: UnclearEdit, first: int, last: int, old: str) 
         message=f"{why} (lines {window.line}-{window.end_line})",
         hint=f"Send old_string as above, and new_string in the same form.{form}",
         nearest=window,
-        differences=differences(old, window),
+        differences=differing_lines(old, window),
         suggestion=_unique(page, first, last),
     )
 
@@ -115,9 +115,9 @@ def _usual_width(rows: list[str]) -> int:
     return width if widths[width] else 0
 
 
-def ambiguous(page: LineIndex, found: list[int], old: str) -> EditRefused:
+def refuse_ambiguous(page: LineIndex, found: list[int], old: str) -> EditRefused:
     """Refuse an edit that fits several places, giving for each an `old_string` that is unique to it."""
-    height = lines.count(old.rstrip("\r\n"))
+    height = lines.count_lines(old.rstrip("\r\n"))
     rows = list(dict.fromkeys(found))
     shown = rows[:_MOST_SHOWN]
     places = tuple(
@@ -138,7 +138,7 @@ def _times(line: int, count: int) -> str:
     return str(line) if count == 1 else f"{line} ({count} times)"
 
 
-def elided(page: LineIndex, spans: list[tuple[int, int]]) -> EditRefused:
+def refuse_elided(page: LineIndex, spans: list[tuple[int, int]]) -> EditRefused:
     """Refuse an edit with elided lines that fits several places, giving each in full, the shortest first."""
     likely = sorted(spans, key=lambda span: (span[1] - span[0], span))[:_MOST_SHOWN]
     places = tuple(
@@ -156,7 +156,7 @@ def elided(page: LineIndex, spans: list[tuple[int, int]]) -> EditRefused:
     )
 
 
-def elsewhere(page: LineIndex, found: list[int], hint: MatchHint | None) -> EditRefused:
+def refuse_elsewhere(page: LineIndex, found: list[int], hint: MatchHint | None) -> EditRefused:
     """Refuse an edit whose old text occurs, but not at the line or scope that the hint names."""
     said = f"line {hint.line}" if hint and hint.line is not None else "the place named"
     where = ", ".join(map(str, found[:_MOST_SHOWN]))
@@ -167,25 +167,25 @@ def elsewhere(page: LineIndex, found: list[int], hint: MatchHint | None) -> Edit
     )
 
 
-def inside_word(page: LineIndex, line: int, old: str) -> EditRefused:
+def refuse_inside_word(page: LineIndex, line: int, old: str) -> EditRefused:
     """Refuse an edit whose only match is part of a longer word that it would change."""
     why = f"old_string occurs only inside a longer word (line {line})."
     return _whole_lines(page, line, old, "inside_word", why)
 
 
-def cut_line(page: LineIndex, line: int, old: str) -> EditRefused:
+def refuse_cut_line(page: LineIndex, line: int, old: str) -> EditRefused:
     """Refuse an edit that adds lines below a line which goes on in the file, and so would cut it in two."""
     why = "The last line of old_string goes on in the file, and the added lines would cut it in two."
     return _whole_lines(page, line, old, "unclear", why)
 
 
-def lost_depth(page: LineIndex, line: int, old: str) -> EditRefused:
+def refuse_lost_indentation(page: LineIndex, line: int, old: str) -> EditRefused:
     """Refuse an edit whose `old_string` lacks a line's indentation, on which the depth of added lines depends."""
     why = f"old_string leaves out the indentation of line {line}, so that of the added lines is unclear."
     return _whole_lines(page, line, old, "indent_conflict", why)
 
 
-def stale(page: LineIndex, first: int, last: int) -> EditRefused:
+def refuse_stale(page: LineIndex, first: int, last: int) -> EditRefused:
     """Refuse an edit of lines that someone else changed since the agent read them."""
     window = page.window(first, last)
     return EditRefused(
@@ -219,11 +219,11 @@ def _title(page: LineIndex, line: int) -> str:
     return page.bare[line - 1].strip() if line <= len(page.bare) else ""
 
 
-def differences(old: str, window: Excerpt) -> tuple[str, ...]:
+def differing_lines(old: str, window: Excerpt) -> tuple[str, ...]:
     """List the lines that differ between `old` and the file, with visible blanks where only those differ."""
     mine, theirs = old.rstrip("\n").split("\n"), list(window.lines)
     shown: list[str] = []
-    for edit in opcodes(mine, theirs):
+    for edit in diff_line_edits(mine, theirs):
         for sign, rows in (
             ("- ", mine[edit.start_a : edit.end_a]),
             ("+ ", theirs[edit.start_b : edit.end_b]),
@@ -245,7 +245,7 @@ def with_visible_blanks(line: str) -> str:
 
 
 def _whole_lines(page: LineIndex, line: int, old: str, code: RefusalCode, why: str) -> EditRefused:
-    last = line - 1 + max(1, lines.count(old))
+    last = line - 1 + max(1, lines.count_lines(old))
     return EditRefused(
         code=code,
         message=why,

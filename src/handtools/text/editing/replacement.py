@@ -7,27 +7,33 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace as replaced
 
 from handtools.text import lines
-from handtools.text.editing import already_applied, argument_repair, omitted_code, refusals, three_way_edit
-from handtools.text.editing.argument_repair import ArgumentReading
+from handtools.text.editing import (
+    already_applied,
+    old_string_repair,
+    omitted_code,
+    refusals,
+    three_way_edit,
+)
 from handtools.text.editing.edit_outcome import (
-    Applied,
     CharSpan,
+    EditApplied,
     EditOutcome,
     EditRefused,
     MatchHint,
     UnclearEdit,
 )
-from handtools.text.editing.exact_replacement import replace_every, replace_exact
-from handtools.text.editing.loose_replacement import replay
+from handtools.text.editing.exact_replacement import replace_all_exact, replace_exact
+from handtools.text.editing.loose_replacement import replay_edit_on_lines
 from handtools.text.editing.match_candidates import (
     LineMatch,
-    candidates,
-    closest,
+    closest_matches,
+    find_match_candidates,
     is_recognizable,
     narrowed_by_hint,
 )
 from handtools.text.editing.normalized_lines import LineIndex, MatchLoss, is_blank
-from handtools.text.splice import SplicedText
+from handtools.text.editing.old_string_repair import ArgumentReading
+from handtools.text.lazy_splice import SplicedText
 
 _MOST_ENDS = 5
 MatchRule = Callable[[LineIndex, ArgumentReading, MatchHint | None], EditOutcome | None]
@@ -46,27 +52,27 @@ def replace_text(
 
     With `every`, all occurrences are replaced. `seen` is the text as the agent last read it, when that is known.
     """
-    if refusal := omitted_code.check_arguments(old, new):
+    if refusal := omitted_code.check_edit_arguments(old, new):
         return refusal
     page = LineIndex(body)
     outcome = _every(page, old, new) if every else _decide(page, old, new, hint, seen)
-    if not isinstance(outcome, Applied):
+    if not isinstance(outcome, EditApplied):
         return outcome
     if outcome.result.is_same:
         return EditRefused(code="no_change", message="The edit would leave the file as it is.")
-    if (size := len(outcome.result)) > max(omitted_code.LARGEST_CHARS, 2 * len(body)):
+    if (size := len(outcome.result)) > max(omitted_code.LARGEST_EDITED_CHARS, 2 * len(body)):
         return EditRefused(code="too_large", message=f"The file would grow to {size} characters.")
     return outcome
 
 
 def refuse_missing(body: str, old: str) -> EditRefused:
     """Give the refusal for an `old_string` that is not in the text, with the lines nearest to it."""
-    return refusals.not_found(LineIndex(body), [old], "")
+    return refusals.refuse_not_found(LineIndex(body), [old], "")
 
 
 def _every(page: LineIndex, old: str, new: str) -> EditOutcome:
-    done = replace_every(page, old, new) or already_applied.new_text_present(page, old, new)
-    return done or refusals.not_found(page, [old], new)
+    done = replace_all_exact(page, old, new) or already_applied.new_text_present(page, old, new)
+    return done or refusals.refuse_not_found(page, [old], new)
 
 
 def _decide(page: LineIndex, old: str, new: str, hint: MatchHint | None, seen: str | None) -> EditOutcome:
@@ -80,12 +86,12 @@ def _decide(page: LineIndex, old: str, new: str, hint: MatchHint | None, seen: s
     if stale is not None and (outcome := _remembered(page, old, new, stale)) is not None:
         return outcome
     old, new = lines.convert_line_ends(old, "\n"), lines.convert_line_ends(new, "\n")
-    readings = list(argument_repair.readings(page.view, old, new))
+    readings = list(old_string_repair.argument_readings(page.view, old, new))
     return (
         _first(page, readings, hint, (_read, _elided))
         or _made_before(page, readings)
         or _first(page, readings, hint, (_respelt, _near))
-        or refusals.not_found(page, [reading.old for reading in readings], readings[-1].new)
+        or refusals.refuse_not_found(page, [reading.old for reading in readings], readings[-1].new)
     )
 
 
@@ -109,38 +115,40 @@ def _remembered(page: LineIndex, old: str, new: str, seen: str) -> EditOutcome |
     Gives None if it fits neither.
     """
     edited = replace_text(seen, old, new)
-    if isinstance(edited, Applied):
+    if isinstance(edited, EditApplied):
         return three_way_edit.merged_with_seen(page, seen, edited)
-    return refusals.not_found(page, [old], new) if edited.code == "ambiguous" else None
+    return refusals.refuse_not_found(page, [old], new) if edited.code == "ambiguous" else None
 
 
 def _read(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> EditOutcome | None:
     """Try a reading of the arguments: exactly if they were repaired, then with loose matching of lines."""
     if reading.notes and reading.line is None:
-        if refusal := omitted_code.check_arguments(reading.old, reading.new):
+        if refusal := omitted_code.check_edit_arguments(reading.old, reading.new):
             return refusal
         outcome = replace_exact(page, reading.old, reading.new, hint)
         if outcome is not None:
-            return replaced(outcome, notes=reading.notes) if isinstance(outcome, Applied) else outcome
+            return replaced(outcome, notes=reading.notes) if isinstance(outcome, EditApplied) else outcome
     old, new = argument_lines(reading.old, reading.new)
-    found = _allowed(page, candidates(page, old), hint)
+    found = _allowed(page, find_match_candidates(page, old), hint)
     if reading.line is not None:
         found = [match for match in found if match.first + 1 == reading.line]
-    best = closest(found)
+    best = closest_matches(found)
     if not best:
         return None
     if len(best) > 1:
-        return refusals.ambiguous(page, [match.first + 1 for match in best], "\n".join(old).strip("\n"))
+        return refusals.refuse_ambiguous(
+            page, [match.first + 1 for match in best], "\n".join(old).strip("\n")
+        )
     if not is_recognizable(old, best[0]):
         return None
-    done = already_applied.around_lines(page, best[0], old, new)
+    done = already_applied.find_applied_around_lines(page, best[0], old, new)
     if done is None and (best[0].blanks_differ or _keeps_lines_of_another_depth(best[0], old, new)):
         # A twin that is not even laid out alike is no reason to make a change again that is there.
         done = already_applied.new_text_present(page, reading.old, reading.new)
     if done is not None:
         return done
-    wider = already_applied.widened(page, best[0].first, best[0].last, old, new)
-    if wider is not None and len(again := closest(candidates(page, wider.old))) == 1:
+    wider = already_applied.widen_edit(page, best[0].first, best[0].last, old, new)
+    if wider is not None and len(again := closest_matches(find_match_candidates(page, wider.old))) == 1:
         return _replayed(page, [(again[0], wider.old, wider.new)], reading)
     return _replayed(page, [(best[0], old, new)], reading)
 
@@ -176,15 +184,15 @@ def _replayed(
     pieces: list[str] = []
     for match, old, new in parts:
         try:
-            written = replay(page, match, old, new)
+            written = replay_edit_on_lines(page, match, old, new)
         except UnclearEdit as why:
-            return refusals.unclear(page, why, match.first, match.last, "\n".join(old))
+            return refusals.refuse_unclear(page, why, match.first, match.last, "\n".join(old))
         span = page.span(match.first, match.last)
         pieces += [page.text[spans[-1].end : span.start] if spans else "", written]
         spans.append(span)
     result = SplicedText(page.text, spans[0].start, spans[-1].end, "".join(pieces))
     tier = max((match for match, _, _ in parts), key=lambda match: match.rank).tier
-    return Applied(result=result, tier=tier, spans=tuple(spans), notes=reading.notes)
+    return EditApplied(result=result, tier=tier, spans=tuple(spans), notes=reading.notes)
 
 
 def _elided(page: LineIndex, reading: ArgumentReading, _: MatchHint | None) -> EditOutcome | None:
@@ -195,20 +203,20 @@ def _elided(page: LineIndex, reading: ArgumentReading, _: MatchHint | None) -> E
     if not pieces or len(pieces) > omitted_code.MOST_ELIDED_PIECES:
         return None
     laid: list[tuple[LineMatch, list[str], list[str]]] = []
-    found = [closest(candidates(page, piece.old.split("\n"))) for piece in pieces]
-    if not omitted_code.stand_in_order(page, found):
+    found = [closest_matches(find_match_candidates(page, piece.old.split("\n"))) for piece in pieces]
+    if not omitted_code.pieces_stand_in_order(page, found):
         spans = _spans(found)
-        return refusals.elided(page, spans) if spans else None
+        return refusals.refuse_elided(page, spans) if spans else None
     for piece, places in zip(pieces, found, strict=True):
         old, new = piece.old.split("\n"), piece.new.split("\n")
         if piece.is_changed:
             if len(places) > 1:
-                return refusals.elided(page, _spans(found))
+                return refusals.refuse_elided(page, _spans(found))
             if not is_recognizable(old, places[0]):
                 return None
             laid.append((places[0], old, new))
     outcome = _replayed(page, laid, reading)
-    return replaced(outcome, tier="omitted lines") if isinstance(outcome, Applied) else outcome
+    return replaced(outcome, tier="omitted lines") if isinstance(outcome, EditApplied) else outcome
 
 
 def _spans(found: list[list[LineMatch]]) -> list[tuple[int, int]]:
@@ -224,10 +232,10 @@ def _spans(found: list[list[LineMatch]]) -> list[tuple[int, int]]:
 def _respelt(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> EditOutcome | None:
     """Match an edit with its misspelt words corrected; all possible corrections must give the same result."""
     outcomes: list[EditOutcome] = []
-    for spelling in argument_repair.typo_corrections(page.view, reading.old):
+    for spelling in old_string_repair.typo_corrections(page.view, reading.old):
         note = ", ".join(f"{bad} read as {word}" for bad, word in spelling.items())
         old, new = (
-            argument_repair.with_typos_corrected(text, spelling) for text in (reading.old, reading.new)
+            old_string_repair.with_typos_corrected(text, spelling) for text in (reading.old, reading.new)
         )
         again = ArgumentReading(old, new, (*reading.notes, note), reading.line)
         if (outcome := _read(page, again, hint)) is not None:
@@ -235,7 +243,7 @@ def _respelt(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) 
     if len(outcomes) != 1:
         return None
     only = outcomes[0]
-    return replaced(only, tier="spelling") if isinstance(only, Applied) else only
+    return replaced(only, tier="spelling") if isinstance(only, EditApplied) else only
 
 
 def _near(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> EditOutcome | None:
@@ -243,5 +251,5 @@ def _near(page: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> 
     # Arguments that had to be cleaned first are two guesses away from what was meant.
     if hint is not None or reading.notes:
         return None
-    near = three_way_edit.replace_near(page, *argument_lines(reading.old, reading.new))
-    return replaced(near, notes=reading.notes + near.notes) if isinstance(near, Applied) else near
+    near = three_way_edit.replace_in_nearest_lines(page, *argument_lines(reading.old, reading.new))
+    return replaced(near, notes=reading.notes + near.notes) if isinstance(near, EditApplied) else near

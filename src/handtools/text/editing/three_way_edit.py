@@ -11,54 +11,60 @@ from dataclasses import dataclass
 from handtools.text import lines
 from handtools.text.diffs import three_way_merge
 from handtools.text.diffs.alignment import common_ends
-from handtools.text.diffs.unified_diff import opcodes
+from handtools.text.diffs.unified_diff import diff_line_edits
 from handtools.text.editing import already_applied, refusals
 from handtools.text.editing.edit_outcome import (
     AlreadyApplied,
-    Applied,
     CharSpan,
+    EditApplied,
     EditRefused,
     Excerpt,
     MatchTier,
 )
 from handtools.text.editing.exact_replacement import uniform_ending
-from handtools.text.editing.nearest_lines import nearest
-from handtools.text.editing.normalized_lines import LineIndex, is_blank, occurrences
+from handtools.text.editing.nearest_lines import find_nearest_lines
+from handtools.text.editing.normalized_lines import LineIndex, is_blank, substring_offsets
+from handtools.text.lazy_splice import SplicedText
 from handtools.text.lines import BLANKS
-from handtools.text.splice import SplicedText
 
 
 def checked_against_seen(
-    page: LineIndex, old: str, outcome: Applied | AlreadyApplied | EditRefused, seen: str
-) -> Applied | AlreadyApplied | EditRefused:
+    page: LineIndex, old: str, outcome: EditApplied | AlreadyApplied | EditRefused, seen: str
+) -> EditApplied | AlreadyApplied | EditRefused:
     """Refuse an applied edit if its old text was ambiguous in the text that the agent read; else pass it on."""
-    if not isinstance(outcome, Applied):
+    if not isinstance(outcome, EditApplied):
         return outcome
     if (
-        len(occurrences(lines.convert_line_ends(seen, "\n"), lines.convert_line_ends(old, "\n"), most=2))
+        len(
+            substring_offsets(
+                lines.convert_line_ends(seen, "\n"), lines.convert_line_ends(old, "\n"), most=2
+            )
+        )
         < 2
     ):
         return outcome
-    first = lines.line_at(page.text, outcome.spans[0].start) - 1
-    return refusals.stale(page, first, first + lines.count(old))
+    first = lines.line_number_at(page.text, outcome.spans[0].start) - 1
+    return refusals.refuse_stale(page, first, first + lines.count_lines(old))
 
 
-def merged_with_seen(page: LineIndex, seen: str, edited: Applied) -> Applied | AlreadyApplied | EditRefused:
+def merged_with_seen(
+    page: LineIndex, seen: str, edited: EditApplied
+) -> EditApplied | AlreadyApplied | EditRefused:
     """Merge an edit of the text that the agent read with the file's present text, or refuse on a conflict."""
     merge = three_way_merge.three_way_merge(seen, page.text, edited.text)
     if merge.conflicts:
         first = merge.conflicts[0]
-        height = max(1, lines.count(first.ours))
-        return refusals.stale(page, first.line - 1, first.line - 1 + height)
+        height = max(1, lines.count_lines(first.ours))
+        return refusals.refuse_stale(page, first.line - 1, first.line - 1 + height)
     if merge.text == page.text:
-        line = lines.line_at(edited.text, edited.spans[0].start)
+        line = lines.line_number_at(edited.text, edited.spans[0].start)
         return AlreadyApplied(text=page.text, window=page.window(line - 1, line))
-    sides = map(lines.split, (seen, page.text, edited.text))
+    sides = map(lines.split_lines, (seen, page.text, edited.text))
     if (touched := three_way_merge.overlapping_edit(*sides)) is not None:
-        return refusals.stale(page, touched.start_b, max(touched.end_b, touched.start_b + 1))
+        return refusals.refuse_stale(page, touched.start_b, max(touched.end_b, touched.start_b + 1))
     span = _changed(page.text, merge.text)
     written = merge.text[span.start : len(merge.text) - len(page.text) + span.end]
-    return Applied(
+    return EditApplied(
         result=SplicedText(page.text, span.start, span.end, written),
         tier="text as last read",
         spans=(span,),
@@ -91,7 +97,9 @@ class _Merged:
     tier: MatchTier
 
 
-def replace_near(page: LineIndex, old: list[str], new: list[str]) -> Applied | AlreadyApplied | None:
+def replace_in_nearest_lines(
+    page: LineIndex, old: list[str], new: list[str]
+) -> EditApplied | AlreadyApplied | None:
     """Make the change on the file's nearly equal lines by a three-way merge.
 
     Gives None where place or meaning is doubtful.
@@ -99,10 +107,10 @@ def replace_near(page: LineIndex, old: list[str], new: list[str]) -> Applied | A
     ending = uniform_ending(page.text)
     if ending is None or len(old) > _LONGEST or len(new) > _LONGEST:
         return None
-    window = nearest(page, "\n".join(old))
+    window = find_nearest_lines(page, "\n".join(old))
     if window is None:
         return None
-    if (wider := already_applied.widened(page, window.line - 1, window.end_line, old, new)) is not None:
+    if (wider := already_applied.widen_edit(page, window.line - 1, window.end_line, old, new)) is not None:
         window, old, new = page.window(wider.first, wider.last), wider.old, wider.new
     merged = _merged(old, list(window.lines), new)
     if merged is None or not _is_only_place(page, old, window, merged.tier):
@@ -110,9 +118,9 @@ def replace_near(page: LineIndex, old: list[str], new: list[str]) -> Applied | A
     if merged.rows == list(window.lines):
         return AlreadyApplied(text=page.text, window=window)
     span = page.span(window.line - 1, window.end_line)
-    closed = bool(lines.ending(page.text[span.start : span.end]))
+    closed = bool(lines.line_ending_of(page.text[span.start : span.end]))
     written = ending.join(merged.rows) + (ending if closed and merged.rows else "")
-    return Applied(
+    return EditApplied(
         result=SplicedText(page.text, span.start, span.end, written),
         tier=merged.tier,
         spans=(span,),
@@ -188,7 +196,7 @@ def _same(old: list[str], there: list[str]) -> list[str]:
     """Give the non-blank lines that two lists have in common, in order."""
     mine, theirs = ([line.rstrip(BLANKS) for line in side if not is_blank(line)] for side in (old, there))
     at, same = 0, []
-    for edit in [*opcodes(mine, theirs), None]:
+    for edit in [*diff_line_edits(mine, theirs), None]:
         same += mine[at : edit.start_a if edit else None]
         at = edit.end_a if edit else at
     return same

@@ -4,11 +4,11 @@ Start with `file_patch`, the values that every format is parsed into.
 """
 
 from handtools.text.patches.file_patch import FilePatch, Hunk, HunkRow, MalformedPatch, invert_patch
-from handtools.text.patches.hunk_placement import MOST_DRIFT, HunkMisfit, PatchedText, apply_hunks
+from handtools.text.patches.hunk_placement import MOST_HUNK_DRIFT, HunkMisfit, PatchedText, apply_hunks
 from handtools.text.patches.patch_parser import parse_patch
 
 __all__ = [
-    "MOST_DRIFT",
+    "MOST_HUNK_DRIFT",
     "FilePatch",
     "Hunk",
     "HunkMisfit",

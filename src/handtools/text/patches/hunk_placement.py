@@ -12,7 +12,7 @@ from typing import NamedTuple
 from handtools.text import lines
 from handtools.text.editing import (
     AlreadyApplied,
-    Applied,
+    EditApplied,
     EditCandidate,
     EditRefused,
     MatchHint,
@@ -21,7 +21,7 @@ from handtools.text.editing import (
 )
 from handtools.text.patches.file_patch import Hunk, split_rows
 
-MOST_DRIFT = 3
+MOST_HUNK_DRIFT = 3
 """By how many lines a hunk may stand above or below the line number it gives."""
 _MOST_SHOWN = 5
 # So many letters and digits of added lines are no coincidence, wherever they stand.
@@ -91,7 +91,7 @@ class PatchingState:
         return EditRefused(
             code="not_found",
             message=f"The hunk says line {expected}, but its lines stand at line {where}: "
-            f"more than {MOST_DRIFT} lines away.",
+            f"more than {MOST_HUNK_DRIFT} lines away.",
             hint="If that is the place, put that number into the header, or leave the numbers out.",
             places=tuple(self.place(at) for at in found[:_MOST_SHOWN]),
         )
@@ -106,7 +106,7 @@ def without_line_end(row: str) -> str:
     return row.rstrip("\n").removesuffix("\r")
 
 
-def is_locator(hunk: Hunk) -> bool:
+def is_locating_hunk(hunk: Hunk) -> bool:
     """Whether a hunk changes nothing and has no line number: it only locates the next hunk."""
     return hunk.line is None and [row.full for row in hunk.old] == [row.full for row in hunk.new]
 
@@ -151,7 +151,7 @@ def chosen_place(
     """Choose the one row that a hunk means among those that match, by line number, scope and order, or refuse."""
     if hunk.line is not None:
         expected = hunk.line + sheet.shift - 1
-        near = [at for at in found if at >= sheet.cursor and abs(at - expected) <= MOST_DRIFT]
+        near = [at for at in found if at >= sheet.cursor and abs(at - expected) <= MOST_HUNK_DRIFT]
         left = [at for at in near if at == expected] or near
     else:
         left = sheet.below(found, reaches, strictly=reaches is not None)
@@ -323,7 +323,7 @@ def _nowhere(sheet: PatchingState, hunk: Hunk) -> EditRefused:
     )
 
 
-def added_already(sheet: PatchingState, hunk: Hunk, at: int | None) -> int | None:
+def find_added_lines(sheet: PatchingState, hunk: Hunk, at: int | None) -> int | None:
     """Find the row where the lines that a hunk adds already stand: at its place, or anywhere if it has none.
 
     Gives None otherwise.
@@ -380,7 +380,7 @@ def _lay(sheet: PatchingState, hunk: Hunk, number: int, rest: tuple[Hunk, ...]) 
     reaches = scopes_of(sheet, hunk)
     if isinstance(reaches, EditRefused):
         return reaches
-    if is_locator(hunk):
+    if is_locating_hunk(hunk):
         return _locate(sheet, hunk, reaches)
     found, by_bytes = find_hunk(sheet, hunk)
     if not found:
@@ -428,7 +428,7 @@ def _add(sheet: PatchingState, hunk: Hunk, number: int) -> EditRefused | None:
     Skips it if they are there already, refuses it if its place is unclear.
     """
     at = insertion_row(sheet, hunk)
-    there = added_already(sheet, hunk, None if isinstance(at, EditRefused) else at)
+    there = find_added_lines(sheet, hunk, None if isinstance(at, EditRefused) else at)
     if there is not None:
         _pass_by(sheet, number, there, len(hunk.rows))
     elif isinstance(at, EditRefused):
@@ -479,7 +479,7 @@ def _lay_loosely(
     """Apply a hunk that does not match exactly by loose matching, limited to whole lines below its scope."""
     text = "".join(sheet.rows)
     line = None if hunk.line is None else hunk.line + sheet.shift
-    hint = None if line is None else MatchHint(line=line, within=MOST_DRIFT)
+    hint = None if line is None else MatchHint(line=line, within=MOST_HUNK_DRIFT)
     old, new = ("".join(f"{row.bare}\n" for row in rows) for rows in (hunk.old, hunk.new))
     outcome = replace_text(text, old, new, hint=hint)
     if isinstance(outcome, EditRefused):
@@ -488,7 +488,7 @@ def _lay_loosely(
         _pass_by(sheet, number, outcome.window.line - 1, len(outcome.window.lines))
         return None
     span = outcome.spans[0]
-    first = lines.line_at(text, span.start)
+    first = lines.line_number_at(text, span.start)
     if span.start and text[span.start - 1] not in "\r\n":
         row = without_line_end(sheet.rows[first - 1])
         return EditRefused(
@@ -503,7 +503,7 @@ def _lay_loosely(
     return None
 
 
-def _take(sheet: PatchingState, outcome: Applied, hunk: Hunk, number: int, first: int) -> None:
+def _take(sheet: PatchingState, outcome: EditApplied, hunk: Hunk, number: int, first: int) -> None:
     height, before = len(hunk.new), len(sheet.rows)
     sheet.rows = split_rows(outcome.text)
     said = "" if outcome.tier == "exact" else f" except for {outcome.tier}"

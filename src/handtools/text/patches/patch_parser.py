@@ -270,12 +270,12 @@ _STOP = "*** End of File"
 _ACTIONS: dict[str, PatchAction] = {"Add": "add", "Update": "update", "Delete": "delete"}
 
 
-def is_envelope(rows: list[str]) -> bool:
+def is_begin_patch_format(rows: list[str]) -> bool:
     """Whether rows are a patch in the `*** Begin Patch` format."""
     return any(row.rstrip() == _BEGIN or _FILE.fullmatch(row.rstrip()) for row in rows)
 
 
-def read_envelope(rows: list[str]) -> list[FilePatch]:
+def read_begin_patch_format(rows: list[str]) -> list[FilePatch]:
     """Parse every file of a `*** Begin Patch` patch; text around it is skipped. Raises `MalformedPatch`."""
     # A marker has no indentation: what has is a line of the file.
     marks = [row.rstrip() for row in rows]
@@ -384,7 +384,7 @@ def parse_patch(text: str) -> list[FilePatch]:
         start = next(index for index, row in enumerate(rows) if row.strip())
         # What was cut away still counts, so that a message names the right line.
         rows = [""] * (start + 1) + rows[start + 1 : -1]
-    files = read_envelope(rows) if is_envelope(rows) else read_unified_diff(rows)
+    files = read_begin_patch_format(rows) if is_begin_patch_format(rows) else read_unified_diff(rows)
     if not files:
         raise MalformedPatch(1, "it names no file. Begin with `*** Begin Patch` or `diff --git`.")
     return files

@@ -116,7 +116,7 @@ class IgnoreRules:
         return None
 
 
-def is_left_out(ignores: IgnoreRules, path: str, *, folder: bool, hidden: bool) -> bool:
+def is_skipped_by_walk(ignores: IgnoreRules, path: str, *, folder: bool, hidden: bool) -> bool:
     """Whether a walk skips a path because it is ignored or hidden; a rule that keeps it overrides hidden."""
     verdict = ignores.verdict(path, folder=folder)
     if verdict is None:

@@ -333,7 +333,7 @@ class PathSelection:
     ) -> None:
         wanted = [glob for glob in globs if not glob.startswith("!")]
         unwanted = [glob[1:] for glob in globs if glob.startswith("!")]
-        meant = Itself if itself else GlobSet
+        meant = ExactPathGlobs if itself else GlobSet
         self._wanted = meant(wanted, case_sensitive=case_sensitive) if wanted else None
         names = suffix_globs(globs)
         self._names = GlobSet(names, case_sensitive=case_sensitive) if names else None
@@ -364,11 +364,11 @@ class PathSelection:
             return paths
         return [path for path in paths if self.takes(path)]
 
-    def _any(self, globs: "GlobSet | Itself", path: str) -> bool:
+    def _any(self, globs: "GlobSet | ExactPathGlobs", path: str) -> bool:
         return globs.matches(path[self._prefix :]) or (self._prefix > 0 and globs.matches(path))
 
 
-class Itself:
+class ExactPathGlobs:
     """A set of globs that match only the paths they name, not what is below a matching folder."""
 
     def __init__(self, globs: Sequence[str], *, case_sensitive: bool) -> None:

@@ -5,6 +5,6 @@ Start with `script_analysis.read_script`.
 """
 
 from handtools.text.shell.script_analysis import Script, read_script
-from handtools.text.shell.words import CommandWords, OpaqueScript, quote_words
+from handtools.text.shell.word_unquoting import CommandWords, OpaqueScript, quote_words
 
 __all__ = ["CommandWords", "OpaqueScript", "Script", "quote_words", "read_script"]

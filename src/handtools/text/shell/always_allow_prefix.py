@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from handtools.text.shell.hazards import find_hazards
-from handtools.text.shell.words import CommandWords
+from handtools.text.shell.word_unquoting import CommandWords
 
 _TWO = """
 git npm pnpm yarn bun cargo go docker podman kubectl helm pip pip3 pipx uv poetry pdm hatch conda mamba

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from handtools.text.shell.words import CommandWords
+from handtools.text.shell.word_unquoting import CommandWords
 from handtools.text.shell.wrapper_programs import program_basename
 
 HAZARD_EFFECTS = {
@@ -264,7 +264,7 @@ def sed_scripts(words: CommandWords) -> list[str]:
     return found or plain[:1]
 
 
-def sed_effect(script: str) -> str:
+def sed_script_effect(script: str) -> str:
     """Give the effect of a sed script beyond printing: `writes` or `runs`; empty if none, `runs` when in doubt."""
     place = 0
     while place < len(script):
@@ -348,7 +348,7 @@ def find_hazards(words: CommandWords) -> tuple[Hazard, ...]:
     )
     found = [*_of_git(words, task)] if name == "git" else []
     if name in {"sed", "gsed"}:
-        reached = ((script, sed_effect(script)) for script in sed_scripts(words))
+        reached = ((script, sed_script_effect(script)) for script in sed_scripts(words))
         found += [Hazard(script, HAZARD_EFFECTS[effect]) for script, effect in reached if effect]
     known, operands = hazardous_options(name, task), 0
     most, beyond = OPERANDS_BEFORE_OUTPUT.get(f"{name}:{task}" if task else name, (len(words), ""))

@@ -12,12 +12,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from handtools.text.shell.hazards import find_hazards
-from handtools.text.shell.words import (
+from handtools.text.shell.word_unquoting import (
     CommandWords,
     OpaqueScript,
     expand_braces,
-    literal_word,
     program_word,
+    unquote_word,
     without_ansi_quotes,
 )
 from handtools.text.shell.wrapper_programs import (
@@ -107,7 +107,7 @@ def plain_commands(text: str) -> tuple[CommandWords, ...]:
     _walk(parse_bash(text), reading)
     reading.tokens.sort(key=lambda token: token.start)
     _account(reading)
-    return tuple((program_word(words[0]), *map(literal_word, words[1:])) for words in reading.commands)
+    return tuple((program_word(words[0]), *map(unquote_word, words[1:])) for words in reading.commands)
 
 
 def _walk(root: "SgNode", reading: _Reading) -> None:
@@ -304,7 +304,7 @@ def _guesses(node: "SgNode") -> list[str]:
     """Give the words that a node stands for, as far as they can be known; else its text."""
     text = without_ansi_quotes(node.text())
     try:
-        return [literal_word(text)]
+        return [unquote_word(text)]
     except OpaqueScript:
         return expand_braces(text) or [text]
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from handtools.text.shell.words import CommandWords, OpaqueScript
+from handtools.text.shell.word_unquoting import CommandWords, OpaqueScript
 
 # What takes a value of its own, and how many words come before the program.
 _SEEN_THROUGH: Mapping[str, tuple[frozenset[str], int]] = {
@@ -51,7 +51,7 @@ def as_rule_command(words: CommandWords) -> CommandWords:
     return (name, *rest)
 
 
-def unwrapped(words: CommandWords) -> CommandWords | None:
+def unwrap_command(words: CommandWords) -> CommandWords | None:
     """Give the command inside a wrapper such as `timeout`; None if it is no wrapper.
 
     Raises `OpaqueScript` when the inner command can't be told.
@@ -83,10 +83,10 @@ def unwrapped(words: CommandWords) -> CommandWords | None:
 def inner_commands(words: CommandWords) -> tuple[CommandWords, ...]:
     """Give all commands inside nested wrappers, outermost first; raises `OpaqueScript`."""
     found: list[CommandWords] = []
-    inside = unwrapped(words)
+    inside = unwrap_command(words)
     while inside:
         found.append(inside)
-        inside = unwrapped(inside)
+        inside = unwrap_command(inside)
     return tuple(found)
 
 

@@ -59,7 +59,7 @@ _PARTS = 4
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
 
 
-def address_refusal(address: str | IpAddress, *, but: tuple[IpNetwork, ...] = ()) -> str:
+def ip_address_refusal(address: str | IpAddress, *, but: tuple[IpNetwork, ...] = ()) -> str:
     """Say why an IP address must not be connected to (local, private, metadata); empty if it may be.
 
     `but` are networks that a person has allowed.

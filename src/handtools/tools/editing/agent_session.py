@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from handtools.core.callbacks import Model, closing_stream
 from handtools.core.changes import ChangeSet
-from handtools.core.context import Progress
+from handtools.core.context import ProgressCallback
 from handtools.core.errors import InvalidInput, NoMatch, TooLarge
 from handtools.core.files import Files
 from handtools.text.editing import AlreadyApplied, EditRefused
 from handtools.text.editing.edit_agent_protocol import (
     AnswerPiece,
     AnswerTags,
-    Declined,
+    EditDeclined,
     EditStreamParser,
     MalformedAnswer,
     OldNewPair,
@@ -22,10 +22,10 @@ from handtools.text.editing.edit_agent_protocol import (
     ShowLines,
     ShownFile,
     edit_prompt,
-    relevant_lines,
+    lines_for_edit_prompt,
 )
 from handtools.text.editing.literal_edits import extended_to_line_end
-from handtools.text.lines import LineRange, count, line_at, merged_ranges, split
+from handtools.text.lines import LineRange, count_lines, line_number_at, merged_ranges, split_lines
 from handtools.text.token_budget import estimate_tokens
 from handtools.tools.editing.drafts import Draft, refusal_error
 
@@ -46,7 +46,7 @@ class EditAgentSession:
     model: Model
     draft: Draft
     instructions: str
-    say: Progress
+    say: ProgressCallback
     outline: str = ""
     """Outline of a long file, shown to the model with some of its parts."""
     rounds: int = 0
@@ -124,7 +124,7 @@ class EditAgentSession:
             return await self._make(piece)
         elif isinstance(piece, ShowLines):
             return [self._show(piece)]
-        elif isinstance(piece, Declined):
+        elif isinstance(piece, EditDeclined):
             raise InvalidInput(f"The model can't do it: {piece.why}", hint=_EDIT_DIRECTLY_HINT)
         elif isinstance(piece, MalformedAnswer):
             return [f"Not understood: {piece.why}. Write that edit again."]
@@ -148,18 +148,18 @@ class EditAgentSession:
             self.say(f"{self.draft.path}: an edit was already there, at {outcome.where}\n")
             return []
         self.made.append(pair)
-        line = line_at(self.draft.body, outcome.spans[0].start)
+        line = line_number_at(self.draft.body, outcome.spans[0].start)
         self.say(f"{self.draft.path}: edit {len(self.made)} made at line {line}\n")
         return []
 
     def _announce(self, old: str) -> None:
         """Report as progress which line an edit changes, while its new text is still streaming."""
         if self.draft.body.count(old) == 1:
-            line = line_at(self.draft.body, self.draft.body.index(old))
+            line = line_number_at(self.draft.body, self.draft.body.index(old))
             self.say(f"{self.draft.path}: edit {len(self.made) + 1} goes to line {line}\n")
 
     def _show(self, wanted: ShowLines) -> str:
-        total = count(self.draft.body)
+        total = count_lines(self.draft.body)
         first = min(max(1, wanted.first), max(1, total))
         last = min(max(first, wanted.last), first + MAX_SHOWN_LINES - 1, max(1, total))
         self._wanted.append(LineRange(first, last))
@@ -170,9 +170,9 @@ class EditAgentSession:
         return [made, *open_points] if self.rounds > 1 else []
 
     def _sight(self) -> ShownFile:
-        lines = split(self.draft.body)
+        lines = split_lines(self.draft.body)
         if len(lines) <= WHOLE_LINES and estimate_tokens(self.draft.body) <= WHOLE_TOKENS:
             return ShownFile(path=self.draft.path, lines=lines)
-        meant = relevant_lines(lines, self.instructions, most=MAX_SHOWN_LINES)
+        meant = lines_for_edit_prompt(lines, self.instructions, most=MAX_SHOWN_LINES)
         windows = merged_ranges((*meant, *self._wanted))
         return ShownFile(path=self.draft.path, lines=lines, outline=self.outline, windows=windows)

@@ -23,13 +23,13 @@ from handtools.core.files import Files
 from handtools.core.history import History
 from handtools.text.diffs.unified_diff import (
     KnownCommonEnds,
+    diff_without_carriage_returns,
     first_changed_line,
     unified_diff,
-    without_carriage_returns,
 )
 from handtools.text.editing import (
     AlreadyApplied,
-    Applied,
+    EditApplied,
     EditOutcome,
     EditRefused,
     RefusalCode,
@@ -37,8 +37,8 @@ from handtools.text.editing import (
     replace_text,
 )
 from handtools.text.encoding import DecodedText, Unencodable, decode, is_binary, without_surrogates
+from handtools.text.lazy_splice import SplicedText
 from handtools.text.lines import convert_line_ends, number_lines
-from handtools.text.splice import SplicedText
 
 MAX_EDIT_BYTES = 50_000_000
 """Largest file in bytes that is edited as text."""
@@ -94,14 +94,14 @@ def already_applied_text(done: AlreadyApplied) -> str:
     return f"Nothing to do: the change is already there, at {done.where}.\n{shown}\n{once_more}"
 
 
-def match_note(outcome: Applied | AlreadyApplied) -> str:
+def match_note(outcome: EditApplied | AlreadyApplied) -> str:
     """Sentence on how inexactly the text was matched; empty for an exact match."""
     if isinstance(outcome, AlreadyApplied):
         return f" Nothing to do: the change was already there, at {outcome.where}."
     return _inexact_match_note(outcome)
 
 
-def _inexact_match_note(applied: Applied) -> str:
+def _inexact_match_note(applied: EditApplied) -> str:
     if applied.tier == "exact" and not applied.notes:
         return ""
     if applied.tier == "text as last read":
@@ -156,11 +156,11 @@ class Draft:
         With `files`, the version that the agent last saw helps to match a text that has changed since.
         """
         outcome = replace_text(self.body, old, new, every=every)
-        if files and not every and not (isinstance(outcome, Applied) and outcome.tier == "exact"):
+        if files and not every and not (isinstance(outcome, EditApplied) and outcome.tier == "exact"):
             seen = await files.seen(self.path)
             if seen is not None and seen != self.before and not is_binary(seen):
                 outcome = replace_text(self.body, old, new, seen=decode(seen).body)
-        if isinstance(outcome, Applied):
+        if isinstance(outcome, EditApplied):
             head, tail = outcome.spans[0].start, len(self.body) - outcome.spans[-1].end
             if self.body is not self.source.body:
                 head, tail = min(self.same.head, head), min(self.same.tail, tail)
@@ -225,7 +225,7 @@ class Draft:
 
 
 def _shown(diff: str) -> str:
-    return without_surrogates(without_carriage_returns(diff))
+    return without_surrogates(diff_without_carriage_returns(diff))
 
 
 @dataclass(slots=True)

@@ -8,11 +8,11 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from handtools.core.changes import digest
+from handtools.core.changes import sha256_hex
 from handtools.core.context import Context
 from handtools.core.errors import HandtoolsError, InvalidInput, NotFound, TooLarge, WrongKind
 from handtools.core.files import Files
-from handtools.core.media import MAX_IMAGES, Preview, PreviewRequest
+from handtools.core.media import MAX_RESULT_IMAGES, Preview, PreviewRequest
 from handtools.core.result import Image
 from handtools.core.search import SearchScope
 from handtools.core.syntax import Outline, Symbol, qualified_name, symbol_chains, symbols_named
@@ -34,10 +34,10 @@ from handtools.text.large_file_lines import (
     bytes_after_line_ends,
     cut_at_character,
 )
-from handtools.text.lines import bare, dominant_ending, number_lines, split
+from handtools.text.lines import dominant_ending, number_lines, split_lines, without_line_ending
 from handtools.text.paths import PathSpec, similar_names
-from handtools.text.plurals import counted
-from handtools.text.repository_map import map_that_fits, rank_definitions
+from handtools.text.plurals import number_with_noun
+from handtools.text.repository_map import map_that_fits, rank_definitions_by_mentions
 from handtools.tools.reading.repository_map import MAX_MAPPED_FILES, survey_repository
 
 WINDOW_BYTES = 4 << 20
@@ -94,13 +94,13 @@ ViewKind = Literal["auto", "text", "outline", "fold", "map", "changes", "image"]
 MAX_LINES = 2_000
 MAX_BYTES = 50_000
 MAX_LINE_CHARS = 2_000
-WHOLE_BYTES = 4 << 20
+WHOLE_TEXT_BYTES = 4 << 20
 """Text files larger than this are read in windows."""
-LARGE_BYTES = 2 * MAX_BYTES
+LARGE_FILE_PAGE_BYTES = 2 * MAX_BYTES
 """Most bytes of a large text file that are read to show one page."""
 MEDIA_BYTES = 64 << 20
 MAP_TOKENS = 4_000
-NEAR_SECONDS = 2.0
+SIMILAR_PATH_SEARCH_SECONDS = 2.0
 """Time limit in seconds of the search for a missing file's new place."""
 _BINARY_HINT = "Use a tool that understands its format."
 _GLOB = frozenset("*?[]{}!\\")
@@ -158,12 +158,12 @@ class FileView:
         shown_as_such = (kind == "notebook" and self.view == "auto") or (
             kind == "pdf" and self.view != "text"
         )
-        if len(data) > WHOLE_BYTES:
+        if len(data) > WHOLE_TEXT_BYTES:
             return await (self._large_media(binary=binary) if binary or shown_as_such else self._large())
         if binary or shown_as_such:
             return await self._media(data)
         source = decode(data)
-        lines = split(source.body)
+        lines = split_lines(source.body)
         long = self.view == "auto" and self._whole and (len(lines) > MAX_LINES or len(data) > MAX_BYTES)
         if long and kind == "table":
             return await self._media(data)
@@ -224,7 +224,9 @@ class FileView:
             if room.spent:
                 break
         if len(shown) < len(ways):
-            shown.append(f"({counted(len(ways) - len(shown), 'more symbol')} of this name left out.)")
+            shown.append(
+                f"({number_with_noun(len(ways) - len(shown), 'more symbol')} of this name left out.)"
+            )
             whole = False
         first = ways[0][-1]
         part = _with_facts(facts, view="symbol", start_line=first.start_line, end_line=first.end_line)
@@ -250,7 +252,7 @@ class FileView:
         note = f"(Folded: {len(lines)} lines in {len(rows)} rows"
         note += f", of which the first {len(kept)} fit; view=outline is shorter.)" if clipped else ".)"
         part = _with_facts(facts, view="fold", left_out="folded bodies", clipped=clipped)
-        return ViewedText("\n".join([*map(bare, kept), note]), part)
+        return ViewedText("\n".join([*map(without_line_ending, kept), note]), part)
 
     async def _changes(self, facts: ViewFacts, lines: list[str], source: DecodedText) -> ViewedText:
         """Show the diff from what this agent last read to the current content."""
@@ -262,12 +264,12 @@ class FileView:
         if before == source.body:
             part = _with_facts(facts, left_out="everything: it is unchanged")
             return ViewedText(f"(Unchanged since you last saw it: {len(lines)} lines.)", part)
-        rows = split(unified_diff(self.target.path, before, source.body))
+        rows = split_lines(unified_diff(self.target.path, before, source.body))
         kept = lines_that_fit(rows, self.budget.keeping(NOTE_TOKENS), max_chars=MAX_LINE_CHARS)
         clipped = len(kept) < len(rows)
         note = f"\n({len(rows) - len(kept)} more rows of the diff left out.)" if clipped else ""
         part = _with_facts(facts, left_out="lines that did not change", clipped=clipped)
-        return ViewedText("\n".join(map(bare, kept)) + note, part)
+        return ViewedText("\n".join(map(without_line_ending, kept)) + note, part)
 
     async def _media(self, data: bytes) -> ViewedText:
         path = self.target.path
@@ -276,8 +278,8 @@ class FileView:
             kind = self.ctx.media.describe(data)
             what = f"a binary file ({kind})" if kind else "a binary file"
             raise WrongKind(f"`{path}` is {what} of {len(data):,} bytes.", hint=_BINARY_HINT)
-        lines = split(found.text)
-        facts = ViewFacts(path=path, view=found.kind, bytes=len(data), sha256=digest(data))
+        lines = split_lines(found.text)
+        facts = ViewFacts(path=path, view=found.kind, bytes=len(data), sha256=sha256_hex(data))
         rest = f" Left out: {found.left_out}." if found.left_out else ""
         title = f"({found.title}.{rest})"
         if not lines:
@@ -285,12 +287,16 @@ class FileView:
             return ViewedText(title, part, found.images)
         shown = self._page(_with_facts(facts, total_lines=len(lines)), lines, f"{title}\n")
         images = _pictures(found, shown.part)
-        more = counted(len(images) - MAX_IMAGES, "more picture") if len(images) > MAX_IMAGES else ""
+        more = (
+            number_with_noun(len(images) - MAX_RESULT_IMAGES, "more picture")
+            if len(images) > MAX_RESULT_IMAGES
+            else ""
+        )
         left_out = "; ".join(filter(None, (shown.part.left_out, found.left_out, more)))
         note = f"\n(Left out: {more}; read the lines around them.)" if more else ""
         clipped = shown.part.clipped or bool(found.left_out or more)
         part = _with_facts(shown.part, left_out=left_out, clipped=clipped)
-        return ViewedText(shown.text + note, part, images[:MAX_IMAGES])
+        return ViewedText(shown.text + note, part, images[:MAX_RESULT_IMAGES])
 
     async def _large_media(self, *, binary: bool) -> ViewedText:
         data = await self.ctx.files.read(self.target.path, size=MEDIA_BYTES + 1)
@@ -305,13 +311,13 @@ class FileView:
         """Show lines of a text file that is too large for memory."""
         path = self.target.path
         if self.target.symbol or self.view in {"outline", "fold", "changes"}:
-            raise TooLarge(f"`{path}` is over {WHOLE_BYTES >> 20} MB.", hint="Read a range of lines.")
+            raise TooLarge(f"`{path}` is over {WHOLE_TEXT_BYTES >> 20} MB.", hint="Read a range of lines.")
         found = await index_lines(self.ctx.files, path)
         first, last = self._within(found.total)
-        stretch = await read_lines_at(self.ctx.files, path, found, first, max_bytes=LARGE_BYTES)
+        stretch = await read_lines_at(self.ctx.files, path, found, first, max_bytes=LARGE_FILE_PAGE_BYTES)
         lines = stretch.lines
         if stretch.cut:
-            lines = [f"{lines[0][: MAX_LINE_CHARS - 40]} … [of more than {LARGE_BYTES:,} bytes]"]
+            lines = [f"{lines[0][: MAX_LINE_CHARS - 40]} … [of more than {LARGE_FILE_PAGE_BYTES:,} bytes]"]
         shown = number_page(lines, (first, last), found.total, self.budget, max_chars=MAX_LINE_CHARS)
         part = ViewFacts(
             path=path,
@@ -329,7 +335,7 @@ class FileView:
     async def _map(self) -> ViewedText:
         seen = await survey_repository(self.ctx.search, self.ctx.syntax, self.target.path)
         tokens = MAP_TOKENS if self.budget.tokens is None else self.budget.tokens
-        order = rank_definitions(seen.definitions, seen.mentions)
+        order = rank_definitions_by_mentions(seen.definitions, seen.mentions)
         text, count = map_that_fits(order, tokens - NOTE_TOKENS)
         left = f"{len(order) - count:,} less-referenced definitions" if count < len(order) else ""
         if seen.files > MAX_MAPPED_FILES:
@@ -342,7 +348,7 @@ class FileView:
     async def _bytes(self) -> bytes:
         path = self.target.path
         try:
-            return await self.ctx.files.read(path, size=WHOLE_BYTES + 1)
+            return await self.ctx.files.read(path, size=WHOLE_TEXT_BYTES + 1)
         except NotFound as missing:
             raise await _not_found_with_hint(self.ctx, path, missing) from None
         except WrongKind as other:
@@ -369,7 +375,7 @@ def _facts(path: str, data: bytes, source: DecodedText, total: int) -> ViewFacts
         encoding=source.encoding,
         line_end=_ENDS[dominant_ending(source.body)],
         bytes=len(data),
-        sha256=digest(data),
+        sha256=sha256_hex(data),
     )
 
 
@@ -435,7 +441,7 @@ async def _near_names(ctx: Context, path: str) -> list[str]:
     if not name or _GLOB.intersection(name):
         return []
     try:
-        scope = SearchScope(include=(f"**/{name}",), timeout=NEAR_SECONDS)
+        scope = SearchScope(include=(f"**/{name}",), timeout=SIMILAR_PATH_SEARCH_SECONDS)
         moved = await ctx.search.paths(scope, wanted="file", most=3)
     except HandtoolsError:
         return []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from handtools.core.search import Search, SearchGaps, SearchScope
 from handtools.core.syntax import Symbol, SymbolKind, Syntax, qualified_name, symbol_chains
 from handtools.text.encoding import decode
-from handtools.text.lines import bare, split
+from handtools.text.lines import split_lines, without_line_ending
 from handtools.text.repository_map import MappedDefinition, mentioned_names
 from handtools.text.truncation import clip_line
 
@@ -48,7 +48,7 @@ async def survey_repository(search: Search, syntax: Syntax, root: str) -> Reposi
                 continue
             body = decode(data).body
             mentions[path] = mentioned_names(body)
-            lines = split(body)
+            lines = split_lines(body)
             definitions += [
                 MappedDefinition(
                     path, qualified_name(way), way[-1].line, _definition_line(lines, way[-1].line)
@@ -66,4 +66,4 @@ def _is_defined(way: tuple[Symbol, ...]) -> bool:
 
 
 def _definition_line(lines: list[str], line: int) -> str:
-    return clip_line(bare(lines[line - 1]).rstrip(), HEAD_CHARS)
+    return clip_line(without_line_ending(lines[line - 1]).rstrip(), HEAD_CHARS)

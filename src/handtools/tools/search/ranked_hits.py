@@ -14,8 +14,8 @@ from handtools.core.errors import InvalidInput
 from handtools.core.search import Hit, Hits, MatchCount, MatchCounts, Search, SearchPatterns, SearchScope
 from handtools.core.syntax import Symbol, Syntax, SyntaxRole, TextPosition
 from handtools.text.encoding import decode
-from handtools.text.lines import bare, split
-from handtools.text.plurals import counted, inflected
+from handtools.text.lines import split_lines, without_line_ending
+from handtools.text.plurals import inflect_for_number, number_with_noun
 from handtools.text.search import result_pages
 from handtools.text.search.result_pages import (
     RenderedHit,
@@ -124,7 +124,9 @@ def page_of_hits(
     for start in range(place.start, place.start + place.shown + limit, RANKING_BLOCK):
         ahead += rank_hits(found.hits[start : start + RANKING_BLOCK], root)
     shown = ahead[place.shown :][:limit]
-    _refuse_empty_page(shown, f"{inflected(len(keys), 'is')} only {counted(len(keys), 'match')}")
+    _refuse_empty_page(
+        shown, f"{inflect_for_number(len(keys), 'is')} only {number_with_noun(len(keys), 'match')}"
+    )
     return HitPage(shown, place.start + place.shown, place.moved, keys, place.start, RANKING_BLOCK)
 
 
@@ -140,7 +142,9 @@ def page_of_files(
         else result_pages.PageStart(0, offset, moved=False)
     )
     shown = ranking[place.shown :][:limit]
-    _refuse_empty_page(shown, f"{inflected(len(keys), 'is')} only {counted(len(keys), 'file')}")
+    _refuse_empty_page(
+        shown, f"{inflect_for_number(len(keys), 'is')} only {number_with_noun(len(keys), 'file')}"
+    )
     return HitPage(shown, place.shown, place.moved, keys, 0, MAX_COUNTED_FILES)
 
 
@@ -192,7 +196,7 @@ async def _hits_elsewhere(
 ) -> list[str]:
     found = await search.hits(patterns, replace(scope, timeout=PROBE_SECONDS), most=RANKING_BLOCK)
     count = f"more than {RANKING_BLOCK}" if found.gaps.capped else f"{len(found.hits)}"
-    return [f"There {inflected(len(found.hits), 'is')} {count} {where}."] if found.hits else []
+    return [f"There {inflect_for_number(len(found.hits), 'is')} {count} {where}."] if found.hits else []
 
 
 async def hits_of_kind(
@@ -336,7 +340,7 @@ def _citation(hit: Hit, crumbs: str = "", lines: Sequence[str] = (), context: in
 
 def _lines(data: bytes) -> list[str]:
     """Split a file's bytes into lines as the `read` tool numbers them."""
-    return [bare(line) for line in split(decode(data).body)]
+    return [without_line_ending(line) for line in split_lines(decode(data).body)]
 
 
 def ordered_counts(tallies: Sequence[MatchCount], *, by_count: bool) -> list[MatchCount]:

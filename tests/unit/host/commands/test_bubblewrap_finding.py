@@ -5,14 +5,14 @@ import os
 import pytest
 
 from handtools.core.errors import HostError
-from handtools.host.sandbox.runners.bubblewrap_args import Masks
-from handtools.host.sandbox.runners.hidden_paths import GlobFinder, limit_masks, read_only_paths
+from handtools.host.sandbox.runners.bubblewrap_args import MaskedPaths
+from handtools.host.sandbox.runners.hidden_paths import PolicyGlobFinder, limit_masks, read_only_paths
 
 PRIVATE = (".env", ".env.*", "*.pem", ".ssh/", "!.env.example")
 
 
 def finder(root, private=PRIVATE, read_only=(".git", ".git/")):
-    return GlobFinder(str(root), private, read_only)
+    return PolicyGlobFinder(str(root), private, read_only)
 
 
 def plant(root, *paths):
@@ -92,15 +92,15 @@ def test_a_folder_that_is_named_like_an_exception_excepts_nothing_in_it(tmp_path
 
 def test_more_private_files_than_can_be_covered_hide_their_folder_whole():
     files = ("/w/.env", *(f"/w/keys/{number}.pem" for number in range(9)), "/w/a/x.pem", "/w/a/y.pem")
-    fitting, notes = limit_masks(Masks(files, ("/w/keys/.ssh", "/w/.aws")), "/w", most=6)
-    assert fitting == Masks(("/w/.env", "/w/a/x.pem", "/w/a/y.pem"), ("/w/.aws", "/w/keys"))
+    fitting, notes = limit_masks(MaskedPaths(files, ("/w/keys/.ssh", "/w/.aws")), "/w", most=6)
+    assert fitting == MaskedPaths(("/w/.env", "/w/a/x.pem", "/w/a/y.pem"), ("/w/.aws", "/w/keys"))
     assert notes == ("`keys` is hidden from it whole: it holds too many private files.",)
-    assert limit_masks(Masks(files), "/w", most=99) == (Masks(files), ())
+    assert limit_masks(MaskedPaths(files), "/w", most=99) == (MaskedPaths(files), ())
 
 
 def test_a_workspace_that_is_full_of_private_files_itself_runs_nothing_rather_than_show_them():
     with pytest.raises(HostError, match="private files"):
-        limit_masks(Masks(tuple(f"/w/{number}.pem" for number in range(9))), "/w", most=5)
+        limit_masks(MaskedPaths(tuple(f"/w/{number}.pem" for number in range(9))), "/w", most=5)
 
 
 def test_what_is_private_is_found_in_folders_that_must_not_be_written(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from handtools.host.language.dependent_files import ChangedDefinitions, dependent_files
-from handtools.host.language.workspace_documents import WorkspaceDocuments
+from handtools.host.language.document_files import DocumentFiles
 
 pytestmark = pytest.mark.anyio
 
@@ -41,5 +41,5 @@ def test_files_that_name_it_come_newest_first(tmp_path):
     for age, name in enumerate(("old.py", "new.py", "none.py", "note.txt")):
         (tmp_path / name).write_text("area(1)\n" if name != "none.py" else "areas(1)\n")
         os.utime(tmp_path / name, (1000 + age, 1000 + age))
-    found = dependent_files(str(tmp_path), WorkspaceDocuments(str(tmp_path)), ["area"], (".py",))
+    found = dependent_files(str(tmp_path), DocumentFiles(str(tmp_path)), ["area"], (".py",))
     assert found == ["new.py", "old.py"]

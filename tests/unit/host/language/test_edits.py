@@ -3,8 +3,8 @@
 import pytest
 
 from handtools.core.errors import OutsideWorkspace, Stale
+from handtools.host.language.document_files import DocumentFiles
 from handtools.host.language.lsp_requests import files_of_workspace_edit
-from handtools.host.language.workspace_documents import WorkspaceDocuments
 
 
 def span(line, start, end, text, end_line=None):
@@ -17,7 +17,7 @@ def span(line, start, end, text, end_line=None):
 
 @pytest.fixture
 def texts(tmp_path):
-    return WorkspaceDocuments(str(tmp_path))
+    return DocumentFiles(str(tmp_path))
 
 
 def test_positions_count_units_of_utf_16_and_line_ends_stay(texts, tmp_path):

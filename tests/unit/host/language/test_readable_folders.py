@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from handtools.host.sandbox.readable_folders import (
+from handtools.host.sandbox.program_dependencies import (
     interpreter_folders,
     node_modules_folder,
     program_folders,
@@ -94,7 +94,7 @@ def test_a_pipe_in_place_of_a_program_holds_nobody_up(tmp_path, home):
 
 
 def test_an_interpreter_beside_a_program_is_the_one_that_will_run_it(tmp_path):
-    from handtools.host.sandbox.readable_folders import program_folders
+    from handtools.host.sandbox.program_dependencies import program_folders
 
     real = tmp_path / "lib" / "node_modules" / "server"
     (real / "bin").mkdir(parents=True)

@@ -3,8 +3,8 @@
 import pytest
 
 from handtools.core.web import WebRequest
-from handtools.host.files.blob_store import FolderStore
-from handtools.host.web.page_cache import MOST_FRESH_SECONDS, REREAD_SECONDS, CachedPage, PageCache
+from handtools.host.files.blob_store import FolderBlobStore
+from handtools.host.web.page_cache import MOST_FRESH_SECONDS, PAGE_REREAD_SECONDS, CachedPage, PageCache
 from handtools.text.web.url import parse_url
 
 REQUEST = WebRequest(url=parse_url("https://docs.example/A"))
@@ -19,7 +19,7 @@ TIME = [0.0]
 @pytest.fixture
 def pages(tmp_path):
     TIME[0] = 1_000.0
-    return PageCache(FolderStore(tmp_path), clock=lambda: TIME[0])
+    return PageCache(FolderBlobStore(tmp_path), clock=lambda: TIME[0])
 
 
 def test_a_page_comes_back_as_it_was(pages):
@@ -72,5 +72,5 @@ def test_a_page_will_do_for_going_on_but_not_for_a_new_look(pages):
     kept, again = pages.find(REQUEST), WebRequest(url=REQUEST.url, kept=True)
     assert not pages.serves(kept, REQUEST)
     assert pages.serves(kept, again)
-    TIME[0] = 1_000.0 + REREAD_SECONDS + 1
+    TIME[0] = 1_000.0 + PAGE_REREAD_SECONDS + 1
     assert not pages.serves(kept, again)

@@ -12,10 +12,10 @@ import pytest
 from handtools.core.errors import Denied, TimedOut, TooLarge, Unreachable
 from handtools.core.web import WebRequest, WebResponse
 from handtools.host.confined_workers import WorkerLimits, Workers
-from handtools.host.files.blob_store import FolderStore
+from handtools.host.files.blob_store import FolderBlobStore
 from handtools.host.web import page_text
 from handtools.host.web.dns_lookup import vetted_addresses
-from handtools.host.web.http_client import ACCEPT_HEADERS, OutgoingRequest, send_request
+from handtools.host.web.http_client import ACCEPT_HEADERS, OutboundHttpRequest, send_request
 from handtools.host.web.local_web import LocalWeb
 from handtools.host.web.page_cache import PageCache
 from handtools.host.web.request_limits import ResponseLimits
@@ -180,7 +180,7 @@ async def test_going_on_with_a_page_does_not_load_it_again(serve, tmp_path):
     port = serve(Long)
     box = memory_toolbox(
         tools=[fetch],
-        web=LocalWeb(pages=PageCache(FolderStore(tmp_path))),
+        web=LocalWeb(pages=PageCache(FolderBlobStore(tmp_path))),
         policy=Policy(hosts=(f"127.0.0.1:{port}",)),
     )
     url = f"http://127.0.0.1:{port}/"
@@ -242,7 +242,7 @@ async def test_tls_is_for_the_name_though_the_connection_is_to_the_address(serve
 
 async def test_a_long_page_is_converted_apart_and_comes_out_the_same():
     html = "<h1>Grüße</h1>" + "<p>Some words.</p>\n" * 20_000
-    assert len(html) > page_text.WORKER_CHARS
+    assert len(html) > page_text.MOST_CHARS_WITHOUT_WORKER
     answer = WebResponse(
         url=parse_url("https://docs.example/"), status=200, media_type="text/html", data=html.encode()
     )
@@ -285,7 +285,7 @@ def test_without_its_libraries_there_is_no_web(monkeypatch):
 
 async def test_a_request_that_can_not_be_sent_is_not_quoted(serve):
     url = parse_url(f"http://127.0.0.1:{serve()}/")
-    sent = OutgoingRequest(url=url, headers={"X-Key": "secret\nsecond"})
+    sent = OutboundHttpRequest(url=url, headers={"X-Key": "secret\nsecond"})
     with pytest.raises(Unreachable) as refused:
         await send_request(sent, ("127.0.0.1",), ResponseLimits(), None)
     assert "secret" not in str(refused.value)

@@ -1,6 +1,6 @@
 import pytest
 
-from handtools.text.editing import AlreadyApplied, Applied, EditRefused, replace_text
+from handtools.text.editing import AlreadyApplied, EditApplied, EditRefused, replace_text
 
 BODY = "def enter(guest):\n    if guest.is_late():\n        return None\n    seat(guest)\n    pour(guest)\n"
 
@@ -34,13 +34,13 @@ def test_a_replacement_that_was_made_is_told_by_its_new_text():
 
 
 def test_one_more_blank_line_or_bracket_is_added_though_one_is_there():
-    assert isinstance(replace_text("a {\n  b {\n  }\n}\n", "  }", "  }\n}"), Applied)
-    assert isinstance(replace_text("a\n\nb\n", "a\n", "a\n\n"), Applied)
+    assert isinstance(replace_text("a {\n  b {\n  }\n}\n", "  }", "  }\n}"), EditApplied)
+    assert isinstance(replace_text("a\n\nb\n", "a\n", "a\n\n"), EditApplied)
 
 
 def test_the_same_line_elsewhere_is_no_sign_of_an_edit_made():
     outcome = replace_text(BODY, "    pour(guest)\n", "    pour(guest)\n    return None\n")
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
 
 
 def test_what_a_deletion_would_leave_does_not_make_it_done():
@@ -53,7 +53,7 @@ def test_lines_that_new_has_and_old_leaves_out_are_meant_once():
     body = "base = load()\n\n# scale\nif  wide:\n    grow(base)\n"
     old = "# scale\nif wide:\n    grow(base)\n"
     outcome = replace_text(body, old, "base = load()\n\n# scale\nif wide:\n    grow(base, 2)\n")
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == "base = load()\n\n# scale\nif  wide:\n    grow(base, 2)\n"
 
 
@@ -72,7 +72,7 @@ def test_lines_that_new_has_and_old_leaves_out_are_meant_once():
 def test_a_line_in_the_place_of_another_is_written_though_its_like_stands_beside_it(old, new):
     body = "\n".join(["# how to", *(line.replace(" ", "  ") for line in old), "brew the tea", "drink", ""])
     outcome = replace_text(body, "\n".join(old), "\n".join(new))
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert [" ".join(line.split()) for line in outcome.text.splitlines()] == [
         "# how to",
         *new,
@@ -99,5 +99,5 @@ def test_a_change_that_is_there_is_not_made_in_a_twin_at_another_depth():
 def test_a_line_alone_is_changed_at_another_depth_though_another_was_changed_before():
     body = "def leave():\n    if on:\n        close_doors(slowly)\n\ndef flee():\n    close_doors()\n"
     outcome = replace_text(body, "        close_doors()\n", "        close_doors(slowly)\n")
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == body.replace("close_doors()", "close_doors(slowly)")

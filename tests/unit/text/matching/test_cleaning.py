@@ -1,6 +1,6 @@
 import pytest
 
-from handtools.text.editing import Applied, EditRefused, replace_text
+from handtools.text.editing import EditApplied, EditRefused, replace_text
 
 BODY = 'def greet(name):\n    text = "hello, " + name\n    print(text)\n    return text\n'
 OLD = '    text = "hello, " + name\n    print(text)'
@@ -8,9 +8,9 @@ NEW = '    text = "hello, " + name\n    log(name)\n    print(text)'
 RESULT = BODY.replace(OLD, NEW)
 
 
-def applied(old: str, new: str, body: str = BODY) -> Applied:
+def applied(old: str, new: str, body: str = BODY) -> EditApplied:
     outcome = replace_text(body, old, new)
-    assert isinstance(outcome, Applied), outcome
+    assert isinstance(outcome, EditApplied), outcome
     return outcome
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from handtools.text.editing import Applied, EditRefused, replace_text
+from handtools.text.editing import EditApplied, EditRefused, replace_text
 
 BODY = "def start(job):\n    first(job)\n    second(job)\n    finish(job)\n\ndef stop():\n    go()\n"
 
@@ -12,7 +12,7 @@ def test_lines_left_out_of_both_stay_in_the_file(mark):
     old = f"def start(job):\n{mark}\n    finish(job)"
     new = f"def start(job):\n{mark}\n    finish(job, now=True)"
     outcome = replace_text(BODY, old, new)
-    assert isinstance(outcome, Applied), outcome
+    assert isinstance(outcome, EditApplied), outcome
     assert outcome.text == BODY.replace("finish(job)", "finish(job, now=True)")
     assert outcome.tier == "omitted lines"
 

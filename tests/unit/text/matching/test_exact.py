@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.editing import Applied, EditRefused, replace_text
+from handtools.text.editing import EditApplied, EditRefused, replace_text
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
@@ -18,7 +18,7 @@ def test_added_lines_follow_the_file_where_only_the_first_line_lost_half_its_ind
     outcome = replace_text(
         body, "    state = None\n\nout = A()", "    state = None\n    more = 1\n\nout = A()"
     )
-    assert not isinstance(outcome, Applied) or outcome.text == body.replace(
+    assert not isinstance(outcome, EditApplied) or outcome.text == body.replace(
         "None\n", "None\n        more = 1\n"
     )
 
@@ -30,28 +30,28 @@ def test_a_line_that_goes_takes_its_indentation_with_it():
         "  total = compute(everything)\n\n\ndef other_function(argument):",
         "\n\ndef other_function(argument):",
     )
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == "def f():\n\n\ndef other_function(argument):\n"
 
 
 def test_trailing_blanks_stay_on_their_own_line_when_one_is_added_after_it():
     body = "a = 1\nspec = load(url)  \nreturn spec\n"
     outcome = replace_text(body, "a = 1\nspec = load(url)", "a = 1\nspec = load(url)\nlog(spec)")
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == "a = 1\nspec = load(url)  \nlog(spec)\nreturn spec\n"
 
 
 def test_trailing_blanks_go_with_the_line_that_goes():
     body = "first = 1\nsecond = call(arguments)  \nthird = 3\n"
     outcome = replace_text(body, "first = 1\nsecond = call(arguments)", "first = 1")
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == "first = 1\nthird = 3\n"
 
 
 def test_a_first_line_quoted_without_indentation_is_still_changed_in_place():
     body = "def f():\n        alpha = 1\n        beta = 2\n"
     outcome = replace_text(body, "alpha = 1\n        beta = 2", "alpha = 9\n        beta = 2")
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == "def f():\n        alpha = 9\n        beta = 2\n"
 
 
@@ -76,14 +76,14 @@ def test_part_of_a_word_a_number_or_a_character_of_any_script_is_not_replaced(bo
 
 def test_part_of_a_text_without_blanks_between_words_is_replaced():
     outcome = replace_text("设置超时时间\n", "超时", "重试")
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == "设置重试时间\n"
 
 
 def test_a_first_line_without_its_indentation_does_not_draw_itself_to_the_margin():
     body = "def run():\n    if ready:\n        start()\n"
     outcome = replace_text(body, "if ready:\n        start()", "check()\nif ready:\n        start()")
-    assert not isinstance(outcome, Applied) or outcome.text == body.replace(
+    assert not isinstance(outcome, EditApplied) or outcome.text == body.replace(
         "    if", "    check()\n    if", 1
     )
 
@@ -106,24 +106,24 @@ def test_a_line_that_goes_on_in_the_file_is_not_cut_in_two(end, old, new):
 def test_the_part_of_a_line_that_old_names_is_changed_and_the_rest_stays():
     body = "check(a)\nreturn total + rest\n"
     outcome = replace_text(body, "check(a)\nreturn total", "check(b)\nreturn amount")
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == "check(b)\nreturn amount + rest\n"
 
 
 def test_the_last_line_end_of_a_file_of_mixed_ends_can_go():
     outcome = replace_text("alpha \n\n  alpha\r\n", "alpha\n", "beta")
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == "alpha \n\n  beta"
 
 
 def test_a_sign_left_out_at_the_end_stays():
     outcome = replace_text("check(a);\nsend(total);\n", "check(a);\nsend(total)", "check(a);\nsend(amount)")
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == "check(a);\nsend(amount);\n"
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_trailing_blanks_do_not_move_to_an_added_line(end):
     outcome = replace_text(f"link one two  {end}rest{end}", "link one two", "link one two\nlink three four")
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == f"link one two  {end}link three four{end}rest{end}"

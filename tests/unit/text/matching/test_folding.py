@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from handtools.text.editing.normalized_lines import MatchLoss, loss, losses
+from handtools.text.editing.normalized_lines import MatchLoss, all_line_match_losses, line_match_loss
 
 
 @pytest.mark.parametrize(
@@ -18,41 +18,41 @@ from handtools.text.editing.normalized_lines import MatchLoss, loss, losses
     ],
 )
 def test_a_blank_before_a_sign_that_holds_to_the_next_word_is_content(one, other):
-    assert loss(one, other) is None
+    assert line_match_loss(one, other) is None
 
 
 @pytest.mark.parametrize(
     ("one", "other"), [("char *name;", "char * name;"), ("a=1", "a = 1"), ("call (x)", "call(x)")]
 )
 def test_blanks_round_other_signs_are_not(one, other):
-    assert loss(one, other) is MatchLoss.INNER
+    assert line_match_loss(one, other) is MatchLoss.INNER
 
 
 @pytest.mark.parametrize("form", ['"{}"', "'{}'", "`{}`", "f'{}'", "rb'{}'", "L'{}'", 'f"{}"'])
 def test_blanks_inside_a_string_of_any_kind_are_content(form):
-    assert loss(f"show({form.format('x = 1')})", f"show({form.format('x=1')})") is None
+    assert line_match_loss(f"show({form.format('x = 1')})", f"show({form.format('x=1')})") is None
 
 
 def test_an_apostrophe_opens_no_string():
-    assert loss("# don't  stop, it's  fine", "# don't stop, it's fine") is MatchLoss.INNER
+    assert line_match_loss("# don't  stop, it's  fine", "# don't stop, it's fine") is MatchLoss.INNER
 
 
 def test_every_kind_of_loss_is_told():
-    assert losses("  say('a')  ", '\tsay("a")') == {
+    assert all_line_match_losses("  say('a')  ", '\tsay("a")') == {
         MatchLoss.TRAILING,
         MatchLoss.INDENTATION,
         MatchLoss.QUOTES,
     }
-    assert losses("a = “b”", 'a="b"') == {MatchLoss.INNER, MatchLoss.LOOK}
-    assert losses("   ", "") == {MatchLoss.TRAILING}
-    assert losses("same", "same") == frozenset()
+    assert all_line_match_losses("a = “b”", 'a="b"') == {MatchLoss.INNER, MatchLoss.LOOK}
+    assert all_line_match_losses("   ", "") == {MatchLoss.TRAILING}
+    assert all_line_match_losses("same", "same") == frozenset()
 
 
 @pytest.mark.parametrize("piece", ['\\"', "\\'", "\\`", '"', "'a ", "f'"])
 def test_quotes_that_nothing_closes_are_looked_at_once(piece):
     def seconds(count: int) -> float:
         start = time.process_time()
-        assert loss("a " + piece * count, "b " + piece * count) is None
+        assert line_match_loss("a " + piece * count, "b " + piece * count) is None
         return time.process_time() - start
 
     seconds(1000)

@@ -1,6 +1,6 @@
 import pytest
 
-from handtools.text.editing import Applied, EditRefused, omitted_code, replace_text
+from handtools.text.editing import EditApplied, EditRefused, omitted_code, replace_text
 
 BODY = "def f():\n    one()\n    two()\n    three()\n"
 
@@ -27,13 +27,13 @@ def test_a_note_for_code_left_out_is_never_written(note):
     "line", ["...", "x = [...]", "print('...')", "# see the rest below", "return {...rest}"]
 )
 def test_dots_that_are_code_are_written(line):
-    assert isinstance(replace_text(BODY, "    two()", f"    {line}"), Applied)
+    assert isinstance(replace_text(BODY, "    two()", f"    {line}"), EditApplied)
 
 
 def test_a_comment_on_what_stays_unchanged_is_written_where_no_code_was_left_out():
     comment = "    # the order of the other steps remains unchanged"
     outcome = replace_text(BODY, "    two()", f"{comment}\n    two()")
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert comment in outcome.text
 
 
@@ -46,7 +46,7 @@ def test_a_note_is_none_where_lines_are_gone_elsewhere_in_the_edit():
 
 def test_a_note_that_the_file_has_may_be_repeated():
     body = "# ... existing code ...\nx = 1\n"
-    assert isinstance(replace_text(body, body, "# ... existing code ...\nx = 2\n"), Applied)
+    assert isinstance(replace_text(body, body, "# ... existing code ...\nx = 2\n"), EditApplied)
 
 
 def test_an_empty_old_text_is_refused():
@@ -56,7 +56,7 @@ def test_an_empty_old_text_is_refused():
 
 
 def test_growth_beyond_the_limit_is_refused(monkeypatch):
-    monkeypatch.setattr(omitted_code, "LARGEST_CHARS", 100)
+    monkeypatch.setattr(omitted_code, "LARGEST_EDITED_CHARS", 100)
     outcome = replace_text("a" * 60, "a" * 60, "b" * 200)
     assert isinstance(outcome, EditRefused)
     assert outcome.code == "too_large"

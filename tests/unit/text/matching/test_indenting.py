@@ -1,6 +1,6 @@
 import pytest
 
-from handtools.text.editing import Applied, EditRefused, replace_text
+from handtools.text.editing import EditApplied, EditRefused, replace_text
 from handtools.text.editing.edit_outcome import UnclearEdit
 from handtools.text.editing.indentation import IndentationMap
 
@@ -135,5 +135,5 @@ def test_a_block_that_nests_as_the_arguments_do_tells_how_deep_a_line_is():
         "    rinse(cup)\n    fill(cup)",
         "    rinse(cup)\n    if cold:\n        warm(cup)\n    fill(cup)",
     )
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert "        if cold:\n            warm(cup)\n        fill(cup)\n" in outcome.text

@@ -3,12 +3,12 @@
 import pytest
 
 from handtools.text import encoding
-from handtools.text.editing import Applied, EditRefused, replace_text
+from handtools.text.editing import EditApplied, EditRefused, replace_text
 
 
 def applied(body: str, old: str, new: str) -> str:
     outcome = replace_text(body, old, new)
-    assert isinstance(outcome, Applied), outcome
+    assert isinstance(outcome, EditApplied), outcome
     return outcome.text
 
 
@@ -59,7 +59,7 @@ def test_timeout_with_other_blanks_is_not_found_inside_a_longer_number():
 def test_signs_of_replacement_languages_are_written_as_they_are(special):
     assert applied("a\nold\nb\n", "old", special) == f"a\n{special}\nb\n"
     outcome = replace_text("old old\n", "old", special, every=True)
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == f"{special} {special}\n"
 
 
@@ -104,14 +104,14 @@ def test_bytes_that_are_no_utf8_elsewhere_in_the_file_survive(foreign):
     data = b"# " + foreign + b"\nvalue = 1\nother = 2\n"
     source = encoding.decode(data)
     outcome = replace_text(source.body, "value = 1  \nother = 2", "value = 1\nother = 3")
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert source.encode(outcome.text) == b"# " + foreign + b"\nvalue = 1\nother = 3\n"
 
 
 def test_the_byte_order_mark_survives_an_edit_of_line_one():
     source = encoding.decode(b"\xef\xbb\xbffirst\nsecond\n")
     outcome = replace_text(source.body, "first", "1st")
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert source.encode(outcome.text) == b"\xef\xbb\xbf1st\nsecond\n"
 
 

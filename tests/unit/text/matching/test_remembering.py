@@ -1,6 +1,6 @@
 """The text as the agent last read it, against the file as it is now."""
 
-from handtools.text.editing import AlreadyApplied, Applied, EditRefused, replace_text
+from handtools.text.editing import AlreadyApplied, EditApplied, EditRefused, replace_text
 
 SEEN = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
 
@@ -8,7 +8,7 @@ SEEN = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
 def test_a_change_elsewhere_in_the_quoted_block_is_merged():
     now = SEEN.replace("two", "TWO")
     outcome = replace_text(now, "two\nthree\nfour\nfive", "two\nthree\nfour\nFIVE", seen=SEEN)
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.tier == "text as last read"
     assert outcome.text == "one\nTWO\nthree\nfour\nFIVE\nsix\nseven\n"
     assert now[: outcome.spans[0].start] + "FIVE" + now[outcome.spans[0].end :] == outcome.text
@@ -44,7 +44,7 @@ def test_the_same_change_made_by_someone_else_is_already_there():
 
 def test_an_exact_match_needs_no_memory():
     outcome = replace_text("new\n" + SEEN, "two", "2", seen=SEEN)
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.tier == "exact"
 
 

@@ -1,12 +1,12 @@
-from handtools.text.editing import Applied, CharSpan, EditRefused, MatchHint, replace_text
-from handtools.text.splice import SplicedText
+from handtools.text.editing import CharSpan, EditApplied, EditRefused, MatchHint, replace_text
+from handtools.text.lazy_splice import SplicedText
 
 BLOCK = "def area(width, height):\n    result = width * height\n    return result\n"
 
 
 def test_an_exact_match_is_replaced_and_says_where():
     outcome = replace_text("a\nb\nc\n", "b", "x")
-    assert outcome == Applied(
+    assert outcome == EditApplied(
         result=SplicedText("a\nb\nc\n", 2, 3, "x"), tier="exact", spans=(CharSpan(2, 3),)
     )
     assert outcome.count == 1
@@ -20,7 +20,7 @@ def test_overlapping_occurrences_are_two():
 
 def test_every_replaces_all_and_counts():
     outcome = replace_text("a b a\na\n", "a", "c", every=True)
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert (outcome.text, outcome.count) == ("c b c\nc\n", 3)
 
 
@@ -30,7 +30,7 @@ def test_every_is_exact_only():
 
 def test_every_tells_of_hits_inside_longer_words():
     outcome = replace_text("cat\ncatalog\n", "cat", "dog", every=True)
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.notes == ("1 of them inside a longer word",)
 
 
@@ -44,14 +44,14 @@ def test_each_tier_says_its_name():
     }
     for old, tier in tiers.items():
         outcome = replace_text(BLOCK, old, old + "\n" + old.split("\n")[-1])
-        assert isinstance(outcome, Applied), (tier, outcome)
+        assert isinstance(outcome, EditApplied), (tier, outcome)
         assert outcome.tier == tier
 
 
 def test_a_closer_place_wins_over_a_looser_one():
     body = "x = call('a')  \n\nif y:\n    x = call(\"a\")\n"
     outcome = replace_text(body, "x = call('a')\n\nif y:", "x = call('b')\n\nif y:")
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text.startswith("x = call('b')\n")
 
 
@@ -69,7 +69,7 @@ def test_a_little_text_is_no_proof_once_anything_is_forgotten():
 def test_a_line_hint_tells_two_equal_places_apart():
     body = "a()\nb()\n" * 4
     outcome = replace_text(body, "b()", "c()", hint=MatchHint(line=6, within=0))
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == "a()\nb()\na()\nb()\na()\nc()\na()\nb()\n"
 
 
@@ -82,14 +82,14 @@ def test_a_hint_that_fits_no_place_is_a_refusal_that_names_the_place():
 def test_a_scope_tells_two_equal_places_apart():
     body = "class A:\n    def f(self):\n        pass\n\nclass B:\n    def f(self):\n        pass\n"
     outcome = replace_text(body, "        pass", "        return 1", hint=MatchHint(scope="class B:"))
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text.endswith("class B:\n    def f(self):\n        return 1\n")
     assert outcome.text.startswith("class A:\n    def f(self):\n        pass\n")
 
 
 def test_an_occurrence_tells_two_equal_places_apart():
     outcome = replace_text("a\na\na\n", "a", "b", hint=MatchHint(occurrence=2))
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == "a\nb\na\n"
 
 
@@ -99,7 +99,7 @@ def test_a_hint_does_not_bring_back_what_the_tiers_rule_out():
 
 def test_an_indented_line_quoted_without_indentation_takes_a_change_in_place():
     outcome = replace_text("def f():\n    x = 1\n", "x = 1", "x = 2")
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == "def f():\n    x = 2\n"
 
 
@@ -112,7 +112,7 @@ def test_lines_added_to_one_quoted_without_indentation_are_refused_when_their_de
 
 def test_line_ends_themselves_can_be_edited():
     outcome = replace_text("a\r\nb\n", "a\r\n", "a\n")
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == "a\nb\n"
 
 
@@ -132,7 +132,7 @@ def test_every_refuses_where_line_ends_hide_some_of_the_places():
 
 def test_a_line_put_for_another_keeps_its_line_end():
     outcome = replace_text("one\ntwo\r\nthree\n", "one\ntwo\nthree", "one\nsomething else\nthree")
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == "one\nsomething else\r\nthree\n"
 
 
@@ -140,7 +140,7 @@ def test_a_new_string_with_the_files_quote_in_it_keeps_the_models_quotes():
     body = "first_call(argument)\nname = 'old value'\n"
     old = 'first_call(argument)\nname = "old value"'
     outcome = replace_text(body, old, old.replace("old value", "it's new"))
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == 'first_call(argument)\nname = "it\'s new"\n'
 
 

@@ -1,4 +1,4 @@
-from handtools.text.editing import Applied, EditRefused, replace_text
+from handtools.text.editing import EditApplied, EditRefused, replace_text
 
 NAMES = [
     "oak",
@@ -20,9 +20,9 @@ BODY = "def plant(plot):\n" + "".join(f"    plot.dig({n}, {name!r})\n" for n, na
 TOLD = BODY.replace("'pear'", "'apple tree'")
 
 
-def applied(old: str, new: str, body: str = BODY) -> Applied:
+def applied(old: str, new: str, body: str = BODY) -> EditApplied:
     outcome = replace_text(body, old, new)
-    assert isinstance(outcome, Applied), outcome
+    assert isinstance(outcome, EditApplied), outcome
     return outcome
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.editing import Applied, EditRefused, replace_text
+from handtools.text.editing import EditApplied, EditRefused, replace_text
 
 BLOCK = 'send(user, "hello")\nclose(user)'
 DEEPER = '    send(user, "hello")\n    close(user)'
@@ -31,5 +31,5 @@ def test_two_places_that_each_lose_another_thing_are_ambiguous(one, other):
 def test_a_place_that_loses_less_of_the_same_wins():
     worse = DEEPER.replace('"', "'")
     outcome = replace_text(f"{worse}\nmiddle()\n{OTHER_QUOTES}\n", BLOCK, BLOCK.replace("close", "finish"))
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert outcome.text == f"{worse}\nmiddle()\n{OTHER_QUOTES.replace('close', 'finish')}\n"

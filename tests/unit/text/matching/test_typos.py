@@ -1,8 +1,8 @@
 import pytest
 from rapidfuzz.distance import OSA
 
-from handtools.text.editing import Applied, EditRefused, replace_text
-from handtools.text.editing.argument_repair import CONFUSABLE_WORDS, is_typo_of
+from handtools.text.editing import EditApplied, EditRefused, replace_text
+from handtools.text.editing.old_string_repair import CONFUSABLE_WORDS, is_typo_of
 
 BODY = "def load(configuration):\n    settings = parse(configuration)\n    return settings\n"
 
@@ -11,7 +11,7 @@ BODY = "def load(configuration):\n    settings = parse(configuration)\n    retur
 def test_one_slip_in_a_word_that_the_file_nowhere_has_is_read_as_meant(bad):
     old = f"    settings = parse({bad})\n    return settings"
     outcome = replace_text(BODY, old, old.replace("return settings", "return dict(settings)"))
-    assert isinstance(outcome, Applied), outcome
+    assert isinstance(outcome, EditApplied), outcome
     assert outcome.text == BODY.replace("return settings", "return dict(settings)")
     assert outcome.tier == "spelling"
 
@@ -20,7 +20,7 @@ def test_a_misspelling_on_the_changed_line_does_not_reach_the_file():
     outcome = replace_text(
         BODY, "    settings = parse(configuraton)", "    settings = parse(configuraton, strict)"
     )
-    assert isinstance(outcome, Applied)
+    assert isinstance(outcome, EditApplied)
     assert "parse(configuration, strict)" in outcome.text
 
 

@@ -119,7 +119,7 @@ def test_the_table_says_each_thing_once():
     ],
 )  # fmt: skip
 def test_a_sed_script_is_read_and_not_guessed(script, effect):
-    assert hazards.sed_effect(script) == effect
+    assert hazards.sed_script_effect(script) == effect
     assert bool(effect) == bool(find_hazards(("sed", "-n", script, "file")))
     assert bool(effect) == bool(find_hazards(("sed", "-ne", script)))
     assert bool(effect) == bool(find_hazards(("sed", f"--expression={script}", "we")))
@@ -161,7 +161,7 @@ pieces = st.sampled_from(
 @example("s/\\/e/e/")
 @example("s\\a\\b\\e")
 def test_what_is_called_harmless_is_what_sed_takes_in_its_sandbox(script):
-    if hazards.sed_effect(script) or not script:
+    if hazards.sed_script_effect(script) or not script:
         return
     checked = subprocess.run(
         ["sed", "--sandbox", "-n", "-e", script],

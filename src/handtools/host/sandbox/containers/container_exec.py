@@ -19,7 +19,7 @@ from typing import Any
 
 from handtools.core.errors import HostError
 from handtools.host.sandbox.containers.container_pool import (
-    FD_FILES_FOLDER,
+    CONTAINER_FD_FOLDER,
     Container,
     ContainerPool,
     ContainerSpec,
@@ -50,7 +50,7 @@ echo "left $(($# - {_OWN_PROCESSES}))" >&2
 exit $code"""
 
 
-def mask_check(shape: ContainerSpec, word: str) -> str:
+def mask_check_script(shape: ContainerSpec, word: str) -> str:
     """Shell code that prints `word` and exits when a mask over a private or read-only path is missing.
 
     The kernel drops a mount when the file below it is replaced outside, as editors do on saving.
@@ -76,7 +76,7 @@ def wrapped_argv(
         lines.append(f"ulimit -f {limits['RLIMIT_FSIZE'] >> 10}")
     if terminal:
         lines += [f"stty rows {terminal[0]} cols {terminal[1]}", "exec 2>/dev/null"]
-    lines += [f"exec {number}<>{FD_FILES_FOLDER}/{name}" for number, name in slips.items()]
+    lines += [f"exec {number}<>{CONTAINER_FD_FOLDER}/{name}" for number, name in slips.items()]
     return [
         "bash",
         "--noprofile",
@@ -95,7 +95,7 @@ _STDERR_TAIL_BYTES = 4096
 
 
 @dataclass(slots=True)
-class StreamFrames:
+class DockerStreamDecoder:
     """Decodes the stream of `docker exec` into standard output, and collects what the wrapper says on stderr."""
 
     whole: bool = False
@@ -153,7 +153,9 @@ _NEW_FILE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOE
 
 
 @contextlib.contextmanager
-def fd_files(container: Container, numbers: Sequence[int], fds: Sequence[int]) -> Iterator[dict[int, str]]:
+def files_for_descriptors(
+    container: Container, numbers: Sequence[int], fds: Sequence[int]
+) -> Iterator[dict[int, str]]:
     """Context manager: a file in the container for each descriptor to pass; afterwards `fds` get what was written.
 
     We keep our own handle: whatever the command puts in a file's place is not what we read.
@@ -187,7 +189,7 @@ def _copy_file(source: int, target: int) -> None:
 _POLL_SECONDS = 0.001
 
 
-def kill_all_in(container: Container, *, gently: bool) -> int:
+def kill_all_in_container(container: Container, *, gently: bool) -> int:
     """Kill all processes of a container's command; returns how many could not be killed.
 
     A container runs one command at a time, so all processes in it are the command's. The engine has no call for
@@ -225,7 +227,7 @@ DRAIN_SECONDS = 0.02
 EXIT_CODE_SECONDS = 2.0
 
 
-class ContainerAttendant:
+class ContainerExecThread:
     """The handle of a thread that runs one command in a container, used like a supervisor's."""
 
     def __init__(self, containers: ContainerPool, shape: ContainerSpec) -> None:
@@ -250,17 +252,17 @@ class ContainerAttendant:
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerAttendants:
+class ContainerExecThreads:
     """Starts threads that run commands in containers of one spec."""
 
     containers: ContainerPool
     shape: ContainerSpec
 
-    def take(self) -> ContainerAttendant:
+    def take(self) -> ContainerExecThread:
         """Start a thread for one command; the container comes from the pool."""
-        return ContainerAttendant(self.containers, self.shape)
+        return ContainerExecThread(self.containers, self.shape)
 
-    def give_back(self, hired: ContainerAttendant) -> None:
+    def give_back(self, hired: ContainerExecThread) -> None:
         """End the thread of a command: threads are not reused."""
         hired.dismiss()
 
@@ -275,7 +277,7 @@ class _ContainerExec:
     container: Container | None = None
     order: StartOrder = field(init=False)
     fds: list[int] = field(default_factory=list)
-    frames: StreamFrames = field(default_factory=StreamFrames)
+    frames: DockerStreamDecoder = field(default_factory=DockerStreamDecoder)
     exec_id: str = ""
     again: bool = False
     told: bool = False
@@ -316,11 +318,11 @@ class _ContainerExec:
     def _run_in(self, container: Container) -> CommandReport | None:
         """How it went; None when it did not begin."""
         self.container, clean = container, False
-        self.frames = StreamFrames(
+        self.frames = DockerStreamDecoder(
             whole=self.order["terminal"] is not None, word=secrets.token_hex(8).encode()
         )
         try:
-            with fd_files(container, self.order["fds"][3:], self.fds[3:]) as names:
+            with files_for_descriptors(container, self.order["fds"][3:], self.fds[3:]) as names:
                 used, starved = container.group.used(), container.group.starved()
                 container.group.limit(memory=None, processes=None, used=0)  # begins its peak anew
                 if self.order["mounts"]:
@@ -359,7 +361,7 @@ class _ContainerExec:
                 wrapped_argv(
                     order["argv"],
                     names,
-                    checks=mask_check(self.shape, self.frames.word.decode()),
+                    checks=mask_check_script(self.shape, self.frames.word.decode()),
                     limits=order["limits"],
                     terminal=terminal,
                 ),
@@ -418,13 +420,13 @@ class _ContainerExec:
 
     def _end(self, container: Container, stream: socket.socket, *, gently: bool) -> int:
         """Kill all processes left and read the rest of the output; returns how many could not be killed."""
-        survivors = kill_all_in(container, gently=gently)
+        survivors = kill_all_in_container(container, gently=gently)
         if not container.seen and (gently or self.frames.left is None):
             self.containers.kill(container)
         deadline = time.monotonic() + KILL_TIMEOUT_SECONDS
         while not self._drained(stream, DRAIN_SECONDS):
             # It may have come to life only after it was to be ended.
-            survivors = kill_all_in(container, gently=False)
+            survivors = kill_all_in_container(container, gently=False)
             if time.monotonic() > deadline:
                 self.containers.kill(container)
                 return survivors

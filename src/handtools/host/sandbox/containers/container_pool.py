@@ -21,11 +21,11 @@ from typing import Any
 
 from handtools.core.errors import HostError
 from handtools.host.sandbox.containers.docker_engine import DockerEngine, docker_errors
-from handtools.host.sandbox.containers.overlay_mounter import OverlayMounter
+from handtools.host.sandbox.containers.overlay_mount_helper import OverlayMounter
 from handtools.host.sandbox.processes import cgroups
 from handtools.host.sandbox.processes.cgroups import Cgroup
 
-FD_FILES_FOLDER = "/run/handtools"
+CONTAINER_FD_FOLDER = "/run/handtools"
 """Folder in a container in which files handed over as extra descriptors are mounted."""
 CONTAINER_HOME = "/home/sandbox"
 _TMP, _VAR_TMP = "/tmp", "/var/tmp"  # noqa: S108
@@ -75,7 +75,9 @@ class HostFolders:
     """A folder with an empty `file` and an empty `folder`, which are mounted over private paths."""
 
 
-def create_options(shape: ContainerSpec, places: HostFolders, labels: dict[str, str]) -> dict[str, Any]:
+def container_create_options(
+    shape: ContainerSpec, places: HostFolders, labels: dict[str, str]
+) -> dict[str, Any]:
     """The options with which the Docker Engine creates a container of a spec."""
     from docker.types import LogConfig
 
@@ -124,7 +126,7 @@ def _mounts(shape: ContainerSpec, places: HostFolders) -> list[Any]:
 
     return [
         bind(shape.root, shape.root, read_only=False),
-        bind(places.slips, FD_FILES_FOLDER, read_only=False),
+        bind(places.slips, CONTAINER_FD_FOLDER, read_only=False),
         *(bind(f"{places.nothing}/file", path, read_only=True) for path in _image_secrets(shape.user)),
         *(bind(path, path, read_only=True) for path in shape.read_only),
         *(bind(f"{places.nothing}/folder", path, read_only=True) for path in shape.private_folders),
@@ -153,7 +155,7 @@ def owner_label() -> str:
     return f"{_boot_id()} {_pid_namespace()} {pid} {_start_time(pid)}"
 
 
-def is_orphaned(owner: str) -> bool:
+def is_owner_gone(owner: str) -> bool:
     """Whether the process that an owner label names has ended; False when its namespace can't be seen."""
     try:
         boot, namespace, pid, started = owner.split(" ")
@@ -316,7 +318,7 @@ class ContainerPool:
             found = api.containers(all=True, filters={"label": OWNER_LABEL})
         for each in found:
             labels = each["Labels"]
-            if is_orphaned(labels[OWNER_LABEL]):
+            if is_owner_gone(labels[OWNER_LABEL]):
                 with contextlib.suppress(HostError), docker_errors():
                     api.remove_container(each["Id"], force=True)
                 _remove_folder(labels.get(FOLDER_LABEL, ""))
@@ -339,7 +341,7 @@ class ContainerPool:
         }
         client = self.engine.client
         with docker_errors():
-            made = client.containers.create(**create_options(shape, places, labels))
+            made = client.containers.create(**container_create_options(shape, places, labels))
         try:
             line, _ = self.engine.stream(f"/containers/{made.id}/attach?stream=1&stdin=1")
             with docker_errors():

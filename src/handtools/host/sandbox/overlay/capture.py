@@ -16,17 +16,17 @@ from pathlib import Path
 from handtools.core.changes import Change
 from handtools.host import programs
 from handtools.host.files.backups import (
-    BEFORE_NAME,
-    MASKED,
-    UPPER_NAME,
-    WORK_NAME,
+    MASK_LAYER_NAME,
+    OVERLAY_WORK_NAME,
+    REPLACED_FILES_NAME,
+    UPPER_LAYER_NAME,
     BackupItem,
     FolderBackups,
 )
 from handtools.host.files.folder_handle import FolderHandle, open_inner_folder, walk_tree
 from handtools.host.sandbox.change_capture import CapturedChanges
 from handtools.host.sandbox.launch import Launch, Mount, Overlay
-from handtools.host.sandbox.overlay.upper_layer import Sanitizer, UpperLayerDiff
+from handtools.host.sandbox.overlay.upper_layer import UpperLayerDiff, UpperLayerSanitizer
 
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 _MS_REC, _MS_PRIVATE = 0x4000, 0x40000
@@ -105,7 +105,7 @@ class OverlayCapture:
         """Create an upper layer, or reuse an unused one, and mount it for the launch."""
         item = self._room()
         root = os.stat(self._root)
-        upper, work = item.path / UPPER_NAME, item.path / WORK_NAME
+        upper, work = item.path / UPPER_LAYER_NAME, item.path / OVERLAY_WORK_NAME
         found = upper.stat()
         if os.geteuid() == 0 and (found.st_uid, found.st_gid) != (root.st_uid, root.st_gid):
             os.chown(upper, root.st_uid, root.st_gid)
@@ -116,9 +116,9 @@ class OverlayCapture:
 
     def give_back(self, item: BackupItem) -> None:
         """Keep a layer for the next command if it was never written to; else delete it."""
-        upper = item.path / UPPER_NAME
+        upper = item.path / UPPER_LAYER_NAME
         with self._lock:
-            used = any(os.path.lexists(item.path / part) for part in (BEFORE_NAME, MASKED))
+            used = any(os.path.lexists(item.path / part) for part in (REPLACED_FILES_NAME, MASK_LAYER_NAME))
             if len(self._spare) < SPARE_LAYERS and not os.listdir(upper) and not used:
                 self._spare.append(item)
                 return
@@ -139,11 +139,11 @@ class OverlayCapture:
         with self._lock:
             spare = self._spare.pop() if self._spare else None
         if spare is not None:
-            if _reset_work_folder(spare.path / WORK_NAME):
+            if _reset_work_folder(spare.path / OVERLAY_WORK_NAME):
                 return spare
             self._let_go(spare)
         item = self.vault.item()
-        for folder in (UPPER_NAME, WORK_NAME):
+        for folder in (UPPER_LAYER_NAME, OVERLAY_WORK_NAME):
             (item.path / folder).mkdir(0o700)
         return item
 
@@ -176,10 +176,10 @@ class OverlayCommandCapture:
             return CapturedChanges((), "overlay", notes=(over,))
         owner = _owner_to_keep(self.overlay.lower)
         listing = UpperLayerDiff(
-            lambda path: f"{self.name}/{BEFORE_NAME}/{path}",
-            lambda path: f"{self.name}/{UPPER_NAME}/{path}",
+            lambda path: f"{self.name}/{REPLACED_FILES_NAME}/{path}",
+            lambda path: f"{self.name}/{UPPER_LAYER_NAME}/{path}",
             self.since,
-            Sanitizer(owner),
+            UpperLayerSanitizer(owner),
         )
         changes = listing.of(self.overlay.upper, self.overlay.lower)
         return CapturedChanges(tuple(changes), "overlay", notes=tuple(self._notes(listing)))

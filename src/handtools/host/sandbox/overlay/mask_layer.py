@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from handtools.host.files.backups import MASKED
+from handtools.host.files.backups import MASK_LAYER_NAME
 from handtools.host.sandbox.launch import Launch, Overlay
 from handtools.host.sandbox.overlay.capture import overlay_mount_options
 
@@ -22,7 +22,7 @@ _WHITEOUT = os.makedev(0, 0)
 def with_mask_layer(launch: Launch, overlay: Overlay, paths: Sequence[str]) -> Launch:
     """The launch with a middle layer in its overlay that hides these workspace paths."""
     as_root = os.geteuid() == 0
-    layer = _Layer(Path(overlay.upper).with_name(MASKED), overlay.lower)
+    layer = _Layer(Path(overlay.upper).with_name(MASK_LAYER_NAME), overlay.lower)
     for path in paths:
         os.mknod(layer.place(path), stat.S_IFCHR, _WHITEOUT)
     layer.close()

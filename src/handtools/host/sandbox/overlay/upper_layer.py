@@ -14,14 +14,14 @@ from handtools.core.changes import (
     WHOLE_FOLDER_ITEMS,
     Change,
     Node,
-    apply_order,
+    change_apply_order,
     folder_item,
     folder_node,
     parent_folders,
     with_whole_folders,
 )
-from handtools.host.files.folder_handle import FolderHandle, Subtree, join_path, kind_of
-from handtools.host.files.temporary_file import is_temporary
+from handtools.host.files.folder_handle import FolderHandle, Subtree, join_path, kind_of_mode
+from handtools.host.files.temporary_file import is_temporary_name
 from handtools.host.sandbox.change_capture import NodeReader
 from handtools.host.sandbox.overlay.whiteouts import OVERLAY_XATTR_PREFIXES, LayerEntry, entry_meaning
 
@@ -36,7 +36,7 @@ _SPECIAL_FILES = {
 
 
 @dataclass(slots=True)
-class Sanitizer:
+class UpperLayerSanitizer:
     """Removes privileges from files in the layer and refuses devices, and records both."""
 
     owner: tuple[int, int] | None
@@ -49,7 +49,7 @@ class Sanitizer:
     def refuses(self, path: str, spot: LayerEntry) -> bool:
         """Whether an entry is of a kind that is never applied, such as a device; it is then recorded."""
         kind = _SPECIAL_FILES.get(stat.S_IFMT(spot.found.st_mode))
-        if is_temporary(spot.name):
+        if is_temporary_name(spot.name):
             kind = "a name that is ours"  # no list shows it, so nobody could judge it
         if kind:
             self.refused[path] = kind
@@ -105,7 +105,7 @@ class UpperLayerDiff:
     """Makes the backup reference for a file that is added."""
     since: int
     """When the command began, by the file system's clock, in ns: workspace files changed later are conflicts."""
-    cleaner: Sanitizer
+    cleaner: UpperLayerSanitizer
     notary: NodeReader = field(default_factory=NodeReader)
     conflicts: list[str] = field(default_factory=list)
     """Paths that another program changed in the workspace while the command ran."""
@@ -133,7 +133,7 @@ class UpperLayerDiff:
                 self._layer.folder(above).set_mode(name, mode)
         spoilt = self._spoilt()
         clean = [change for change in self.changes if change.path not in spoilt]
-        return with_whole_folders(sorted(clean, key=apply_order), apart=self.cleaner.refused)
+        return with_whole_folders(sorted(clean, key=change_apply_order), apart=self.cleaner.refused)
 
     def _spoilt(self) -> set[str]:
         """The conflicting paths, and the folders that can't be removed because one is inside."""
@@ -163,7 +163,7 @@ class UpperLayerDiff:
             inside = join_path(path, spot.name)
             if upper:
                 tasks += self._entry(inside, spot, _entry_named(lower, spot.name))
-            elif not is_temporary(spot.name):  # that is another call's at work
+            elif not is_temporary_name(spot.name):  # that is another call's at work
                 tasks += self._leave(inside, spot, None)
         return tasks
 
@@ -171,7 +171,7 @@ class UpperLayerDiff:
         """Collect the change of one layer entry; returns the subfolders to visit next."""
         what = entry_meaning(up)
         if what == "gone":
-            return [] if low is None or is_temporary(up.name) else self._leave(path, low, None)
+            return [] if low is None or is_temporary_name(up.name) else self._leave(path, low, None)
         if self.cleaner.refuses(path, up):
             return []
         mode = self.cleaner.clean(path, up, low)
@@ -194,7 +194,7 @@ class UpperLayerDiff:
         after = self.notary.node(up.folder, up.name, up.found, ref=self.new(path), mode=mode)
         if low is None or low.is_folder:
             return self._arrive(path, low, after)
-        if kind_of(low.found.st_mode) is None:
+        if kind_of_mode(low.found.st_mode) is None:
             self.stuck.append(path)
             return []
         before = self._old(path, low)
@@ -212,7 +212,7 @@ class UpperLayerDiff:
 
     def _leave(self, path: str, low: LayerEntry, after: Node | None) -> list[_FolderToVisit]:
         """Collect the removal of a workspace entry, or its replacement by `after`."""
-        if kind_of(low.found.st_mode) is None:
+        if kind_of_mode(low.found.st_mode) is None:
             self.stuck.append(path)
             return []
         self._changed(path, low, self._old(path, low), after)

@@ -18,11 +18,11 @@ KILL_TIMEOUT_SECONDS = 5.0
 """Seconds after which a process that can't be killed (another user's, stuck in the kernel) is left and named."""
 _POLL_SECONDS = 0.001
 
-Reap = Callable[[float], bool]
+ReapChildren = Callable[[float], bool]
 """A function that reaps children that end within so many seconds; False when there are none left."""
 
 
-def kill_descendants(group: Cgroup, reap: Reap, *, gently: bool) -> int:
+def kill_descendants(group: Cgroup, reap: ReapChildren, *, gently: bool) -> int:
     """Kill every descendant of this process, first with SIGTERM if `gently`.
 
     Returns how many could not be killed.
@@ -79,7 +79,7 @@ def running_pids(group: Cgroup) -> list[int]:
     return group.pids() or descendants(os.getpid())
 
 
-def _terminated(group: Cgroup, reap: Reap) -> bool:
+def _terminated(group: Cgroup, reap: ReapChildren) -> bool:
     """Send SIGTERM to all descendants and wait; whether all have ended."""
     for pid in running_pids(group):
         _signal(pid, signal.SIGTERM)

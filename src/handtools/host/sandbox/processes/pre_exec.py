@@ -49,7 +49,7 @@ def start_own_session() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def exec_order(order: StartOrder, fds: dict[int, int]) -> None:
+def set_up_and_exec(order: StartOrder, fds: dict[int, int]) -> None:
     """Become what the order says; returns only by raising."""
     _place_fds(fds)
     if order["terminal"]:

@@ -20,7 +20,7 @@ import anyio
 
 from handtools.core.commands import OutputProgress
 from handtools.core.errors import HostError, ToolError
-from handtools.host.sandbox.launch import Launch, LaunchAttendant
+from handtools.host.sandbox.launch import Launch, LaunchSupervisor
 from handtools.host.sandbox.orders import CommandEnd, CommandReport, EndOrder, SupervisorAnswer
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message
 from handtools.host.sandbox.processes.kill_tree import kill_by_environment
@@ -250,7 +250,7 @@ class RunningProcess:
         self.output.close()
         return self._read(answer)
 
-    def _follow(self, hired: LaunchAttendant, launch: Launch) -> CommandEnd:
+    def _follow(self, hired: LaunchSupervisor, launch: Launch) -> CommandEnd:
         """Start it, read until it has ended, and give back what the supervisor says."""
         hired.order(start_order(launch, self._mark), (*self._pipes.theirs, *extra_fds(launch)))
         line, source = hired.line.fileno(), self._pipes.source
@@ -280,7 +280,7 @@ class RunningProcess:
                 shown = now
                 self._tell(self._show)
 
-    def _ending(self, hired: LaunchAttendant) -> CommandEnd:
+    def _ending(self, hired: LaunchSupervisor) -> CommandEnd:
         """The last words of a supervisor that has been told to end it, without letting the pipe fill up."""
         waiting = select.poll()
         waiting.register(hired.line.fileno(), select.POLLIN)
@@ -296,7 +296,7 @@ class RunningProcess:
                 waiting.unregister(self._pipes.source)
         raise PeerGone
 
-    def _lost(self, hired: LaunchAttendant) -> CommandReport:
+    def _lost(self, hired: LaunchSupervisor) -> CommandReport:
         """The supervisor is gone or stuck: its child dies with it, the others are found by their mark."""
         hired.abandon()
         self._how = self._wanted or "killed"

@@ -213,7 +213,7 @@ def _wait_and_exec(line: socket.socket) -> None:
         report = fcntl.fcntl(line, fcntl.F_DUPFD_CLOEXEC, max(order["fds"]) + 1)
         line.close()
         line = socket.socket(fileno=report)
-        pre_exec.exec_order(order, dict(zip(order["fds"], fds, strict=True)))
+        pre_exec.set_up_and_exec(order, dict(zip(order["fds"], fds, strict=True)))
     except BaseException as failure:
         with contextlib.suppress(OSError):
             line.send(f"{failure}"[:500].encode() or b"?")

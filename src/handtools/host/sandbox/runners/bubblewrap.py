@@ -18,7 +18,7 @@ from handtools.host.sandbox.overlay.mask_layer import with_mask_layer
 from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners import seccomp
-from handtools.host.sandbox.runners.bubblewrap_args import Masks, TmpfsSizes
+from handtools.host.sandbox.runners.bubblewrap_args import MaskedPaths, TmpfsSizes
 from handtools.host.sandbox.runners.hidden_paths import PolicyPathFinder
 from handtools.host.sandbox.runners.identity_and_limits import (
     user_can_reach,
@@ -77,7 +77,7 @@ class BubblewrapRunner:
         try:
             if launch.overlay is not None and len(private.files) + len(private.folders) > _MOST_MASKS:
                 launch = with_mask_layer(launch, launch.overlay, (*private.files, *private.folders))
-                private = Masks()
+                private = MaskedPaths()
             hide, notes = self._masks(launch, private, as_root=os.geteuid() == 0 and user is None)
             made.append(_seccomp_fd(countable=launch.allowance.memory_bytes is not None))
             kept = hidden.read_only_paths(launch.root, found.read_only)
@@ -112,13 +112,15 @@ class BubblewrapRunner:
             notes=(*launch.notes, *notes),
         )
 
-    def _masks(self, launch: Launch, every: Masks, *, as_root: bool) -> tuple[Masks, tuple[str, ...]]:
+    def _masks(
+        self, launch: Launch, every: MaskedPaths, *, as_root: bool
+    ) -> tuple[MaskedPaths, tuple[str, ...]]:
         private, notes = hidden.limit_masks(every, launch.root, most=_MOST_MASKS)
         # Through an overlay a socket has no other end.
         sockets = hidden.visible_sockets(launch.root if launch.overlay is None else os.devnull)
-        system = hidden.system_secrets() if as_root else Masks()
+        system = hidden.system_secrets() if as_root else MaskedPaths()
         files = (*private.files, *sockets, *system.files)
-        return Masks(tuple(dict.fromkeys(files)), (*private.folders, *system.folders)), notes
+        return MaskedPaths(tuple(dict.fromkeys(files)), (*private.folders, *system.folders)), notes
 
     @cached_property
     def _problem(self) -> str:

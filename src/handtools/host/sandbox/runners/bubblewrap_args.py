@@ -46,7 +46,7 @@ class TmpfsSizes:
 
 
 @dataclass(frozen=True, slots=True)
-class Masks:
+class MaskedPaths:
     """Files and folders in visible places that must be hidden from the command."""
 
     files: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ def workspace_args(launch: Launch, kept: Iterable[str]) -> Iterator[str]:
         yield from ("--ro-bind", path, path)
 
 
-def mask_args(masks: Masks) -> Iterator[str]:
+def mask_args(masks: MaskedPaths) -> Iterator[str]:
     """Arguments that cover hidden files and folders with something unreadable."""
     for folder in masks.folders:
         yield from ("--perms", "0000", "--tmpfs", folder, "--remount-ro", folder)

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from handtools.core.errors import HostError
-from handtools.host.sandbox.containers.container_exec import ContainerAttendants
+from handtools.host.sandbox.containers.container_exec import ContainerExecThreads
 from handtools.host.sandbox.containers.container_pool import (
     CONTAINER_HOME,
     ContainerPool,
@@ -26,7 +26,7 @@ from handtools.host.sandbox.launch import Launch, Mount
 from handtools.host.sandbox.processes.running_process import RunningProcess
 from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
-from handtools.host.sandbox.runners.bubblewrap_args import Masks
+from handtools.host.sandbox.runners.bubblewrap_args import MaskedPaths
 from handtools.host.sandbox.runners.hidden_paths import PolicyPathFinder
 from handtools.host.sandbox.runners.identity_and_limits import with_default_limits, workspace_owner
 
@@ -80,14 +80,14 @@ class ContainerRunner:
         else:
             # What lies in the workspace is covered anew with each layer; a worktree's record lies elsewhere.
             inner = [path for path in kept if Path(path).is_relative_to(launch.root)]
-            shape = self._shape(launch, Masks(), tuple(path for path in kept if path not in inner))
+            shape = self._shape(launch, MaskedPaths(), tuple(path for path in kept if path not in inner))
             covers = _mask_mounts(hide, inner, self._containers.nothing)
             launch = replace(launch, mounts=(*launch.mounts, *covers))
         return replace(
             launch,
             argv=(os.path.basename(launch.argv[0]), *launch.argv[1:]) if _is_bash(launch) else launch.argv,
             env=_container_environment(launch.env, as_root=shape.user[0] == 0),
-            crew=ContainerAttendants(self._containers, shape),
+            crew=ContainerExecThreads(self._containers, shape),
             allowance=with_default_limits(launch.allowance),
             notes=(*launch.notes, *notes),
         )
@@ -96,7 +96,7 @@ class ContainerRunner:
         """Remove the idle containers of a workspace."""
         self._containers.leave(root)
 
-    def _hidden(self, launch: Launch, private_paths: Iterable[str]) -> tuple[Masks, tuple[str, ...]]:
+    def _hidden(self, launch: Launch, private_paths: Iterable[str]) -> tuple[MaskedPaths, tuple[str, ...]]:
         """The paths to mask, and notes about other files that are hidden with them."""
         every = hidden.private_masks(launch.root, private_paths)
         private, notes = hidden.limit_masks(every, launch.root, most=_MOST_MASKS)
@@ -105,9 +105,9 @@ class ContainerRunner:
         inside = [path for path in sockets if Path(path).is_relative_to(launch.root)]
         files = tuple(dict.fromkeys((*private.files, *inside)))
         listed = (_NO_HOST_LIST,) if launch.network == "listed" else ()
-        return Masks(files, private.folders), (*listed, *notes)
+        return MaskedPaths(files, private.folders), (*listed, *notes)
 
-    def _shape(self, launch: Launch, hide: Masks, kept: tuple[str, ...]) -> ContainerSpec:
+    def _shape(self, launch: Launch, hide: MaskedPaths, kept: tuple[str, ...]) -> ContainerSpec:
         limits = with_default_limits(launch.allowance)
         return ContainerSpec(
             image=self.image,
@@ -189,7 +189,7 @@ def _is_bash(launch: Launch) -> bool:
     return os.path.basename(launch.argv[0]) == "bash"
 
 
-def _mask_mounts(hide: Masks, kept: Iterable[str], nothing: str) -> Iterator[Mount]:
+def _mask_mounts(hide: MaskedPaths, kept: Iterable[str], nothing: str) -> Iterator[Mount]:
     """The mounts that hide or write-protect paths on top of the command's overlay."""
     pairs = [
         *((path, path) for path in kept),

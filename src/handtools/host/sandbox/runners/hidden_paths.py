@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 
 from handtools.core.errors import HostError
-from handtools.host.files.git_repository import worktree_record
-from handtools.host.sandbox.runners.bubblewrap_args import SANDBOX_SYSTEM_FOLDERS, Masks
+from handtools.host.files.git_repository import worktree_git_folder
+from handtools.host.sandbox.runners.bubblewrap_args import SANDBOX_SYSTEM_FOLDERS, MaskedPaths
 from handtools.text.search.glob import GlobSet
 
 _REFRESH_SECONDS = 0.004
@@ -74,7 +74,7 @@ class _GlobSet:
         return self._names.matches(name, folder=folder) or self._paths.matches(path, folder=folder)
 
 
-class GlobFinder:
+class PolicyGlobFinder:
     """Finds the paths in a workspace that match the policy's globs, and keeps the result up to date."""
 
     def __init__(self, root: str, private: Iterable[str], read_only: Iterable[str]) -> None:
@@ -146,10 +146,10 @@ class GlobFinder:
 
 
 class PolicyPathFinder:
-    """Keeps one `GlobFinder` for each workspace and policy from command to command."""
+    """Keeps one `PolicyGlobFinder` for each workspace and policy from command to command."""
 
     def __init__(self) -> None:
-        self._finders: dict[tuple[object, ...], GlobFinder] = {}
+        self._finders: dict[tuple[object, ...], PolicyGlobFinder] = {}
 
     def found(self, root: str, private: Iterable[str], read_only: Iterable[str]) -> PolicyPaths:
         """The paths that the policy's globs match in a workspace; absolute paths are taken as they are."""
@@ -159,7 +159,7 @@ class PolicyPathFinder:
         paths = [[each for each in some if each.startswith(inside)] for some in given]
         key = (root, *globs)
         if key not in self._finders:
-            self._finders[key] = GlobFinder(root, *globs)
+            self._finders[key] = PolicyGlobFinder(root, *globs)
         found = self._finders[key].found() if any(globs) else PolicyPaths((), ())
         return PolicyPaths((*found.private, *paths[0]), (*found.read_only, *paths[1]))
 
@@ -168,7 +168,7 @@ _UNIX_SOCKETS = "/proc/net/unix"
 
 
 @cache
-def system_secrets() -> Masks:
+def system_secrets() -> MaskedPaths:
     """Files and folders of /etc that not everybody may read but this user can, to be masked."""
     files: list[str] = []
     folders: list[str] = []
@@ -178,7 +178,7 @@ def system_secrets() -> Masks:
         names[:] = [name for name in names if name not in shut]
         paths = [os.path.join(folder, name) for name in plain]
         files += [path for path in paths if not _world_readable(path, 0o004) and os.stat(path).st_size]
-    return Masks(
+    return MaskedPaths(
         tuple(path for path in files if os.access(path, os.R_OK)),
         tuple(path for path in folders if os.access(path, os.X_OK)),
     )
@@ -204,7 +204,7 @@ def visible_sockets(root: str) -> list[str]:
     return sorted(path for path in paths if path.startswith(seen) and os.path.exists(path))
 
 
-def private_masks(root: str, private: Iterable[str]) -> Masks:
+def private_masks(root: str, private: Iterable[str]) -> MaskedPaths:
     """The masks for the private paths of a workspace, links resolved; targets outside need none."""
     files: list[str] = []
     folders: list[str] = []
@@ -218,13 +218,13 @@ def private_masks(root: str, private: Iterable[str]) -> Masks:
             files.append(real)
     # What lies in a masked folder is gone with it.
     shut = tuple(f"{folder}/" for folder in folders)
-    return Masks(
+    return MaskedPaths(
         tuple(sorted({path for path in files if not path.startswith(shut)})),
         tuple(sorted({path for path in folders if not path.startswith(shut)})),
     )
 
 
-def limit_masks(masks: Masks, root: str, *, most: int) -> tuple[Masks, tuple[str, ...]]:
+def limit_masks(masks: MaskedPaths, root: str, *, most: int) -> tuple[MaskedPaths, tuple[str, ...]]:
     """Reduce the masks to at most `most` by hiding whole folders with many private files, with notes about it."""
     files, folders = list(masks.files), list(masks.folders)
     notes = []
@@ -243,7 +243,7 @@ def limit_masks(masks: Masks, root: str, *, most: int) -> tuple[Masks, tuple[str
         notes.append(
             f"`{os.path.relpath(shut, root)}` is hidden from it whole: it holds too many private files."
         )
-    return Masks(tuple(files), tuple(folders)), tuple(notes)
+    return MaskedPaths(tuple(files), tuple(folders)), tuple(notes)
 
 
 def read_only_paths(root: str, read_only: Iterable[str]) -> list[str]:
@@ -259,6 +259,6 @@ def read_only_paths(root: str, read_only: Iterable[str]) -> list[str]:
 
 def _worktree_record(root: str) -> str | None:
     """The git folder of a linked worktree, if the repository names the worktree too; else None."""
-    record = worktree_record(Path(root, ".git"))
+    record = worktree_git_folder(Path(root, ".git"))
     real = os.path.realpath(record.parents[1]) if record else ""
     return real if real and os.path.isfile(f"{real}/HEAD") else None

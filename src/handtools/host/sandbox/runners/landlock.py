@@ -28,7 +28,7 @@ from handtools.host.sandbox.runners.landlock_ruleset import (
     WRITE_ACCESS,
     create_ruleset,
     landlock_abi,
-    syscall_filter,
+    landlock_syscall_filter,
 )
 
 _DEVICE_FILES = ("null", "zero", "full", "random", "urandom")
@@ -103,7 +103,7 @@ class LandlockRunner:
             unshare=0 if launch.door else launch.unshare,
             door=None,
             landlock=self._ruleset(launch),
-            seccomp=syscall_filter(sockets),
+            seccomp=landlock_syscall_filter(sockets),
             allowance=with_default_limits(launch.allowance),
             notes=(*launch.notes, *((_NO_HOST_LIST,) if launch.network == "listed" else ())),
         )

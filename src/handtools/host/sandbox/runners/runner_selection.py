@@ -12,7 +12,7 @@ from handtools.host.sandbox.runners.container import ContainerRunner
 from handtools.host.sandbox.runners.landlock import LandlockRunner
 
 
-class PlainRunner:
+class UnconfinedRunner:
     """The runner that confines nothing: commands have all rights of the user."""
 
     name = "plain"
@@ -54,7 +54,7 @@ class RunnerChoice:
 
 def runners_by_strength(root: str | os.PathLike[str] = "") -> tuple[Runner, ...]:
     """All runners that use this machine's own programs, strongest first; no helper is taken from the workspace."""
-    return (BubblewrapRunner(root), LandlockRunner(root), PlainRunner())
+    return (BubblewrapRunner(root), LandlockRunner(root), UnconfinedRunner())
 
 
 def runner_named(name: str, root: str | os.PathLike[str] = "") -> Runner:

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from handtools.host.sandbox.containers.container_exec import mask_check, wrapped_argv
+from handtools.host.sandbox.containers.container_exec import mask_check_script, wrapped_argv
 from handtools.host.sandbox.containers.container_pool import ContainerSpec
 
 
@@ -17,13 +17,13 @@ def checked(text: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_nothing_to_check_needs_no_check():
-    assert mask_check(shape(), "word") == ""
+    assert mask_check_script(shape(), "word") == ""
 
 
 @pytest.mark.parametrize("name", ["plain", "with space", "it's", "$(touch made)", "-n"])
 def test_an_open_private_file_stops_it_and_a_covered_one_does_not(tmp_path, name):
     path = tmp_path / name
-    gone = mask_check(shape(private_files=(str(path),)), "word")
+    gone = mask_check_script(shape(private_files=(str(path),)), "word")
     assert checked(gone).returncode == 0
     path.write_text("secret")
     done = checked(gone)
@@ -32,7 +32,7 @@ def test_an_open_private_file_stops_it_and_a_covered_one_does_not(tmp_path, name
 
 
 def test_a_protected_folder_that_can_be_written_stops_it(tmp_path):
-    assert checked(mask_check(shape(read_only=(str(tmp_path),)), "word")).stderr == "word"
+    assert checked(mask_check_script(shape(read_only=(str(tmp_path),)), "word")).stderr == "word"
 
 
 def test_descriptors_limits_and_terminal_are_in_the_wrapper_and_the_command_is_not():

@@ -13,8 +13,8 @@ import pytest
 from handtools.core.errors import HostError
 from handtools.host.web.local_web import LocalWeb
 from handtools.host.web.search_engines import (
-    ENGINE_URL_VARIABLE,
-    ENGINE_VARIABLE,
+    SEARCH_ENGINE_URL_VARIABLE,
+    SEARCH_ENGINE_VARIABLE,
     SEARCH_ENGINES,
     configured_engine,
 )
@@ -110,7 +110,7 @@ def stub():
 def environment(name: str, stub: Stub) -> dict[str, str]:
     home = f"http://127.0.0.1:{stub.port}"
     key = {VARIABLES[name]: home if name == "searxng" else KEY} if VARIABLES[name] else {}
-    return {ENGINE_VARIABLE: name, ENGINE_URL_VARIABLE: home, **key}
+    return {SEARCH_ENGINE_VARIABLE: name, SEARCH_ENGINE_URL_VARIABLE: home, **key}
 
 
 async def searched(name: str, stub: Stub, body: dict | bytes, listeners=(), **args):
@@ -236,11 +236,11 @@ async def test_an_engine_on_this_machine_must_be_listed(stub):
         ({}, None),
         ({"BRAVE_API_KEY": "x"}, "brave"),
         ({"EXA_API_KEY": "x", "TAVILY_API_KEY": "y"}, "tavily"),
-        ({"EXA_API_KEY": "x", "TAVILY_API_KEY": "y", ENGINE_VARIABLE: "Exa"}, "exa"),
+        ({"EXA_API_KEY": "x", "TAVILY_API_KEY": "y", SEARCH_ENGINE_VARIABLE: "Exa"}, "exa"),
         ({"KAGI_API_KEY": " "}, None),
         ({"SEARXNG_URL": "https://search.example/sub"}, "searxng"),
-        ({ENGINE_VARIABLE: "kagi"}, None),
-        ({ENGINE_VARIABLE: "duckduckgo"}, "duckduckgo"),
+        ({SEARCH_ENGINE_VARIABLE: "kagi"}, None),
+        ({SEARCH_ENGINE_VARIABLE: "duckduckgo"}, "duckduckgo"),
     ],
 )
 def test_the_engine_is_what_a_person_has_set_up(given, name):
@@ -253,7 +253,7 @@ def test_the_engine_is_what_a_person_has_set_up(given, name):
 @pytest.mark.parametrize(
     "given",
     [
-        {ENGINE_VARIABLE: "altavista"},
+        {SEARCH_ENGINE_VARIABLE: "altavista"},
         {"SEARXNG_URL": "file:///x"},
         {"EXA_API_KEY": "sk\nx"},
         {"EXA_API_KEY": "schlüssel"},

@@ -29,7 +29,7 @@ class OverlayMounter:
         self._line.settimeout(_CALL_SECONDS)
         with theirs:
             self._process = start_python(
-                "handtools.host.sandbox.containers.overlay_mounter",
+                "handtools.host.sandbox.containers.overlay_mount_helper",
                 [str(theirs.fileno()), str(pid), root],
                 pass_fds=(theirs.fileno(),),
             )

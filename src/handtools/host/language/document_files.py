@@ -15,7 +15,7 @@ MOST_DOCUMENT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class WorkspaceDocuments:
+class DocumentFiles:
     """Converts between workspace paths and file URIs, and reads the files from disk."""
 
     workspace: str

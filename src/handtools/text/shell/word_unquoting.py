@@ -35,7 +35,7 @@ class OpaqueScript(Exception):
     """Raised when the commands of a script can't be known from its text; the message completes "because …"."""
 
 
-def literal_word(raw: str) -> str:
+def unquote_word(raw: str) -> str:
     """Unquote a word as the shell would; raises `OpaqueScript` when it has variables, globs or substitutions."""
     made: list[str] = []
     place = 0
@@ -130,7 +130,7 @@ def program_word(raw: str) -> str:
         raise OpaqueScript(f"`{raw}` is a word of the shell's own")
     if _ASSIGNMENT.match(raw):
         raise OpaqueScript(f"`{_brief(raw)}` sets a variable")
-    found = literal_word(raw)
+    found = unquote_word(raw)
     if found.startswith("%"):
         raise OpaqueScript(f"`{_brief(raw)}` is a job")
     if not found:

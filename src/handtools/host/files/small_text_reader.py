@@ -3,16 +3,18 @@
 import os
 import stat
 
-from handtools.host.files.change_detection import read_at
+from handtools.host.files.change_detection import read_bytes_at
 
-SMALL_BYTES = 64 << 10
+SMALL_FILE_BYTES = 64 << 10
 SETTINGS_BYTES = 1 << 20
 """As long as the settings of a project may be."""
 _SMALL_FILE_FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK"))
 _NO_FOLLOW_FLAG = getattr(os, "O_NOFOLLOW", 0)
 
 
-def read_small_text(path: str | os.PathLike[str], most: int = SMALL_BYTES, *, links: bool = False) -> str:
+def read_small_text(
+    path: str | os.PathLike[str], most: int = SMALL_FILE_BYTES, *, links: bool = False
+) -> str:
     """Read a regular file's text; empty when it is none or larger than `most` bytes, or a link without `links`."""
     try:
         fd = os.open(path, _SMALL_FILE_FLAGS | (0 if links else _NO_FOLLOW_FLAG))
@@ -21,6 +23,6 @@ def read_small_text(path: str | os.PathLike[str], most: int = SMALL_BYTES, *, li
     try:
         facts = os.fstat(fd)
         plain = stat.S_ISREG(facts.st_mode) and facts.st_size <= most
-        return read_at(fd, facts.st_size, 0).decode("utf-8", "replace") if plain else ""
+        return read_bytes_at(fd, facts.st_size, 0).decode("utf-8", "replace") if plain else ""
     finally:
         os.close(fd)

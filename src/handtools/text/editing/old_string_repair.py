@@ -195,7 +195,7 @@ class ArgumentReading:
 ArgumentRepair = Callable[[str, str, str], ArgumentReading | None]
 
 
-def readings(body: str, old: str, new: str) -> Iterator[ArgumentReading]:
+def argument_readings(body: str, old: str, new: str) -> Iterator[ArgumentReading]:
     """Yield the arguments of an edit as sent, then with one repair, then with two."""
     # Characters that the file nowhere has can only be forgotten; without them less is.
     plain = without_foreign_typography(body, old, new) or ArgumentReading(old, new)
@@ -213,7 +213,7 @@ def readings(body: str, old: str, new: str) -> Iterator[ArgumentReading]:
 
 
 def _cleaned(body: str, reading: ArgumentReading) -> Iterator[ArgumentReading]:
-    for cleaner in REPAIRS:
+    for cleaner in ARGUMENT_REPAIRS:
         if (found := cleaner(body, reading.old, reading.new)) is not None:
             line = found.line if found.line is not None else reading.line
             yield ArgumentReading(found.old, found.new, (*reading.notes, *found.notes), line)
@@ -478,7 +478,7 @@ def _signed(rows: list[str], sign: str) -> bool:
     )
 
 
-REPAIRS: tuple[ArgumentRepair, ...] = (
+ARGUMENT_REPAIRS: tuple[ArgumentRepair, ...] = (
     without_fence,
     without_line_numbers,
     unescaped_json,

@@ -86,7 +86,7 @@ _SVG = re.compile(
 )
 
 
-def media_type(path: str, head: bytes) -> str:
+def sniff_media_type(path: str, head: bytes) -> str:
     """Give the media type of a file by its first bytes, and by its extension for texts and zip documents."""
     head = head[:MEDIA_HEAD_BYTES]
     if found := signature_type(head):
@@ -98,7 +98,7 @@ def media_type(path: str, head: bytes) -> str:
     return _TEXTS.get(_suffix(path), "text/plain")
 
 
-def medium_of(media_type: str) -> MediumKind:
+def medium_kind_of(media_type: str) -> MediumKind:
     """Classify a media type as image, video, audio, document or other."""
     first = media_type.partition("/")[0]
     if first == "image":

@@ -14,7 +14,7 @@ def tokens(
     preset: PresetOption = PresetName.coding,
     dialect: Annotated[str, typer.Option(help="plain, strict or gemini.")] = "plain",
     as_json: options.JsonOption = False,
-    workspace: options.WorkspaceOption = options.HERE,
+    workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
     """Say what the definitions of the tools cost a model.
 

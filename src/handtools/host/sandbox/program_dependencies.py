@@ -26,7 +26,7 @@ def interpreter_folders(python: str) -> tuple[str, ...]:
     """The folders of the interpreter of a project's virtual environment, if it is on our own PATH too."""
     prefix = os.path.dirname(os.path.dirname(os.path.realpath(python)))
     ours = {os.path.realpath(place) for place in os.environ.get("PATH", "").split(os.pathsep) if place}
-    known = os.path.join(prefix, "bin") in ours and not holds_home(prefix)
+    known = os.path.join(prefix, "bin") in ours and not contains_home_folder(prefix)
     return (prefix,) if known else ()
 
 
@@ -38,7 +38,7 @@ def node_modules_folder(program: str) -> str:
     return ""
 
 
-def holds_home(folder: str) -> bool:
+def contains_home_folder(folder: str) -> bool:
     """Whether a folder contains the home folder, and so far more than programs."""
     home = os.path.realpath(os.environ.get("HOME", "/"))
     return Path(home).is_relative_to(os.path.realpath(folder))
@@ -84,7 +84,7 @@ def _installation_folders(path: str) -> Iterator[str]:
     folder = os.path.dirname(path)
     prefix = os.path.dirname(folder)
     shared = os.path.join(os.environ.get("HOME", "/"), ".local")
-    if os.path.basename(folder) != "bin" or holds_home(prefix) or prefix == shared:
+    if os.path.basename(folder) != "bin" or contains_home_folder(prefix) or prefix == shared:
         yield folder
         # Packages that a person installed for all their environments.
         yield from (os.path.join(shared, "lib"),) if prefix == shared else ()
