@@ -88,7 +88,6 @@ class CancelToken:
 
     @property
     def cancelled(self) -> bool:
-        """Whether `cancel` was called."""
         return self._cancelled
 
     def cancel(self) -> None:

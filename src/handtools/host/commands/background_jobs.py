@@ -106,7 +106,6 @@ class BackgroundJobs:
         kept.exit, kept.waiting = end, None
 
     def listed(self, session: str) -> list[Job]:
-        """The jobs of a session, newest first."""
         return [_job_of(kept) for kept in reversed(self._of(session))]
 
     async def wait(self, job_id: str, session: str, timeout: float) -> Job:  # noqa: ASYNC109

@@ -229,7 +229,6 @@ class LocalCommands:
         return await self._jobs.start(task, launch, self._outputs.room(name))
 
     async def jobs(self, session: str) -> list[Job]:
-        """The jobs of a session, newest first."""
         return self._jobs.listed(session)
 
     async def job(self, job_id: str, session: str, *, timeout: float) -> Job:  # noqa: ASYNC109

@@ -47,7 +47,6 @@ class LocalMedia:
         self._root = root
 
     def kind(self, path: str, head: bytes) -> MediaKind | None:
-        """What a file is, by its first bytes and its name."""
         return _KINDS.get(signature_type(head)) or _SUFFIXES.get(path.rpartition(".")[2].lower())
 
     def describe(self, head: bytes) -> str:

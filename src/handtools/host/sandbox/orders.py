@@ -49,8 +49,6 @@ class EndOrder(TypedDict):
 
 @final
 class CommandStarted(TypedDict):
-    """It runs."""
-
     pid: int
 
 
@@ -63,8 +61,6 @@ class CommandRefused(TypedDict):
 
 @final
 class CommandReport(TypedDict):
-    """It has ended, and this is how."""
-
     status: int | None
     """As wait(2) gives it."""
     peak: int
