@@ -239,9 +239,9 @@ class Executor:
                 raise
             # What was done is recorded, also when the call is cancelled just now.
             with anyio.CancelScope(shield=True):
-                settled = await self._settle(call, result, files, started, clock)
-            span.settle(settled)
-        return settled
+                result = await self._settle(call, result, files, started, clock)
+            span.settle(result)
+        return result
 
     async def _guarded(self, call: Call, files: GuardedFiles, cancel: CancelToken) -> Result[Any]:
         """Run the tool with timeout and cancellation; errors become results."""

@@ -145,8 +145,8 @@ def _details(
             0, f"{number_with_noun(left, 'more entry')} {inflect_for_number(left, 'is')} not shown."
         )
     if tree.unvisited:
-        folders = number_with_noun(tree.unvisited, "folder")
-        opened = f"{folders} {inflect_for_number(tree.unvisited, 'was')} not opened"
+        unopened = number_with_noun(tree.unvisited, "folder")
+        opened = f"{unopened} {inflect_for_number(tree.unvisited, 'was')} not opened"
         notes.append(f"{opened}: go on, or list by itself what is of interest.")
     folders = page.kinds.count("folder")
     return ListDetails.model_construct(

@@ -131,8 +131,11 @@ class Policy:
         return self._judge("read", path, "").verdict == "deny"
 
     def _judge(self, kind: EffectKind, target: str, tool: str, *, link: bool = False) -> Decision:
-        said = ((rule.judge(kind, target, tool, link=link), rule) for rule in self.all_rules)
-        found = [Decision(verdict, rule.name, rule.reason, target) for verdict, rule in said if verdict]
+        found = [
+            Decision(verdict, rule.name, rule.reason, target)
+            for rule in self.all_rules
+            if (verdict := rule.judge(kind, target, tool, link=link))
+        ]
         return (
             max(found, key=lambda d: VERDICT_STRENGTH[d.verdict]) if found else self._default(kind, target)
         )
