@@ -256,13 +256,20 @@ def _ignore_args(scope: SearchScope, root: Path) -> Iterator[str]:
     if scope.ignored:
         yield "--no-ignore"
         return
-    # It then says which ignore files it has opened.
-    yield "--debug"
+    # It then says which ignore files it has opened. With a type it says a line for every file as well, which takes
+    # longer than the search: then only where an ignore file of the workspace's or the search's own folder is a link.
+    if not narrowing_globs(scope) or _links_an_ignore_file(root, scope.root):
+        yield "--debug"
     if not _in_git(root):
         # Ignore files count without git too; but not those above, in somebody's home for example.
         yield from ("--no-require-git", "--no-ignore-parent")
         if scope.root != "." and is_regular_file_without_symlinks(str(root / ".gitignore"), str(root)):
             yield "--ignore-file=.gitignore"
+
+
+def _links_an_ignore_file(root: Path, folder: str) -> bool:
+    names = (".gitignore", ".ignore", ".rgignore", ".git/info/exclude", ".git/info", ".git")
+    return any((above / name).is_symlink() for above in {root, root / folder} for name in names)
 
 
 def _in_git(root: Path) -> bool:

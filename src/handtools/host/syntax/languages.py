@@ -4,6 +4,7 @@ To add a language: a grammar in one of the `*_grammars` modules, a row in both t
 """
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 
@@ -96,9 +97,9 @@ def _by_shebang(data: bytes) -> str | None:
     return _BY_PROGRAM.get(_VERSION.sub("", match[1].decode("ascii", "replace"))) if match else None
 
 
-_COMPILED = "c cpp csharp go java kotlin rust scala swift".split()
-_SCRIPTING = "bash javascript typescript tsx lua php python ruby".split()
-_MARKUP_AND_DATA = "css html json markdown yaml".split()
+_COMPILED: Sequence[str] = ("c", "cpp", "csharp", "go", "java", "kotlin", "rust", "scala", "swift")
+_SCRIPTING: Sequence[str] = ("bash", "javascript", "typescript", "tsx", "lua", "php", "python", "ruby")
+_MARKUP_AND_DATA: Sequence[str] = ("css", "html", "json", "markdown", "yaml")
 _GRAMMAR_MODULES = (
     dict.fromkeys(_COMPILED, "compiled_language_grammars")
     | dict.fromkeys(_SCRIPTING, "scripting_language_grammars")
