@@ -256,8 +256,8 @@ def _ignore_args(scope: SearchScope, root: Path) -> Iterator[str]:
     if scope.ignored:
         yield "--no-ignore"
         return
-    # It then says which ignore files it has opened. With a type it says a line for every file as well, which takes
-    # longer than the search: then only where an ignore file of the workspace's or the search's own folder is a link.
+    # It then says which ignore files it has opened. With a type it says a line for every file as well, which
+    # takes longer than the search: then only where an ignore file of the workspace or the folder is a link.
     if not narrowing_globs(scope) or _links_an_ignore_file(root, scope.root):
         yield "--debug"
     if not _in_git(root):

@@ -4,7 +4,6 @@ To add a language: a grammar in one of the `*_grammars` modules, a row in both t
 """
 
 import re
-from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 
@@ -97,14 +96,16 @@ def _by_shebang(data: bytes) -> str | None:
     return _BY_PROGRAM.get(_VERSION.sub("", match[1].decode("ascii", "replace"))) if match else None
 
 
-_COMPILED: Sequence[str] = ("c", "cpp", "csharp", "go", "java", "kotlin", "rust", "scala", "swift")
-_SCRIPTING: Sequence[str] = ("bash", "javascript", "typescript", "tsx", "lua", "php", "python", "ruby")
-_MARKUP_AND_DATA: Sequence[str] = ("css", "html", "json", "markdown", "yaml")
-_GRAMMAR_MODULES = (
-    dict.fromkeys(_COMPILED, "compiled_language_grammars")
-    | dict.fromkeys(_SCRIPTING, "scripting_language_grammars")
-    | dict.fromkeys(_MARKUP_AND_DATA, "markup_and_data_grammars")
-)
+_FAMILIES = {
+    "compiled_language_grammars": ("c", "cpp", "csharp", "go", "java", "kotlin", "rust", "scala", "swift"),
+    "scripting_language_grammars": (
+        "bash", "javascript", "typescript", "tsx", "lua", "php", "python", "ruby",
+    ),
+    "markup_and_data_grammars": ("css", "html", "json", "markdown", "yaml"),
+}  # fmt: skip
+_GRAMMAR_MODULES: dict[str, str] = {
+    language: module for module, languages in _FAMILIES.items() for language in languages
+}
 """The module that contains the syntax rules of each language."""
 
 
