@@ -328,6 +328,9 @@ class Executor:
 
     async def _located(self, paths: list[str]) -> set[str]:
         locate = self.workspace.files.locate
+        # Threads would change the order in which calls came, and with it who has the first turn at a file.
+        if self.workspace.files.quick:
+            return {locate(path) for path in paths}
         return await to_thread.run_sync(lambda: {locate(path) for path in paths})
 
     def _context(self, call: Call, files: GuardedFiles) -> Context:

@@ -10,7 +10,7 @@ from handtools import Call, CancelToken, Context, Policy, Reply, Result, Rule, t
 from handtools.core.errors import UsageError
 from handtools.core.events import Event, Progressed, Settled, Started
 from handtools.testing.memory_toolbox import memory_toolbox
-from handtools.toolbox import CODING, Toolbox
+from handtools.toolbox import CODING, Toolbox, local_workspace
 
 ASK_ALL = Policy(rules=(Rule("ask-all", "ask", "Look first.", effects=frozenset({"change"})),))
 
@@ -390,6 +390,28 @@ async def test_why_names_the_rule_and_changes_nothing():
     assert (await box.why("edit", {"path": 3})).verdict == "deny"
     assert content(box, "a") == b"x"
     assert box.workspace.journal.calls.page() == []
+
+
+async def test_calls_that_come_together_take_their_turns_in_the_order_in_which_they_came(tmp_path):
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/a").write_text("step 0\n")
+    results = {}
+    async with (
+        Toolbox(CODING, workspace=local_workspace(tmp_path / "work", state=tmp_path / "state")) as box,
+        anyio.create_task_group() as group,
+    ):
+
+        async def step(number):
+            args = {"path": "a", "old_string": f"step {number}", "new_string": f"step {number + 1}"}
+            results[number] = await box.call("edit", args)
+
+        # Only the first call of all does something before its turn.
+        await box.call("read", {"path": "a"})
+        for number in range(12):
+            group.start_soon(step, number)
+            await anyio.lowlevel.checkpoint()
+    assert [results[number].text for number in range(12) if not results[number].ok] == []
+    assert (tmp_path / "work/a").read_text() == "step 12\n"
 
 
 async def test_parallel_edits_of_one_file_all_land():
