@@ -99,7 +99,8 @@ from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
 from handtools.host.files.blob_store import FolderBlobStore
 state = Path({str(tmp_path / "state")!r})
-commands = LocalCommands({str(root)!r}, state=state, outputs=FolderBlobStore(state / "o"), runner=UnconfinedRunner())
+outputs = FolderBlobStore(state / "o")
+commands = LocalCommands({str(root)!r}, state=state, outputs=outputs, runner=UnconfinedRunner())
 script = "trap '' TERM HUP; setsid sleep {token}1 & (setsid nohup sleep {token}2 &); echo up > up; sleep {token}3"
 async def main():
     async with anyio.create_task_group() as group:

@@ -247,7 +247,8 @@ from handtools.core.commands import Command
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.blob_store import FolderBlobStore
 state = Path({str(tmp_path / "state")!r})
-commands = LocalCommands({str(root)!r}, state=state, outputs=FolderBlobStore(state / "o"), runner="container")
+outputs = FolderBlobStore(state / "o")
+commands = LocalCommands({str(root)!r}, state=state, outputs=outputs, runner="container")
 script = "trap '' TERM HUP; setsid sleep {token}1 & (setsid nohup sleep {token}2 &); echo up > up; sleep {token}3"
 async def main():
     start = dict(call=Call(tool="bash", args={{}}), show=print, private=(), read_only=())
