@@ -71,9 +71,9 @@ def test_the_doctor_starts_the_server_and_finds_a_program_that_is_gone(run, fold
 def test_the_doctor_sees_a_field_that_holds_no_text(run, tmp_path):
     # An installation that puts something else beside the text, as ours once did.
     (tmp_path / "sitecustomize.py").write_text(
-        "import handtools.mcp.tool_calls as desk\n"
-        "plain = desk.answer\n"
-        "desk.answer = lambda *a, **k: plain(*a, **k) | {'structuredContent': {'path': 'line.txt'}}\n"
+        "import handtools.mcp.tool_calls as calls\n"
+        "plain = calls.call_result\n"
+        "calls.call_result = lambda *a, **k: plain(*a, **k) | {'structuredContent': {'path': 'line.txt'}}\n"
     )
     found = json.loads(run("doctor", "--mcp", "--json", PYTHONPATH=str(tmp_path)).stdout)
     (text,) = [f for f in found["findings"] if f["name"] == "text"]
