@@ -488,6 +488,19 @@ async def test_an_ignore_file_that_is_a_link_hides_nothing(tmp_path, rules):
     await both_are_found(tmp_path, rules)
 
 
+@pytest.mark.parametrize(
+    ("rules", "root"), [(".gitignore", "."), (".rgignore", "."), ("deep/.ignore", "deep")]
+)
+async def test_an_ignore_file_that_is_a_link_hides_nothing_from_a_narrowed_search(tmp_path, rules, root):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "secret.key").write_text("hunter2.py\n")
+    (tmp_path / rules).symlink_to(tmp_path / "secret.key")
+    for name in ("hunter1.py", "hunter2.py"):
+        (tmp_path / "deep" / name).write_text("needle\n")
+    found = await hits(RipgrepSearch(tmp_path), "needle", root=root, include=("*.py",))
+    assert [hit.path for hit in found.hits] == ["deep/hunter1.py", "deep/hunter2.py"]
+
+
 async def test_an_ignore_file_in_a_folder_that_is_a_link_hides_nothing(tmp_path):
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept/exclude").write_text("hunter2\n")
