@@ -1,6 +1,6 @@
 """Test stubs with canned answers for the ports of commands, language servers and web."""
 
-# ruff: noqa: ARG002 — a fake takes what the port gives
+# ruff: noqa: ARG001, ARG002 — a fake takes what the port gives
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from anyio import to_thread
 
 from handtools.core.call import Call
-
-# ruff: noqa: ARG001, ARG002 — a fake takes what the port gives
 from handtools.core.changes import ChangeSet
 from handtools.core.commands import (
     Command,

@@ -11,7 +11,6 @@ from handtools.cli.doctor_checks import language_checks
 from handtools.core.approval import Reply
 from handtools.core.errors import HostError
 from handtools.host import programs
-from handtools.host import programs as host_programs
 from handtools.host.sandbox.processes import supervisor_client
 from handtools.host.sandbox.runners.bubblewrap import BubblewrapRunner
 from handtools.host.sandbox.runners.runner_selection import choose_runner
@@ -148,17 +147,17 @@ def test_looking_for_versions_runs_nothing_of_the_project_unconfined(work, tmp_p
 
 
 def test_the_folders_that_we_run_from_are_known(work, monkeypatch):
-    assert host_programs.installation_folders(work) == ()
+    assert programs.installation_folders(work) == ()
     (work / ".venv" / "lib").mkdir(parents=True)
     monkeypatch.setattr(sys, "prefix", str(work / ".venv"))
-    assert host_programs.installation_folders(work) == (".venv",)
-    assert host_programs.is_own_installation(work / ".venv" / "bin" / "rg", work)
-    assert not host_programs.is_own_installation(work / "src", work)
+    assert programs.installation_folders(work) == (".venv",)
+    assert programs.is_own_installation(work / ".venv" / "bin" / "rg", work)
+    assert not programs.is_own_installation(work / "src", work)
 
 
 def test_no_module_comes_from_the_workspace(work, monkeypatch):
     monkeypatch.setattr(sys, "path", ["", ".", str(work), str(work / "src"), *sys.path])
-    found = host_programs.trusted_import_path(work)
+    found = programs.trusted_import_path(work)
     assert found
     assert not [
         each for each in found if not os.path.isabs(each) or not programs.is_outside_workspace(each, work)
