@@ -208,6 +208,8 @@ TEXT = st.text(st.sampled_from("abAB.*?/[]{},\\!-~ké"), min_size=1, max_size=8)
 @example(["./a"], ["a"])
 @example([".aws/"], ["x/.AWS/y"])
 @example(["k"], ["K"])
+@example(["[]AA]"], ["A"])
+@example(["[!]ab]"], ["x"])
 def test_a_screen_lets_nothing_slip_that_a_glob_matches(globs, paths):
     good = []
     for glob in globs:

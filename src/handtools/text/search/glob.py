@@ -25,9 +25,11 @@ _MOST_EXPANDED_CHARS = 1 << 19
 _STAR = "\0"
 _STARS = re.compile("\0+")
 _ANY = r"[^\x2f]"
+_SET = r"[!^]?+(?:\\.|[^\\])(?:\\.|[^]\\])*+"
+"""What may stand in square brackets: a `]` in the first place is one of the characters and closes nothing."""
 _PIECE = re.compile(
-    r"""(?P<literal>[^][{}*?,/\\\0]+)
-    | \[(?P<set>[!^]?+(?:\\.|[^\\])(?:\\.|[^]\\])*+)\]
+    rf"""(?P<literal>[^][{{}}*?,/\\\0]+)
+    | \[(?P<set>{_SET})\]
     | \\(?P<escaped>[^\0])
     | (?P<sign>.)""",
     re.DOTALL | re.VERBOSE,
@@ -242,7 +244,7 @@ def _component(part: str, end: str) -> str:
 
 
 _PLAIN = re.compile(r"[^*?\[\]{}\\/\x00-\x1f\x7f-\U0010ffff]+")
-_NO_PLAIN = re.compile(r"\[[^]]*\]?|\{.*\}?|\\.", re.DOTALL)
+_NO_PLAIN = re.compile(rf"\[{_SET}\]|\{{.*|\\.", re.DOTALL)
 _BETWEEN = "\0"
 
 
