@@ -1,6 +1,7 @@
 """Large files change without a copy of the old one: it is moved aside, and all else is as with small ones."""
 
 import os
+import tracemalloc
 
 import pytest
 
@@ -289,3 +290,16 @@ async def test_a_hard_link_that_is_broken_is_told(box, root):
     assert "small.txt: 1 other hard link to it still has the old content." in result.text
     result = await box.call("edit", {"path": "small.txt", "old_string": "two", "new_string": "three"})
     assert "hard link" not in result.text
+
+
+async def test_a_file_beyond_what_can_be_edited_is_not_brought_into_memory(box, root):
+    (root / "grown.log").write_text("first\n" * 100_000)
+    os.truncate(root / "grown.log", 400_000_000)
+    tracemalloc.start()
+    try:
+        result = await box.call("edit", {"path": "grown.log", "old_string": "first", "new_string": "x"})
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "400,000,000 bytes; the limit is 50,000,000" in result.text
+    assert peak < 150_000_000

@@ -131,17 +131,18 @@ class Draft:
     @classmethod
     async def read(cls, files: Files, path: str, *, text_only: bool = True) -> Self:
         """Read a file into a draft; raises a tool error if it is not text or too large."""
-        before = await files.read(path)
+        # What can't be edited anyway is not brought into memory: only a patch that removes a file needs all of it.
+        before = await files.read(path, size=MAX_EDIT_BYTES + 1 if text_only else None)
         path = files.named(path)
         if is_binary(before):
             if not text_only:
                 return cls(path, before, _PLAIN, "")
             raise WrongKind(f"`{path}` is a binary file.", hint="Edit text files only.")
         if len(before) > MAX_EDIT_BYTES:
+            facts = await files.facts(path)
+            size = max(facts.bytes if facts else 0, len(before))
             hint = "Change it with a command such as sed, or split it."
-            raise TooLarge(
-                f"`{path}` has {len(before):,} bytes; the limit is {MAX_EDIT_BYTES:,}.", hint=hint
-            )
+            raise TooLarge(f"`{path}` has {size:,} bytes; the limit is {MAX_EDIT_BYTES:,}.", hint=hint)
         source = decode(before)
         return cls(path, before, source, source.body)
 
