@@ -273,10 +273,13 @@ def with_whole_folders(
     return [gathered.get(change.path, change) for change in changes if change.path not in inner]
 
 
-def change_apply_order(change: Change) -> tuple[int, int]:
-    """Sort key of changes: deletions first, deepest path first; then the others, shallowest path first."""
+def change_apply_order(change: Change) -> tuple[int, int, str]:
+    """Sort key of changes: deletions first, deepest path first; then the others, shallowest path first.
+
+    By path within a depth, so that every process has and shows the same order.
+    """
     depth = change.path.count("/")
-    return (0, -depth) if change.after is None else (1, depth)
+    return (0, -depth, change.path) if change.after is None else (1, depth, change.path)
 
 
 def _together(own: Change, below: Sequence[Change], whole: int) -> Change | None:

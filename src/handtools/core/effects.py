@@ -148,7 +148,9 @@ def effect_fingerprint(effect: Effect) -> str:
 
 def _identity(effect: Effect) -> list[Any]:
     if isinstance(effect, ChangeSet):
-        return [[change.path, *map(_state, (change.before, change.after))] for change in effect]
+        # In one order: another process may have found the same changes in another.
+        ordered = sorted(effect, key=lambda change: change.path)
+        return [[change.path, *map(_state, (change.before, change.after))] for change in ordered]
     if isinstance(effect, Delivery | Delegation):
         return [*effect_targets(effect), effect.digest if isinstance(effect, Delivery) else effect.prompt]
     if isinstance(effect, CommandRun):

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from handtools.core.approval import Approval, Approver, Reply, approval_to_json
 from handtools.core.call import Call, CancelToken, call_to_json
+from handtools.core.effects import EffectKind
 from handtools.core.errors import HandtoolsError, HostError, UsageError
 from handtools.core.events import ApprovalAsked, Changed, EventListener, Settled, Started
 from handtools.core.result import Result, result_from_json, result_to_json
@@ -25,7 +26,7 @@ from handtools.mcp.protocol_json import Json, plain_json
 from handtools.mcp.tool_calls import ConnectionTools
 from handtools.runtime.observability import EventAnnouncer
 from handtools.runtime.policy import Policy
-from handtools.runtime.policy.rules import VERDICT_STRENGTH, Decision
+from handtools.runtime.policy.rules import VERDICT_STRENGTH, Decision, Verdict
 from handtools.toolbox import Toolbox, ToolDefinition
 
 if TYPE_CHECKING:
@@ -53,8 +54,10 @@ def intersect_policies(policy: Policy, more: Policy, tools: Iterable[AnyTool]) -
     """
     rules = [rule for rule in (*policy.rules, *more.rules) if rule.verdict != "allow"]
     defaults = {
-        kind: max(verdict, more.defaults[kind], key=VERDICT_STRENGTH.__getitem__)
-        for kind, verdict in policy.defaults.items()
+        kind: verdict
+        for kind in get_args(EffectKind)
+        if (verdict := _stricter(policy.default_verdict(kind), more.default_verdict(kind)))
+        in {policy.defaults.get(kind), more.defaults.get(kind)}
     }
     return replace(
         policy,
@@ -63,8 +66,12 @@ def intersect_policies(policy: Policy, more: Policy, tools: Iterable[AnyTool]) -
         block=(*policy.block, *(tool.name for tool in tools if not more.offers(tool))),
         excluded=(*policy.excluded, *more.excluded),
         hosts=tuple(host for host in policy.hosts if host in more.hosts),
-        unattended=max(policy.unattended, more.unattended, key=VERDICT_STRENGTH.__getitem__),
+        unattended=_stricter(policy.unattended, more.unattended),
     )
+
+
+def _stricter(one: Verdict, other: Verdict) -> Verdict:
+    return max(one, other, key=VERDICT_STRENGTH.__getitem__)
 
 
 METHOD_PREFIX = "handtools/"

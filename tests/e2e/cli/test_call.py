@@ -118,3 +118,26 @@ def test_the_tools_are_listed_with_their_schemas(shell):
         words[0]: words[1] for row in shell.run("tools").out.splitlines() if len(words := row.split()) > 1
     }
     assert (does["fetch"], does["edit"]) == ("looks", "changes")
+
+
+def test_another_process_is_asked_once_about_many_changed_files(shell, tmp_path):
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[[rule]]\nname = "kept"\nverdict = "deny"\npaths = ["many/kept/**"]\n')
+    # A folder of so many files is carried as one, and taken apart again because one of them may not land.
+    script = "mkdir -p many/kept && touch many/kept/a && for n in $(seq 300); do echo $n > many/$n; done"
+    words = ["call", "bash", f"command={script}", "review:=true", "--output", "json"]
+    asked = shell.run(*words, HANDTOOLS_POLICY=str(policy), PYTHONHASHSEED="1")
+    assert asked.code == 3, asked
+    done = shell.run("approve", asked.json["call_id"], HANDTOOLS_POLICY=str(policy), PYTHONHASHSEED="2")
+    assert done.code == 0, done
+    assert shell.text("many/300") == "300\n"
+    assert shell.text("many/kept/a") is None
+
+
+def test_the_policy_pages_own_example_asks_about_commands(shell, tmp_path):
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[defaults]\nrun = "ask"\n')
+    words = ["call", "bash", "command=echo ran > here.txt"]
+    assert shell.run(*words, HANDTOOLS_POLICY=str(policy)).code == 3
+    assert shell.text("here.txt") is None
+    assert shell.run(*words).code == 0

@@ -160,7 +160,7 @@ class HiddenPaths:
         hidden = [path for rule in denied for path in rule.paths if not rule.but or _NAME.fullmatch(path)]
         self.globs = tuple(glob for glob in (*hidden, *policy.excluded) if _SIMPLE.fullmatch(glob))
         """Globs that cover only hidden paths, so that the search can skip them entirely."""
-        everything = policy.defaults["read"] != "allow" or any(not rule.paths for rule in rules)
+        everything = policy.default_verdict("read") != "allow" or any(not rule.paths for rule in rules)
         about = [""] if everything else [glob for rule in rules for glob in rule.paths]
         self.screen = GlobPrefilter([*about, *policy.excluded])
 

@@ -33,9 +33,10 @@ ToolSet = Literal["all", "coding", "read_only", "none"]
 DEFAULTS: dict[EffectKind, Verdict] = {
     "read": "allow", "change": "allow", "run": "ask", "visit": "ask", "deliver": "allow", "delegate": "allow",
 }  # fmt: skip
-"""Default verdict for each kind of effect.
+"""Verdict for each kind of effect where neither a rule nor the policy's own `defaults` say one.
 
-Deliver and delegate are allowed, as the embedding program supplies them.
+Deliver and delegate are allowed, as the embedding program supplies them. Commands that the kernel confines run
+without a question: see `Policy.defaults`.
 """
 
 
@@ -58,7 +59,11 @@ class Policy:
     """
     unattended: Verdict = "ask"
     """Verdict in place of "ask" when no approver exists; "ask" leaves the call pending."""
-    defaults: dict[EffectKind, Verdict] = field(default_factory=lambda: dict(DEFAULTS))
+    defaults: dict[EffectKind, Verdict] = field(default_factory=dict)
+    """Verdicts where no rule speaks; those of `DEFAULTS` for kinds that are not named here.
+
+    A verdict for `run` that is named here also holds for commands that the kernel confines.
+    """
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "excluded", without_trailing_slashes(self.excluded))
@@ -90,7 +95,8 @@ class Policy:
     def decisions(self, effect: Effect, tool: str) -> list[Decision]:
         """Return one decision for each target of an effect."""
         if isinstance(effect, CommandRun):
-            parts = command_decisions(effect, self.all_rules, tool, self._default("run"))
+            usual, stated = self._default("run"), "run" in self.defaults
+            parts = command_decisions(effect, self.all_rules, tool, usual, stated=stated)
             return [*self._reached(effect.command), *parts]
         if isinstance(effect, Visit):
             return [self._visited(effect, tool)]
@@ -103,7 +109,7 @@ class Policy:
         reason = "It wants to reach what is not on the list of hosts."
         for host in wanted if command.network != "off" else ():
             if host not in self.hosts:
-                yield Decision(self.defaults["visit"], "hosts", reason, host)
+                yield Decision(self.default_verdict("visit"), "hosts", reason, host)
 
     def _visited(self, visit: Visit, tool: str) -> Decision:
         hits = [rule for rule in self.rules if rule.meets(visit, tool)]
@@ -140,9 +146,13 @@ class Policy:
             max(found, key=lambda d: VERDICT_STRENGTH[d.verdict]) if found else self._default(kind, target)
         )
 
+    def default_verdict(self, kind: EffectKind) -> Verdict:
+        """Return the verdict on a kind of effect where no rule speaks."""
+        return self.defaults.get(kind, DEFAULTS[kind])
+
     def _default(self, kind: EffectKind, target: str = "") -> Decision:
         return Decision(
-            self.defaults.get(kind, DEFAULTS[kind]),
+            self.default_verdict(kind),
             f"default for {kind}",
             "No other rule speaks about it.",
             target,
@@ -200,7 +210,7 @@ def _policy(written: dict[str, Any]) -> Policy:
     rules = written.get("rule", [])
     if not isinstance(rules, list):
         raise UsageError("rules are written as [[rule]] tables.")
-    policy = Policy(**values, defaults=DEFAULTS | defaults)
+    policy = Policy(**values, defaults=dict(defaults))
     return policy.with_rules([_rule(_table(one, "a rule")) for one in rules])
 
 

@@ -24,9 +24,13 @@ from handtools.text.shell import CommandWords, quote_words
 _CONFINED = "The kernel keeps it in the workspace, and off all hosts but those that are listed."
 
 
-def command_decisions(run: CommandRun, rules: Iterable[Rule], tool: str, usual: Decision) -> list[Decision]:
+def command_decisions(
+    run: CommandRun, rules: Iterable[Rule], tool: str, usual: Decision, *, stated: bool
+) -> list[Decision]:
     """Judge a shell script: decisions of deny and ask rules on any part, then one decision for each simple
     command.
+
+    A `usual` verdict that the policy states holds for confined commands too; the built-in one does not.
     """
     spoken = [rule for rule in rules if rule.speaks("run", tool)]
     general = [rule for rule in spoken if not rule.commands and not rule.paths]
@@ -34,7 +38,7 @@ def command_decisions(run: CommandRun, rules: Iterable[Rule], tool: str, usual: 
     strict = [*_strict_decisions(run, about), *([] if run.confined else _private_words(run, spoken))]
     if general:
         usual = _decision_of(max(general, key=lambda rule: VERDICT_STRENGTH[rule.verdict]))
-    elif run.confined and usual.verdict == "ask" and _could_look_at_all(run, about):
+    elif run.confined and not stated and usual.verdict == "ask" and _could_look_at_all(run, about):
         usual = Decision("allow", "confined", _CONFINED)
     return [*strict, *_part_decisions(run, [rule for rule in about if rule.verdict == "allow"], usual)]
 

@@ -152,6 +152,20 @@ def test_a_default_of_no_is_kept_for_commands_whatever_confines_them():
     assert verdict("ls", policy=policy, confined=True) == "deny"
 
 
+@pytest.mark.parametrize("script", ["make", "make > log", "for x in 1 2; do echo $x; done", "ls"])
+def test_a_stated_default_for_commands_holds_in_a_sandbox_too(script):
+    assert verdict(script, policy=Policy(), confined=True) == "allow"
+    assert verdict(script, policy=Policy(defaults={"run": "ask"}), confined=True) == "ask"
+    assert verdict(script, policy=Policy(defaults={"run": "deny"}), confined=True) == "deny"
+    assert verdict(script, policy=Policy(defaults={"run": "allow"})) == "allow"
+
+
+def test_an_allowed_command_is_not_asked_about_under_a_stated_default():
+    policy = Policy(defaults={"run": "ask"}).with_rules([LOOK])
+    assert verdict("ls", policy=policy, confined=True) == "allow"
+    assert verdict("ls; make", policy=policy, confined=True) == "ask"
+
+
 def test_a_rule_about_all_commands_speaks_for_opaque_ones_too():
     everything = Policy(rules=(Rule("anything", "allow", "", effects=frozenset({"run"})),))
     assert verdict("echo $(id) > a", policy=everything) == "allow"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from handtools import Policy, UsageError
 from handtools.core.effects import ReadEffect
 from handtools.core.web import Visit
-from handtools.runtime.policy import DEFAULTS, policy_from_toml
+from handtools.runtime.policy import policy_from_toml
 from handtools.runtime.policy.rules import PRIVATE_RULE, PROTECTED_RULE
 
 WHOLE = """
@@ -48,7 +48,7 @@ def test_every_word_of_a_policy_can_be_written():
     assert [rule.name for rule in policy.rules[2:]] == ["migrations", "tests"]
     assert policy.rules[2].effects == {"change"}
     assert (policy.unattended, policy.tools, policy.block) == ("deny", "coding", ("jobs",))
-    assert policy.defaults == DEFAULTS | {"run": "deny"}
+    assert policy.defaults == {"run": "deny"}
     assert policy.excluded == ("vendor/**",)
     assert policy.hosts == ("docs.example.org",)
 
