@@ -331,3 +331,9 @@ async def test_globs_count_characters_and_know_empty_alternatives(make_search, g
     search = make_search(dict.fromkeys(["é.py", "a.py", "日本.py", "b.ts", "c.tsx", "d."], b"needle\n"))
     assert set(await paths(search, glob)) == expected
     assert {path for path, *_ in await places(search, "needle", include=(glob,))} == expected
+
+
+async def test_paths_that_ignore_files_exclude_are_known_also_when_they_are_gone(make_search):
+    search = make_search(TREE)
+    paths = ["a.py", "out/g.py", "h.log", "out/gone/x", "b/new.log", "b/new.txt", ".gitignore"]
+    assert await search.ignored(paths) == {"out/g.py", "h.log", "out/gone/x", "b/new.log"}

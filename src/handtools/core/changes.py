@@ -156,12 +156,6 @@ class RecordedChanges:
     omitted: tuple[str, ...] = ()
     """Paths that changed but whose old content could not be saved for undo."""
 
-    def told(self, most: int) -> str:
-        """Return a sentence that lists the changed paths with their actions, at most `most` of them."""
-        rows = [f"{touched.action} {touched.path}" for touched in self.touched[:most]]
-        more = len(self.touched) - len(rows)
-        return "Files: " + ", ".join(rows) + (f" and {more:,} more" if more > 0 else "") + "."
-
 
 def merged_changes(parts: Iterable[RecordedChanges]) -> RecordedChanges | None:
     """Merge the change summaries of one call into one; None if there are none."""

@@ -255,6 +255,10 @@ class Search(Protocol):
         """List a folder and its subfolders down to `depth` levels, at most `most` entries."""
         ...
 
+    async def ignored(self, paths: Sequence[str]) -> set[str]:
+        """Return those of some located paths that the project's ignore files exclude."""
+        ...
+
     async def read(self, paths: Sequence[str]) -> dict[str, bytes]:
         """Return the bytes of files with hits, for context lines; not recorded as read by the agent."""
         ...
@@ -283,4 +287,8 @@ class HostSearch(Protocol):
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
         """List a folder and its subfolders, at most `most` entries, among paths that `admit` lets through."""
+        ...
+
+    async def ignored(self, paths: Sequence[str]) -> set[str]:
+        """Return those of some paths that ignore files exclude, by themselves or by a folder above them."""
         ...

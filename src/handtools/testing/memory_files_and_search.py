@@ -34,7 +34,7 @@ from handtools.host.files.temporary_file import is_temporary_name, temporary_nam
 from handtools.text.encoding import decode
 from handtools.text.lines import convert_line_ends
 from handtools.text.paths import BadPath, workspace_relative
-from handtools.text.search.gitignore import IGNORE_FILES, IgnoreRules, is_skipped_by_walk
+from handtools.text.search.gitignore import IGNORE_FILES, IgnoreRules, ignored_paths, is_skipped_by_walk
 from handtools.text.search.glob import GlobSet, PathSelection
 
 MEMORY_ROOT = "/workspace"
@@ -389,6 +389,10 @@ class MemorySearch:
                 waiting += [(e.path, below, level + 1) for e in looks[folder] if e.kind == "folder"]
         listings = {folder: FolderListing.of(entries) for folder, entries in looks.items()}
         return FolderTree(listings.pop(scope.root), listings, left_out, unvisited, ignored)
+
+    async def ignored(self, paths: Sequence[str]) -> set[str]:
+        """List those of some paths that ignore files exclude."""
+        return ignored_paths(paths, self._into)
 
     def _texts(self, scope: SearchScope, admit: PathFilter) -> Iterator[tuple[str, str]]:
         asked = _selection(scope)

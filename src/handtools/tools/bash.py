@@ -12,13 +12,13 @@ from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text.terminal_emulator import decode_output, plain_output
 from handtools.text.truncation import clip_text
+from handtools.tools.commands.exit_text import changes_and_notes
 
 SECONDS = 120
 MAX_SECONDS = 590
 JOB_SECONDS = 24 * 3600
 MAX_BYTES = 30_000
 MAX_LINES = 800
-MAX_CHANGES = 30
 ROWS, COLUMNS = 40, 120
 
 
@@ -83,7 +83,7 @@ async def bash(ctx: Context, params: BashParams) -> Result[BashDetails]:
         return Result(f"Started {job.id}. `jobs` shows, feeds and ends it.", BashDetails(job=job.id))
 
     end = await ctx.commands.run(command)
-    return Result(_told(end), _details(end))
+    return Result(await _told(ctx, end), _details(end))
 
 
 def _seconds(params: BashParams) -> float:
@@ -107,11 +107,8 @@ def _details(end: CommandExit) -> BashDetails:
     )
 
 
-def _told(end: CommandExit) -> str:
-    parts = [_shown(end.output), _ending(end)]
-    if end.changes is not None:
-        parts.append(end.changes.told(MAX_CHANGES))
-    parts += [f"({note})" for note in end.notes]
+async def _told(ctx: Context, end: CommandExit) -> str:
+    parts = [_shown(end.output), _ending(end), *await changes_and_notes(ctx.search, end)]
     return "\n".join(part for part in parts if part)
 
 

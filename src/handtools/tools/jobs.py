@@ -17,12 +17,12 @@ from handtools.text.terminal_emulator import (
     key_sequence,
     plain_output,
 )
+from handtools.tools.commands.exit_text import changes_and_notes
 
 PAGE_BYTES = 16_000
 SCREEN_BYTES = 128 << 10
 """Most bytes of the newest output from which the terminal screen is drawn."""
 MAX_WAIT_SECONDS = 300
-MAX_CHANGES = 30
 REACTION_SECONDS = 0.3
 """Seconds to wait after sending input before the output is read."""
 
@@ -96,7 +96,7 @@ async def _output(ctx: Context, job: Job, since: int | None) -> Result[JobsDetai
     if page.start > 0:
         whole = f"; the whole is `{job.output.kept}`" if job.output.kept else ""
         parts.insert(0, f"(From byte {page.start:,} on{whole}.)")
-    parts += _changes_and_notes(job)
+    parts += await _changes_and_notes(ctx, job)
     parts.append(f"(since={page.cursor} goes on{f' with {more:,} bytes' if more > 0 else ''}.)")
     return Result("\n".join(part for part in parts if part), _details(job, page.cursor))
 
@@ -111,17 +111,12 @@ async def _screen(ctx: Context, job: Job) -> Result[JobsDetails]:
     screen.feed(decode_output(page.data, starts=page.start == 0))
     shown = screen.lines() or ["(The screen is empty.)"]
     cursor = f"(Cursor in line {screen.row + 1}, column {screen.column + 1}.)"
-    return Result(
-        "\n".join([*shown, cursor, _row(job), *_changes_and_notes(job)]), _details(job, page.cursor)
-    )
+    said = [*shown, cursor, _row(job), *await _changes_and_notes(ctx, job)]
+    return Result("\n".join(said), _details(job, page.cursor))
 
 
-def _changes_and_notes(job: Job) -> list[str]:
-    """Return lines on the changed files and notes of a finished job."""
-    if job.exit is None:
-        return []
-    changed = [job.exit.changes.told(MAX_CHANGES)] if job.exit.changes else []
-    return [*changed, *(f"({note})" for note in job.exit.notes)]
+async def _changes_and_notes(ctx: Context, job: Job) -> list[str]:
+    return [] if job.exit is None else await changes_and_notes(ctx.search, job.exit)
 
 
 def _row(job: Job) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 from anyio import from_thread, to_thread
 
 from handtools.core.changes import NodeKind
-from handtools.core.errors import Redirected, WrongKind
+from handtools.core.errors import Redirected, ToolError, WrongKind
 from handtools.core.search import (
     FolderEntry,
     FolderListing,
@@ -39,13 +39,15 @@ from handtools.host.files.os_errors import as_tool_error
 from handtools.host.files.path_resolution import WorkspaceRoot
 from handtools.host.files.syscalls import is_local_filesystem
 from handtools.host.files.temporary_file import is_temporary_name
-from handtools.text.search.gitignore import IGNORE_FILES, IgnoreRules, is_skipped_by_walk
+from handtools.text.search.gitignore import IGNORE_FILES, IgnoreRules, ignored_paths, is_skipped_by_walk
 from handtools.text.search.glob import PathSelection
 
 IGNORE_FILE_BYTES = 1 << 20
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".jj"})
 MOST_ENTRIES_WITHOUT_THREAD = 2_000
 """Folders of up to this many entries are listed without a thread, if the disk is local."""
+IGNORED_SECONDS = 0.5
+"""Time limit of looking for ignore files on the way to paths that a command changed."""
 _KINDS: dict[int, NodeKind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
 _KIND_BITS = stat.S_IFMT(0o177777)
 _BY_NAME = attrgetter("name")
@@ -89,6 +91,25 @@ class FolderWalker:
         return await to_thread.run_sync(
             self._tree, scope, depth, most, admit, _WalkLimits(scope.timeout, threaded=True)
         )
+
+    async def ignored(self, paths: Sequence[str]) -> set[str]:
+        """Those of some paths that ignore files exclude; beyond a time limit none is."""
+        return await to_thread.run_sync(self._ignored, paths)
+
+    def _ignored(self, paths: Sequence[str]) -> set[str]:
+        limits = _WalkLimits(IGNORED_SECONDS)
+
+        def enter(ignores: IgnoreRules, path: str) -> IgnoreRules:
+            if limits.is_over():
+                return ignores
+            try:
+                with self._root.straight(path) as folder:
+                    there = [name for name in _IGNORE_NAMES if folder.has(name)]
+                    return ignores.into(path, _ignore_texts(folder, there), repository=".git" in there)
+            except (OSError, ToolError):
+                return ignores  # it is gone, or a link, or closed to us: it brings no rules of its own
+
+        return ignored_paths(paths, enter, top=self._above(SearchScope()))
 
     @cached_property
     def _near(self) -> bool:

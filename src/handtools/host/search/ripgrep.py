@@ -291,6 +291,10 @@ class RipgrepSearch:
         """The tree below a folder up to a depth."""
         return await self._walker.tree(scope, depth=depth, most=most, admit=admit)
 
+    async def ignored(self, paths: Sequence[str]) -> set[str]:
+        """Those of some paths that ignore files exclude."""
+        return await self._walker.ignored(paths)
+
     async def _run(
         self, options: list[str], scope: SearchScope, collect: Collect[T], pass_fds: Sequence[int] = ()
     ) -> tuple[T, SearchGaps]:

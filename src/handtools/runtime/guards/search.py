@@ -86,6 +86,10 @@ class GuardedSearch:
         gaps = sieve.gaps(found.gaps)
         return found if gaps is found.gaps else replace(found, gaps=gaps)
 
+    async def ignored(self, paths: Sequence[str]) -> set[str]:
+        """Return those of some located paths that the project's ignore files exclude."""
+        return await self.workspace.search.ignored(paths)
+
     async def read(self, paths: Sequence[str]) -> dict[str, bytes]:
         """The bytes behind hits; a file that is gone, changed its nature or is very large is not among them."""
         return await to_thread.run_sync(self._read, paths)

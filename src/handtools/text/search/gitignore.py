@@ -6,7 +6,7 @@ folders above a name.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -122,6 +122,38 @@ def is_skipped_by_walk(ignores: IgnoreRules, path: str, *, folder: bool, hidden:
     if verdict is None:
         return not hidden and path.rpartition("/")[2].startswith(".")
     return verdict == "ignore"
+
+
+def ignored_paths(
+    paths: Iterable[str],
+    enter: Callable[[IgnoreRules, str], IgnoreRules],
+    *,
+    top: IgnoreRules | None = None,
+) -> set[str]:
+    """Give those of some paths that ignore files exclude, by themselves or by a folder above them.
+
+    `enter` gives the rules inside a folder, from the rules outside of it; `top` are the rules above the root.
+    What a path is may be unknown, as of one that is gone: a rule for folders counts, too.
+    """
+    rules = {"": enter(top or IgnoreRules(), "")}
+    verdicts: dict[str, bool] = {}
+    found = set()
+    for path in paths:
+        names = path.split("/")
+        for depth in range(1, len(names) + 1):
+            part, above = "/".join(names[:depth]), "/".join(names[: depth - 1])
+            if part not in verdicts:
+                verdicts[part] = _is_ignored(rules[above], part)
+            if verdicts[part]:
+                found.add(path)
+                break
+            if depth < len(names) and part not in rules:
+                rules[part] = enter(rules[above], part)
+    return found
+
+
+def _is_ignored(rules: IgnoreRules, path: str) -> bool:
+    return bool(rules) and "ignore" in {rules.verdict(path, folder=folder) for folder in (False, True)}
 
 
 @lru_cache(maxsize=1024)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.search.gitignore import IgnoreRules, is_skipped_by_walk
+from handtools.text.search.gitignore import IgnoreRules, ignored_paths, is_skipped_by_walk
 
 
 def ignores(**texts: str) -> IgnoreRules:
@@ -52,3 +52,24 @@ def test_hidden_names_are_left_out_unless_a_rule_keeps_them():
     assert is_skipped_by_walk(IgnoreRules(), ".a", folder=False, hidden=False)
     assert not is_skipped_by_walk(IgnoreRules(), ".a", folder=False, hidden=True)
     assert not is_skipped_by_walk(ignores(git="!.a"), ".a", folder=False, hidden=False)
+
+
+def test_paths_are_ignored_with_the_folder_above_them_and_by_the_files_on_their_way():
+    texts = {"": "*.log\nout/\n", "sub": "!keep.log\nlocal"}
+
+    def enter(rules: IgnoreRules, folder: str) -> IgnoreRules:
+        return rules.into(folder, {".gitignore": texts[folder]} if folder in texts else {})
+
+    paths = ["a.log", "a.py", "out/deep/a.py", "out", "sub/keep.log", "sub/local/b", "local"]
+    assert ignored_paths(paths, enter) == {"a.log", "out/deep/a.py", "out", "sub/local/b"}
+
+
+def test_a_rule_of_a_folder_that_is_ignored_is_not_asked():
+    asked = []
+
+    def enter(rules: IgnoreRules, folder: str) -> IgnoreRules:
+        asked.append(folder)
+        return rules.into(folder, {".gitignore": "node_modules\n" if not folder else "!*"})
+
+    assert ignored_paths(["node_modules/a/b.js"], enter) == {"node_modules/a/b.js"}
+    assert asked == [""]

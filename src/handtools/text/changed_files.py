@@ -1,0 +1,120 @@
+"""The files that a call changed, as one sentence: folded folder by folder, derived files counted, not named.
+
+ADR 165.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+MOST_ROWS = 8
+"""How many files and folders are named for what is no derived file."""
+MOST_NAMES = 5
+"""A folder with more changed files than this is counted."""
+EXAMPLES = 2
+"""How many files of a counted folder are named."""
+MOST_DERIVED_FOLDERS = 3
+
+DERIVED_FOLDERS = frozenset({
+    ".git", ".hg", ".jj", ".svn",
+    "node_modules", "bower_components", "site-packages", "dist-packages", "__pycache__", ".venv", "venv", ".tox",
+    ".nox", ".eggs", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".ipynb_checkpoints", ".cache",
+    ".npm", ".yarn", ".pnpm-store", ".next", ".nuxt", ".turbo", ".parcel-cache", ".svelte-kit", ".gradle",
+    ".terraform",
+})  # fmt: skip
+"""Names of folders that tools fill by themselves, whether or not the project's ignore files list them."""
+_DERIVED_ENDINGS = (".egg-info", ".dist-info")
+
+
+class ChangedFile(NamedTuple):
+    """One changed path and what happened to it, as a verb: `created`, `changed`, `deleted`."""
+
+    verb: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The changed files of one folder that are told together."""
+
+    verb: str
+    folder: str
+    names: tuple[str, ...]
+    """Paths below the folder."""
+
+    @property
+    def depth(self) -> int:
+        return self.folder.count("/") + 1 if self.folder else 0
+
+    def text(self) -> str:
+        above = f"{self.folder}/" if self.folder else ""
+        if len(self.names) == 1:
+            return above + self.names[0]
+        if len(self.names) <= MOST_NAMES:
+            return f"{above}{{{', '.join(self.names)}}}" if above else ", ".join(self.names)
+        examples = ", ".join(self.names[:EXAMPLES])
+        return f"{len(self.names):,} in {above or './'} ({examples} …)"
+
+
+def changed_files_text(changes: Sequence[ChangedFile], ignored: Collection[str] = ()) -> str:
+    """Give a sentence without its end, such as `created a.py, src/{b.py, c.py}; changed 40 in lib/ (d.py …)`.
+
+    `ignored` are paths that the project's ignore files exclude: they are counted, as derived files are.
+    """
+    alone = _without_parent_folders(changes)
+    derived = [each.path for each in alone if each.path in ignored or derived_folder(each.path)]
+    counted = set(derived)
+    rows = _rows(each for each in alone if each.path not in counted)
+    verbs = dict.fromkeys(row.verb for row in rows)
+    told = [f"{verb} {', '.join(row.text() for row in rows if row.verb == verb)}" for verb in verbs]
+    return "; ".join([*told, *([_derived_text(derived)] if derived else [])])
+
+
+def derived_folder(path: str) -> str:
+    """Give the topmost folder on a path that tools fill by themselves, or empty."""
+    names = path.split("/")
+    for index, name in enumerate(names):
+        if name in DERIVED_FOLDERS or name.endswith(_DERIVED_ENDINGS):
+            return "/".join(names[: index + 1])
+    return ""
+
+
+def _without_parent_folders(changes: Sequence[ChangedFile]) -> list[ChangedFile]:
+    """Leave out folders in which another named path lies: that path tells of them."""
+    above = {path[:index] for _, path in changes for index, char in enumerate(path) if char == "/"}
+    return [each for each in changes if each.path not in above]
+
+
+def _rows(changes: Iterable[ChangedFile]) -> list[_Row]:
+    """Group files by folder; while there are too many rows, the deepest folders become part of those above."""
+    rows: dict[tuple[str, str], _Row] = {}
+    for verb, path in changes:
+        folder, _, name = path.rpartition("/")
+        _add(rows, _Row(verb, folder, (name,)))
+    while len(rows) > MOST_ROWS and (deepest := max(row.depth for row in rows.values())):
+        lifted: dict[tuple[str, str], _Row] = {}
+        for row in rows.values():
+            _add(lifted, _lifted(row) if row.depth == deepest else row)
+        rows = lifted
+    return list(rows.values())
+
+
+def _add(rows: dict[tuple[str, str], _Row], row: _Row) -> None:
+    known = rows.get((row.verb, row.folder))
+    rows[row.verb, row.folder] = (
+        row if known is None else _Row(row.verb, row.folder, known.names + row.names)
+    )
+
+
+def _lifted(row: _Row) -> _Row:
+    above, _, own = row.folder.rpartition("/")
+    return _Row(row.verb, above, tuple(f"{own}/{name}" for name in row.names))
+
+
+def _derived_text(paths: Sequence[str]) -> str:
+    few = len(paths) <= MOST_DERIVED_FOLDERS
+    tops = Counter(derived_folder(path) or (path if few else path.partition("/")[0]) for path in paths)
+    named = [top for top, _ in tops.most_common(MOST_DERIVED_FOLDERS)]
+    more = " …" if len(tops) > len(named) else ""
+    return f"{len(paths):,} ignored ({', '.join(named)}{more})"

@@ -1,0 +1,1 @@
+"""What the command tools share: the lines about a command that ended."""

@@ -1,0 +1,18 @@
+"""Lines for the model about a command that ended: the files that it changed, and notes. ADR 165."""
+
+from handtools.core.changes import RecordedChanges
+from handtools.core.commands import CommandExit
+from handtools.core.search import Search
+from handtools.text.changed_files import ChangedFile, changed_files_text
+
+
+async def changes_and_notes(search: Search, end: CommandExit) -> list[str]:
+    """List the line about changed files, if there are any, and the notes of a command that ended."""
+    changed = [] if end.changes is None else [f"Files: {await changes_text(search, end.changes)}."]
+    return [*changed, *(f"({note})" for note in end.notes)]
+
+
+async def changes_text(search: Search, changes: RecordedChanges) -> str:
+    """Return what was changed as a sentence without its end; ignored files are only counted."""
+    ignored = await search.ignored([each.path for each in changes.touched])
+    return changed_files_text([ChangedFile(each.action, each.path) for each in changes.touched], ignored)
