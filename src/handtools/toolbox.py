@@ -32,12 +32,14 @@ from handtools.core.web import HostWeb
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.blob_store import FolderBlobStore
 from handtools.host.files.file_locks import FileLocks
+from handtools.host.files.local_files import LocalFiles
 from handtools.host.files.user_folders import policy_file, read_policy_file
 from handtools.host.language.formatters import LocalFormatters
 from handtools.host.language.language_selection import choose_language, host_program_runner
 from handtools.host.media.local_media import LocalMedia
 from handtools.host.programs import installation_folders
 from handtools.host.sandbox.capture_selection import BestCapture
+from handtools.host.search.copied_files_search import CopiedFilesSearch
 from handtools.host.search.ripgrep import RipgrepSearch
 from handtools.host.skills import SkillFolders, package_skill_folders, user_skill_folders
 from handtools.host.syntax.tree_syntax import TreeSyntax
@@ -259,7 +261,7 @@ def local_workspace(
         journal=record.journal,
         outputs=outputs,
         kept=RipgrepSearch(folder / "outputs", workspace=root),
-        search=RipgrepSearch(root),
+        search=RipgrepSearch(root) if isinstance(held, LocalFiles) else CopiedFilesSearch(held, root),
         syntax=syntax,
         media=LocalMedia(root),
         skills=skills

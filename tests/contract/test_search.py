@@ -1,10 +1,11 @@
-"""The contract of a search: held by ripgrep over a disk and by the one in memory."""
+"""The contract of a search: ripgrep over a disk, the same over a copy of other files, and the one in memory."""
 
 import pytest
 
 from handtools.core.changes import Node
 from handtools.core.errors import InvalidInput
 from handtools.core.search import SearchPatterns, SearchScope
+from handtools.host.search.copied_files_search import CopiedFilesSearch
 from handtools.host.search.ripgrep import RipgrepSearch
 from handtools.testing.memory_files_and_search import MemoryFiles, MemorySearch
 from tests.contract.conftest import lay_out
@@ -21,13 +22,15 @@ TREE = {
 }
 
 
-@pytest.fixture(params=["ripgrep", "memory"])
+@pytest.fixture(params=["ripgrep", "copied", "memory"])
 def make_search(request, tmp_path):
     """Build the search of a workspace that holds some files."""
 
     def make(content):
         if request.param == "memory":
             return MemorySearch(MemoryFiles(content))
+        if request.param == "copied":
+            return CopiedFilesSearch(MemoryFiles(content), tmp_path)
         lay_out(tmp_path, content)
         return RipgrepSearch(tmp_path)
 

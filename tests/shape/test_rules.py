@@ -313,8 +313,8 @@ def test_a_built_requirement_can_not_go_back_to_planned(copy: Path) -> None:
         ("../adr/0031- => ../adr/9931-", "002:50: no page ../adr/9931-the-vendors-editor.md"),
         ("### R-MS-01 => ### R-MS-91", "000:15: under no requirement"),
         (
-            "| 000:31 | works with editor buffers | not yet | => | 000:31 | x | yes |",
-            "000:31: names no test",
+            "| 000:66 | worktree awareness (several roots) | not yet | => | 000:66 | x | yes |",
+            "000:66: names no test",
         ),
     ],
 )
