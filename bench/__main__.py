@@ -7,7 +7,7 @@ import pkgutil
 import sys
 from pathlib import Path
 
-FRAME = {"bare", "children", "figures", "__main__"}
+FRAME = {"bare", "children", "figures", "ordinary_user", "__main__"}
 
 
 def names() -> list[str]:

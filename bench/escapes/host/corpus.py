@@ -1,13 +1,9 @@
 """The corpus of host-side attacks as figures: all of it, one family, or the spread that CI runs."""
 
 import argparse
-import os
-import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 from bench.escapes.host.attempts import Named, attempt, known
 from bench.figures import Figure
@@ -24,12 +20,6 @@ QUICK = (
     "walks/sixty_private_files", "media/pages_without_end", "owners/outputs_of_another_token",
 )  # fmt: skip
 """One or two of most families. It closes the gate of CI, so an attack comes here when what it found is mended."""
-_ROOT = Path(__file__).parents[3]
-_TRIAL = """
-import os, sys
-import anyio, handtools
-sys.exit(not os.access(os.path.realpath(sys._base_executable), os.X_OK))
-"""
 
 
 def figures(options: argparse.Namespace) -> Iterator[Figure]:
@@ -55,23 +45,6 @@ def figures(options: argparse.Namespace) -> Iterator[Figure]:
         yield _figure(f"host: attempts stopped, of {total}", sum(map(stopped.__getitem__, tried)), total)
     if held_out:
         yield _figure(f"host: held-out attempts stopped, of {held_out}", stopped[HELD_OUT], None)
-
-
-def as_user(user: int, words: list[str]) -> int:
-    """Run this bench again as an ordinary user, with an interpreter that they can start; gives its exit code."""
-    setpriv = shutil.which("setpriv")
-    if setpriv is None or os.geteuid() != 0:
-        raise SystemExit("Only root, with setpriv, can run it as another user.")
-    site = [path for path in sys.path if path.endswith("site-packages")]
-    become = [setpriv, f"--reuid={user}", f"--regid={user}", "--clear-groups"]
-    env = os.environ | {"HOME": "/", "PYTHONPATH": os.pathsep.join([f"{_ROOT}/src", str(_ROOT), *site])}
-    env["PATH"] = os.pathsep.join([*(str(Path(path).parents[2] / "bin") for path in site), env["PATH"]])
-    for python in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
-        trial = [*become, python, "-c", _TRIAL]
-        if subprocess.run(trial, capture_output=True, check=False, cwd="/", env=env).returncode == 0:
-            line = [*become, python, "-m", "bench", "escapes", *words]
-            return subprocess.run(line, check=False, cwd="/", env=env).returncode
-    raise SystemExit(f"There is no interpreter that user {user} can start.")
 
 
 def _chosen(options: argparse.Namespace) -> list[Named]:
