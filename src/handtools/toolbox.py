@@ -236,6 +236,7 @@ def local_workspace(
     state: str | Path | None = None,
     commands: HostCommands | None = None,
     runner: str = "",
+    readable: Iterable[str | Path] = (),
     language: HostLanguage | None = None,
     formatters: Formatters | None = None,
     skills: HostSkills | None = None,
@@ -244,6 +245,7 @@ def local_workspace(
     """Make a workspace of a local folder, with its journal in the user's state folder.
 
     `runner` names how commands run, such as `container:IMAGE`; by default the strongest sandbox that works.
+    `readable` are paths outside the folder that commands may read; programs on PATH they can read anyway.
     """
     record = open_local_journal(root, state)
     folder, outputs = record.state, FolderBlobStore(record.state / "outputs")
@@ -254,6 +256,7 @@ def local_workspace(
         outputs=outputs,
         runner=runner or os.environ.get(RUNNER_VARIABLE, ""),
         capture=None if files else BestCapture(root, record.vault),
+        readable=readable,
     )
     return Workspace(
         files=held,
@@ -307,14 +310,19 @@ def reading(root: str | Path = ".", **options: Any) -> Toolbox:
     return Toolbox(READING, workspace=local_workspace(root), policy=policy, **options)
 
 
-def coding(root: str | Path = ".", *, runner: str = "", **options: Any) -> Toolbox:
-    """Make a toolbox with the tools for working on code."""
-    return Toolbox(CODING, workspace=local_workspace(root, runner=runner), **options)
+def coding(
+    root: str | Path = ".", *, runner: str = "", readable: Iterable[str | Path] = (), **options: Any
+) -> Toolbox:
+    """Make a toolbox with the tools for working on code; commands may also read the paths `readable`."""
+    return Toolbox(CODING, workspace=local_workspace(root, runner=runner, readable=readable), **options)
 
 
-def everything(root: str | Path = ".", *, runner: str = "", **options: Any) -> Toolbox:
-    """Make a toolbox with all built-in tools and those of installed plugins."""
-    return Toolbox([*EVERYTHING, *plugins()], workspace=local_workspace(root, runner=runner), **options)
+def everything(
+    root: str | Path = ".", *, runner: str = "", readable: Iterable[str | Path] = (), **options: Any
+) -> Toolbox:
+    """Make a toolbox with all built-in tools and those of installed plugins; `readable` as for `coding`."""
+    workspace = local_workspace(root, runner=runner, readable=readable)
+    return Toolbox([*EVERYTHING, *plugins()], workspace=workspace, **options)
 
 
 def load_policy(root: str | Path, file: str | Path | None = None) -> Policy:

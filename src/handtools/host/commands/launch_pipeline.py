@@ -1,10 +1,12 @@
 """The stages around one command's launch: capture of its changes, network proxy, sandbox. ADR 65."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
+from handtools.core.call import Call
 from handtools.core.commands import ProgressListener
+from handtools.host.commands.session_scratch import OpenScratch, SessionScratch
 from handtools.host.sandbox.change_capture import Capture, CapturedChanges, CommandCapture
 from handtools.host.sandbox.launch import Launch, PersistentRunner, Runner
 from handtools.host.sandbox.network_proxy import with_network_proxy
@@ -20,8 +22,8 @@ class LaunchPipeline:
 
     capture: Capture
     runner: Runner
-    name: str
-    """The id of the tool call."""
+    scratch: SessionScratch
+    call: Call
     show: ProgressListener
     delta: CapturedChanges = field(default=CapturedChanges((), "none"))
     notes: tuple[str, ...] = ()
@@ -34,18 +36,24 @@ class LaunchPipeline:
         It blocks, so run it in a thread.
         """
         in_place = isinstance(self.runner, PersistentRunner) and not self.runner.layered
-        self._capturing = capturing = self.capture.begin(replace(launch, in_place=in_place), self.name)
+        self._capturing = capturing = self.capture.begin(replace(launch, in_place=in_place), self.call.id)
         try:
             with (
-                with_network_proxy(capturing.launch, self.show) as egress,
+                self._open_scratch(capturing.launch) as scratch,
+                with_network_proxy(replace(capturing.launch, scratch=scratch.folders), self.show) as egress,
                 confined_launch(self.runner, egress.launch) as confined,
             ):
                 yield confined
             self.delta = capturing.finish()
-            self.notes = (*confined.notes, *egress.notes(), *self.delta.notes)
+            self.notes = (*confined.notes, *egress.notes(), *self.delta.notes, *scratch.notes)
         except BaseException:
             self.discard()
             raise
+
+    def _open_scratch(self, launch: Launch) -> AbstractContextManager[OpenScratch]:
+        if not self.runner.keeps_scratch:
+            return nullcontext(OpenScratch(None))
+        return self.scratch.opened(launch, self.call.session_key, self.call.owner, self.runner.name)
 
     def discard(self) -> None:
         """Delete the captured changes, after they were applied or rejected."""

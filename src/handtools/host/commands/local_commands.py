@@ -5,7 +5,7 @@
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +29,7 @@ from handtools.core.web import Visit
 from handtools.host.commands.background_jobs import BackgroundJob, BackgroundJobs
 from handtools.host.commands.exit_status import command_exit_of, exit_notes, output_file_name
 from handtools.host.commands.launch_pipeline import LaunchPipeline
+from handtools.host.commands.session_scratch import ScratchQuota, SessionScratch
 from handtools.host.commands.shell_session import (
     ShellSessions,
     ShellState,
@@ -41,6 +42,7 @@ from handtools.host.sandbox.environment_variables import BASH_PROGRAM, command_e
 from handtools.host.sandbox.launch import Launch, PersistentRunner, Runner
 from handtools.host.sandbox.processes.running_process import ProcessResult, run_process
 from handtools.host.sandbox.runners.runner_selection import choose_runner
+from handtools.host.sandbox.search_path import path_folders, readable_path
 
 
 class NoCommands:
@@ -134,13 +136,19 @@ class LocalCommands:
         runner: Runner | str = "",
         capture: Capture | None = None,
         passed: frozenset[str] = frozenset(),
+        readable: Iterable[str | Path] = (),
+        scratch_quota: ScratchQuota | None = None,
     ) -> None:
+        """`readable` are paths outside the workspace that commands may read besides programs on PATH."""
         self._root = os.path.realpath(root)
         self._outputs = outputs
         self._given = runner
         self._capture = capture or NoCapture()
         self._passed = passed
+        self._state = os.path.realpath(state)
+        self._readable = tuple(readable_path(path, root=self._root, state=self._state) for path in readable)
         self._sessions = ShellSessions(state / "sessions")
+        self._scratch = SessionScratch(state / "scratch", quota=scratch_quota)
         self._jobs = BackgroundJobs()
         self._tidied = 0.0
 
@@ -180,7 +188,7 @@ class LocalCommands:
         slip = ShellStateFile(left, command.script)
         try:
             launch = self._launch(command, left, slip, private, read_only)
-            carrier = LaunchPipeline(self._capture, self.runner, call.id, show)
+            carrier = LaunchPipeline(self._capture, self.runner, self._scratch, call, show)
             try:
                 ended = await run_process(launch, self._outputs.room(name), show, carrier.carry)
                 _raise_if_unstarted(ended)
@@ -218,7 +226,7 @@ class LocalCommands:
         # What others change while a job runs must not be taken for its own: it is captured apart, or not at all.
         apart = not command.live and await to_thread.run_sync(self._apart)
         carrier = LaunchPipeline(
-            self._capture if apart else NoCapture(), self.runner, call.id, _visits_only(show)
+            self._capture if apart else NoCapture(), self.runner, self._scratch, call, _visits_only(show)
         )
         task = BackgroundJob(call, command, description, slip, carrier, settle)
         try:
@@ -278,11 +286,12 @@ class LocalCommands:
         return self._capture.apart and (runner.layered if isinstance(runner, PersistentRunner) else True)
 
     def _tidy(self) -> None:
-        """Delete old command outputs, at most once every ten minutes."""
+        """Delete old command outputs and scratch, at most once every ten minutes."""
         now = time.monotonic()
         if not self._tidied or now - self._tidied > TIDY_INTERVAL_SECONDS:
             self._tidied = now
             self._outputs.tidy(max_bytes=KEPT_OUTPUTS_BYTES, max_age=KEPT_OUTPUTS_SECONDS)
+            self._scratch.tidy()
 
     def _launch(
         self,
@@ -308,6 +317,7 @@ class LocalCommands:
             hosts=command.hosts,
             private=tuple(private),
             read_only=tuple(read_only),
+            readable=(*path_folders(os.environ.get("PATH", ""), self._root, self._state), *self._readable),
             allowance=allowance,
         )
 

@@ -152,6 +152,32 @@ def remove_tree(folder: FolderHandle, name: str) -> None:
     folder.remove_folder(name)
 
 
+def empty_hostile_folder(folder: FolderHandle, *, most: int, but: Collection[str] = ()) -> None:
+    """Delete what is in a folder that somebody may be writing to, however deep; except some names in it.
+
+    Subfolders are first moved up into the folder: no path is long, and none leads through another folder. At most
+    `most` folders are looked into, and what can't be deleted stays: somebody may be making more all the time.
+    """
+    waiting = [name for name in folder.names() if name not in but]
+    for _ in range(most):
+        if not waiting:
+            return
+        name = waiting.pop()
+        with contextlib.suppress(OSError):
+            if _try_remove(folder, name):
+                continue
+            _make_enterable(folder, name)
+            with folder.child(name) as inside:
+                for each in inside.names():
+                    with contextlib.suppress(OSError):
+                        if not _try_remove(inside, each):
+                            _make_enterable(inside, each)
+                            up = secrets.token_hex(8)
+                            os.rename(each, up, src_dir_fd=inside.fd, dst_dir_fd=folder.fd)
+                            waiting.append(up)
+            folder.remove_folder(name)
+
+
 def _empty_folder(inside: FolderHandle, path: str) -> list[str]:
     """Delete a folder's files, links and empty subfolders; returns the paths of subfolders that are not empty."""
     left = [name for name in inside.names() if not _try_remove(inside, name)]

@@ -25,6 +25,23 @@ class Overlay:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionFolders:
+    """The folders of a session that its commands write to besides the workspace, and that they find again."""
+
+    base: str
+    """The folder of ours that contains all of them."""
+    home: str
+    temporary: str
+    caches: str
+    """Package caches, shared with other sessions."""
+    reserved: tuple[str, ...]
+    """Names in the temporary folder at which every command has a mount, so that none can replace them."""
+    most_bytes: int
+    most_files: int
+    """How many files the session's folders may hold, and the caches too; a command that makes more is killed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Mount:
     """One mount(2) call, done in the mount namespace of the process before exec."""
 
@@ -92,6 +109,8 @@ class Launch:
     """Absolute paths outside the workspace that the command may read: programs, never secrets."""
     writable: tuple[str, ...] = ()
     """Absolute paths outside the workspace that the command may write: its caches."""
+    scratch: SessionFolders | None = None
+    """The lasting folders of the command's session; None for a private home and temporary folder of its own."""
     overlay: Overlay | None = None
     in_place: bool = False
     """Whether the command writes to the workspace itself, because no overlay can be mounted for it."""
@@ -137,6 +156,11 @@ class Runner(Protocol):
     @property
     def confined(self) -> bool:
         """Whether the kernel keeps commands inside the workspace, so that they need no approval."""
+        ...
+
+    @property
+    def keeps_scratch(self) -> bool:
+        """Whether it gives commands the lasting folders of their session."""
         ...
 
     def unavailable_reason(self) -> str:

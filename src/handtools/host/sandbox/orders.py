@@ -36,6 +36,8 @@ class StartOrder(TypedDict):
     alone: bool
     layer: Sequence[Any] | None
     """Where its writes go, where that is in its own view, and how many bytes and files it may hold."""
+    scratch: Sequence[Sequence[Any]]
+    """Other folders that it writes to, and how many bytes and files each may hold."""
     places: Sequence[str]
 
 
@@ -68,7 +70,7 @@ class CommandReport(TypedDict):
     left: int
     """Processes that outlived it, and were ended."""
     starved: bool
-    over: Literal["", "memory", "bytes", "files"]
+    over: Literal["", "memory", "bytes", "files", "scratch"]
     """The limit for which it was ended."""
     survivors: int
     """Processes that could not be ended."""

@@ -17,7 +17,7 @@ from typing import Literal
 
 from handtools.host.sandbox.orders import StartOrder
 
-ExceededLimit = Literal["", "memory", "bytes", "files"]
+ExceededLimit = Literal["", "memory", "bytes", "files", "scratch"]
 
 MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.01, 0.25
 """Shortest and longest time between two polls, in seconds."""
@@ -26,9 +26,11 @@ PAUSE_FACTOR = 30
 MEMORY_GROWTH_BYTES_PER_SECOND = 4 << 30
 """Assumed largest growth of memory, in bytes per second: near the limit, polls come sooner."""
 MAX_RECOUNT_SECONDS = 1.0
-"""An overlay layer is counted at least this often, in seconds, even if the file system is no fuller."""
+"""A folder is counted at least this often, in seconds, even if the file system is no fuller."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _BLOCK_BYTES = 512
+_HANDLE_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_PATH_CHUNK_CHARS, _MOST_PATH_CHARS = 1000, 16 << 10
 _TMPFS_ENTRY_BYTES = 1 << 10
 """The memory that a tmpfs file takes besides its contents, in bytes."""
 
@@ -41,34 +43,29 @@ class ResourceMonitor:
     """Limit in bytes for all its processes together; None if a control group counts or there is no limit."""
     places: Sequence[str]
     """Folders, as the command sees them, that are in memory (tmpfs)."""
-    layer: str
-    """The upper layer that takes the command's writes; empty when it writes in place."""
-    seen_at: str
-    """The path at which the command sees the layer."""
-    bytes: int
-    files: int
+    folders: Sequence["WatchedFolder"] = ()
     due: float = field(init=False)
-    _free: tuple[int, int] = field(init=False)
-    _counted: float = 0.0
-    _costs: float = 0.0
     _room: float = math.inf
     """Bytes of memory below the limit at the last poll."""
 
     def __post_init__(self) -> None:
         self.due = time.monotonic() + MIN_POLL_SECONDS
-        self._free = _free_space(self.layer)
-        self._counted = time.monotonic()
 
     @classmethod
     def ordered(cls, order: StartOrder, *, memory: int | None) -> "ResourceMonitor | None":
         """As an order has it; None when there is nothing to watch."""
-        layer, seen_at, size, files = order["layer"] or ("", "", 0, 0)
-        return cls(memory, order["places"], layer, seen_at, size, files) if memory or layer else None
+        folders = [WatchedFolder(*order["layer"])] if order["layer"] else []
+        folders += [
+            WatchedFolder(path, "", size, files, scratch=True) for path, size, files in order["scratch"]
+        ]
+        return cls(memory, order["places"], folders) if memory or folders else None
 
     def look(self, tree: Callable[[], Sequence[int]]) -> ExceededLimit:
         """The limit that is exceeded now, or none; `tree` gives the pids and is called only when needed."""
         began = time.monotonic()
-        over = self._memory_over(tree) or self._layer_over(tree)
+        over = self._memory_over(tree)
+        for folder in self.folders:
+            over = over or folder.over(tree)
         now = time.monotonic()
         pause = min((now - began) * PAUSE_FACTOR, self._room / MEMORY_GROWTH_BYTES_PER_SECOND)
         self.due = now + min(max(pause, MIN_POLL_SECONDS), MAX_POLL_SECONDS)
@@ -85,24 +82,47 @@ class ResourceMonitor:
             self._room = self.memory - beside - sum(map(_proportional_bytes, pids))
         return "memory" if self._room < 0 else ""
 
-    def _layer_over(self, tree: Callable[[], Sequence[int]]) -> ExceededLimit:
-        if not self.layer or not self._fuller():
+
+@dataclass(slots=True)
+class WatchedFolder:
+    """A folder that a command writes to: the upper layer of its overlay, or scratch; and how much it may hold."""
+
+    path: str
+    seen_at: str
+    """The path at which the command sees it, if that is on a device of its own, as an overlay is."""
+    bytes: int
+    files: int
+    scratch: bool = False
+    """Whether it is scratch, which stays: commands may have made trees there that are hard to count."""
+    counted: float = field(default_factory=time.monotonic)
+    _costs: float = 0.0
+    _free: tuple[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._free = _free_space(self.path)
+
+    def over(self, tree: Callable[[], Sequence[int]]) -> ExceededLimit:
+        """The limit that is exceeded now, or none; it is counted only when that is due."""
+        if not self._fuller():
             return ""
         began = time.monotonic()
-        files, size = _layer_usage(self.layer, self.files)
+        files, size = _folder_usage(self.path, self.files, whole=self.scratch)
         pids = tree()
-        size += _deleted_file_bytes(pids, set(_devices(pids, self.seen_at)))
-        self._counted = time.monotonic()
-        self._costs = self._counted - began
-        self._free = _free_space(self.layer)
-        return "files" if files > self.files else "bytes" if size > self.bytes else ""
+        devices = set(_devices(pids, self.seen_at)) if self.seen_at else {os.stat(self.path).st_dev}
+        size += _deleted_file_bytes(pids, devices)
+        self.counted = time.monotonic()
+        self._costs = self.counted - began
+        self._free = _free_space(self.path)
+        if files <= self.files and size <= self.bytes:
+            return ""
+        return "scratch" if self.scratch else "files" if files > self.files else "bytes"
 
     def _fuller(self) -> bool:
-        """Whether to count the layer now: when the file system has filled noticeably, or the last count is old."""
-        since = time.monotonic() - self._counted
+        """Whether to count now: when the file system has filled noticeably, or the last count is old."""
+        since = time.monotonic() - self.counted
         if since < self._costs * PAUSE_FACTOR:
             return False
-        free_bytes, free_files = _free_space(self.layer)
+        free_bytes, free_files = _free_space(self.path)
         filled = (
             self._free[0] - free_bytes > self.bytes // 16 or self._free[1] - free_files > self.files // 16
         )
@@ -116,20 +136,62 @@ def _free_space(folder: str) -> tuple[int, int]:
     return 0, 0
 
 
-def _layer_usage(folder: str, most: int) -> tuple[int, int]:
-    """The number of files in a layer and their bytes; stops counting beyond `most`."""
+def _folder_usage(folder: str, most: int, *, whole: bool) -> tuple[int, int]:
+    """The number of files in a folder and their bytes; stops counting beyond `most`.
+
+    A tree that is deeper than anybody needs counts as too many files. If it is to count the `whole`, a folder that
+    may not be read is made readable: else something could be hidden there.
+    """
     files = size = 0
     waiting = [folder]
     while waiting and files <= most:
-        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+        path = waiting.pop()
+        if len(path) > _MOST_PATH_CHARS:
+            return most + 1, size
+        with contextlib.suppress(OSError), _listed_folder(path, force=whole) as entries:
             for entry in entries:
                 files += 1
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
+                    waiting.append(f"{path}/{entry.name}")
                 else:
                     with contextlib.suppress(OSError):
                         size += entry.stat(follow_symlinks=False).st_blocks * _BLOCK_BYTES
     return files, size
+
+
+@contextlib.contextmanager
+def _listed_folder(path: str, *, force: bool) -> Iterator[Iterator[os.DirEntry[str]]]:
+    """Context manager: the entries of a folder, also of one whose path is longer than the kernel takes at once."""
+    handle = _folder_handle(path)
+    try:
+        try:
+            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=handle)
+        except PermissionError:
+            if not force:
+                raise
+            os.chmod(f"/proc/self/fd/{handle}", 0o700)
+            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=handle)
+    finally:
+        os.close(handle)
+    try:
+        with os.scandir(fd) as entries:
+            yield entries
+    finally:
+        os.close(fd)
+
+
+def _folder_handle(path: str) -> int:
+    handle, rest = os.open("/", _HANDLE_FLAGS), path.lstrip("/")
+    while rest:
+        cut = rest.find("/", _PATH_CHUNK_CHARS)
+        part, rest = (rest[:cut], rest[cut + 1 :]) if cut > 0 else (rest, "")
+        try:
+            handle, above = os.open(part, _HANDLE_FLAGS | os.O_NOFOLLOW, dir_fd=handle), handle
+        except OSError:
+            os.close(handle)
+            raise
+        os.close(above)
+    return handle
 
 
 def _resident_bytes(pid: int) -> int:

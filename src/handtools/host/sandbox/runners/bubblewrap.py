@@ -8,12 +8,12 @@ import re
 import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 from handtools.core.errors import HostError
 from handtools.host import programs
-from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.launch import Launch, Mount, SessionFolders
 from handtools.host.sandbox.overlay.mask_layer import with_mask_layer
 from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
@@ -29,6 +29,12 @@ from handtools.host.sandbox.runners.identity_and_limits import (
 _MIN_VERSION = (0, 8)
 _PROGRAM_NAME = "bwrap"
 _PROBE_BOUNDS = programs.ProgramLimits(seconds=10.0)
+_CLONE_NEWNS = 0x00020000
+_MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
+_CAP_SYS_ADMIN = 21
+_NOT_KEPT = (
+    "$HOME and /tmp are empty, and not kept: the user that commands run as can't be given the session's."
+)
 _MOST_MASKS = 256
 """How many paths are masked by mounts at most; bubblewrap gets slow with more."""
 
@@ -42,6 +48,7 @@ class BubblewrapRunner:
         "and no network unless that is allowed."
     )
     confined = True
+    keeps_scratch = True
 
     def __init__(
         self,
@@ -71,7 +78,8 @@ class BubblewrapRunner:
             )
         user = launch.user or workspace_owner(launch.root)
         found = self._finders.found(launch.root, launch.private, launch.read_only)
-        home = profile.private_home(launch)
+        users_home = profile.private_home(launch)
+        launch, scratch = with_reachable_scratch(launch, user)
         private = hidden.private_masks(launch.root, found.private)
         made: list[int] = []
         try:
@@ -81,15 +89,22 @@ class BubblewrapRunner:
             hide, notes = self._masks(launch, private, as_root=os.geteuid() == 0 and user is None)
             made.append(_seccomp_fd(countable=launch.allowance.memory_bytes is not None))
             kept = hidden.read_only_paths(launch.root, found.read_only)
-            readable = [
+            readable = outermost(
                 path
-                for path in (*profile.toolchain_folders(home), *self._readable, *launch.readable)
-                if not Path(launch.root).is_relative_to(path) and user_can_reach(path, user)
-            ]
+                for path in (*profile.toolchain_folders(users_home), *self._readable, *launch.readable)
+                if not Path(launch.root).is_relative_to(path)
+                and user_can_reach(path, user)
+                and profile.can_mount_at(path, scratch)
+            )
+            home = profile.scratch_home(launch, readable) if scratch else users_home
             argv = [
                 *(_bwrap_path(launch.root), *profile.namespace_args(launch), "--seccomp", str(made[0])),
-                *profile.system_args(launch, home=home, sizes=self._sizes, readable=readable),
-                *profile.workspace_args(launch, kept),
+                *profile.system_args(
+                    launch, home=home, sizes=self._sizes, readable=readable, scratch=scratch
+                ),
+                *profile.workspace_args(
+                    launch, filter(partial(profile.can_mount_at, scratch=scratch), kept)
+                ),
                 *profile.mask_args(hide),
                 *profile.remount_read_only_args(launch.cwd),
                 *("--", *launch.argv),
@@ -102,13 +117,13 @@ class BubblewrapRunner:
             launch,
             argv=tuple(argv),
             env=profile.sandbox_environment(
-                launch.env, home=home, root_inside=os.geteuid() == 0 and user is None
+                launch.env, home=home, root_inside=os.geteuid() == 0 and user is None, users_home=users_home
             ),
             pass_fds=(*launch.pass_fds, *made),
             user=user,
             allowance=with_default_limits(launch.allowance),
             alone=True,
-            places=profile.tmpfs_folders(home),
+            places=profile.tmpfs_folders(home, scratch),
             notes=(*launch.notes, *notes),
         )
 
@@ -156,6 +171,58 @@ class BubblewrapRunner:
             said = done.errors.decode(errors="replace").strip().removeprefix("bwrap: ")
             return f"bwrap can't confine here: {said or done.code}"
         return ""
+
+
+def outermost(paths: Iterable[str]) -> list[str]:
+    """The paths without those that lie below another one."""
+    every = sorted(dict.fromkeys(map(os.path.normpath, paths)))
+    found: list[str] = []
+    for path in every:
+        if not found or not path.startswith(f"{found[-1]}/"):
+            found.append(path)
+    return found
+
+
+def with_reachable_scratch(
+    launch: Launch, user: tuple[int, int] | None
+) -> tuple[Launch, SessionFolders | None]:
+    """The launch, and the session's folders as the user that runs bubblewrap reaches them.
+
+    Our own state folder is closed to another user: then root mounts them elsewhere first, for this launch alone.
+    """
+    scratch = launch.scratch
+    if scratch is None or user_can_reach(scratch.home, user):
+        return launch, scratch
+    place = _unused_folder(launch)
+    if not place or not _can_mount():
+        return replace(launch, scratch=None, notes=(*launch.notes, _NOT_KEPT)), None
+    private = () if launch.unshare & _CLONE_NEWNS else (Mount("none", "/", flags=_MS_REC | _MS_PRIVATE),)
+    launch = replace(
+        launch,
+        unshare=launch.unshare | _CLONE_NEWNS,
+        mounts=(*private, *launch.mounts, Mount(scratch.base, place, flags=_MS_BIND)),
+    )
+    home, temporary, caches = (
+        place + path.removeprefix(scratch.base)
+        for path in (scratch.home, scratch.temporary, scratch.caches)
+    )
+    return launch, replace(scratch, base=place, home=home, temporary=temporary, caches=caches)
+
+
+def _unused_folder(launch: Launch) -> str:
+    """A folder of every system below which nothing lies that the launch shows; empty if there is none."""
+    shown = (launch.root, *launch.readable, *launch.writable)
+    for folder in ("/mnt", "/media", "/srv", "/sys"):
+        if os.path.isdir(folder) and not any(Path(path).is_relative_to(folder) for path in shown):
+            return folder
+    return ""
+
+
+@cache
+def _can_mount() -> bool:
+    """Whether we have CAP_SYS_ADMIN, which root in a container may lack."""
+    found = re.search(r"^CapEff:\s*(\w+)", Path("/proc/self/status").read_text("ascii"), re.MULTILINE)
+    return found is not None and bool(int(found[1], 16) >> _CAP_SYS_ADMIN & 1)
 
 
 @cache

@@ -5,11 +5,12 @@ path, and the rest is private and small. Order matters: what is mounted later li
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from handtools.host.sandbox.launch import Launch
+from handtools.core.errors import HostError
+from handtools.host.sandbox.launch import Launch, SessionFolders
 
 CLONE_NEWNET = 0x40000000
 
@@ -18,7 +19,12 @@ SANDBOX_SYSTEM_FOLDERS = ("/usr", "/etc", "/opt", "/nix/store", "/gnu/store", "/
 _MERGED_USR_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Folders that are links into /usr on current systems, and real folders on older ones."""
 _DEV_SHM, _TMP = "/dev/shm", "/tmp"  # noqa: S108
-_TOOLCHAINS = (
+_SCRATCH_PARENTS = ("/home", "/var/lib", "/srv")
+"""Folders in which a lasting home folder may be shown: the first in which nothing else is shown."""
+_SCRATCH_HOME, _SCRATCH_CACHES = "sandbox", "caches"
+_OWN_PROGRAMS = (".local/bin", ".cargo/bin", "go/bin")
+"""Folders below a home folder to which programs are installed without root."""
+HOME_TOOLCHAINS = (
     ".pyenv", ".local/share/uv/python", ".local/share/mise/installs", ".asdf/installs", ".nvm/versions",
     ".volta/tools", ".cargo/bin", ".rustup", ".sdkman/candidates", ".rbenv/versions", ".deno/bin", ".bun/bin",
     "go/bin", ".ghcup/bin", ".local/bin",
@@ -65,8 +71,15 @@ def namespace_args(launch: Launch, *, hostname: str = "sandbox") -> Iterator[str
         yield "--new-session"
 
 
-def system_args(launch: Launch, *, home: str, sizes: TmpfsSizes, readable: Iterable[str]) -> Iterator[str]:
-    """Arguments that mount the system read-only, and the private tmpfs folders."""
+def system_args(
+    launch: Launch,
+    *,
+    home: str,
+    sizes: TmpfsSizes,
+    readable: Collection[str],
+    scratch: SessionFolders | None = None,
+) -> Iterator[str]:
+    """Arguments that mount the system read-only, and the private folders: in memory, or those of `scratch`."""
     for tree in filter(os.path.isdir, SANDBOX_SYSTEM_FOLDERS):
         yield from ("--ro-bind", tree, tree)
     for folder in _MERGED_USR_FOLDERS:
@@ -76,20 +89,68 @@ def system_args(launch: Launch, *, home: str, sizes: TmpfsSizes, readable: Itera
             yield from ("--ro-bind", folder, folder)
     yield from ("--proc", "/proc", "--dev", "/dev")
     yield from _tmpfs_args(_DEV_SHM, sizes.shared_bytes, "1777")
-    yield from _tmpfs_args(_TMP, sizes.temporary_bytes, "1777")
+    if scratch is None:
+        yield from _tmpfs_args(_TMP, sizes.temporary_bytes, "1777")
+    else:
+        yield from ("--bind", scratch.temporary, _TMP)
+        # No command can rename or remove what is a mount in its own namespace, and so none can put a link there
+        # for the next one: what is to be mounted below these names is mounted where it is said to be.
+        for name in scratch.reserved:
+            yield from _tmpfs_args(f"{_TMP}/{name}", sizes.temporary_bytes, "0755")
     yield from _tmpfs_args("/run", sizes.run_bytes, "0755")
     yield from ("--symlink", "../tmp", f"/var{_TMP}", "--symlink", "../run", "/var/run")
     resolver = os.path.realpath("/etc/resolv.conf")
     if launch.network == "on" and resolver.startswith("/run/"):
         yield from ("--ro-bind-try", resolver, resolver)
-    yield from _tmpfs_args(home, sizes.home_bytes, "0700")
+    if scratch is None:
+        yield from _tmpfs_args(home, sizes.home_bytes, "0700")
+    else:
+        yield from ("--bind", scratch.home, home)
+        yield from ("--bind", scratch.caches, os.path.join(os.path.dirname(home), _SCRATCH_CACHES))
     for tree in readable:
         yield from ("--ro-bind", tree, tree)
 
 
-def tmpfs_folders(home: str) -> tuple[str, ...]:
-    """The private tmpfs folders: /dev/shm, /tmp, /run and the home folder."""
-    return _DEV_SHM, _TMP, "/run", home
+def tmpfs_folders(home: str, scratch: SessionFolders | None) -> tuple[str, ...]:
+    """The private tmpfs folders: /dev/shm, /run and, without lasting ones, /tmp and the home folder."""
+    if scratch is None:
+        return _DEV_SHM, _TMP, "/run", home
+    return _DEV_SHM, "/run", *(f"{_TMP}/{name}" for name in scratch.reserved)
+
+
+def name_below_tmp(path: str) -> str:
+    """The name in /tmp below which a path lies, or that it is; empty for other paths."""
+    parts = os.path.normpath(path).split("/") if path.startswith("/") else []
+    return parts[2] if len(parts) > 2 and f"/{parts[1]}" == _TMP else ""
+
+
+def can_mount_at(path: str, scratch: SessionFolders | None) -> bool:
+    """Whether something can be mounted at a path: not below a name that commands of the session could replace."""
+    name = name_below_tmp(path)
+    return scratch is None or not name or name in scratch.reserved
+
+
+def scratch_home(launch: Launch, readable: Iterable[str]) -> str:
+    """The path of a lasting home folder inside.
+
+    Not the user's own: the workspace and toolchains lie below that one, and nothing must be mounted below a folder
+    in which a command, earlier or at this moment, may have put a link.
+    """
+    taken = [launch.root, *readable, *launch.writable]
+    for parent in _SCRATCH_PARENTS:
+        mounts = [f"{parent}/{name}" for name in (_SCRATCH_HOME, _SCRATCH_CACHES)]
+        if not any(Path(path).is_relative_to(mount) for path in taken for mount in mounts):
+            return mounts[0]
+    raise HostError(f"{launch.root} can't be a workspace in a sandbox: the home folder would lie over it.")
+
+
+def with_own_programs(path: str, *, home: str, users_home: str) -> str:
+    """PATH with the folders to which programs are installed in `home`, each before the user's own or last."""
+    places = path.split(os.pathsep)
+    for folder in _OWN_PROGRAMS:
+        theirs, ours = os.path.join(users_home, folder), os.path.join(home, folder)
+        places.insert(places.index(theirs) if theirs in places else len(places), ours)
+    return os.pathsep.join(filter(None, places))
 
 
 def workspace_args(launch: Launch, kept: Iterable[str]) -> Iterator[str]:
@@ -121,10 +182,12 @@ def remount_read_only_args(cwd: str) -> Iterator[str]:
 
 def toolchain_folders(home: str) -> list[str]:
     """The toolchain folders that exist below a home folder."""
-    return [path for path in (os.path.join(home, each) for each in _TOOLCHAINS) if os.path.isdir(path)]
+    return [path for path in (os.path.join(home, each) for each in HOME_TOOLCHAINS) if os.path.isdir(path)]
 
 
-def sandbox_environment(given: Mapping[str, str], *, home: str, root_inside: bool) -> dict[str, str]:
+def sandbox_environment(
+    given: Mapping[str, str], *, home: str, root_inside: bool, users_home: str = ""
+) -> dict[str, str]:
     """The environment with HOME and temporary folders moved inside, without sockets of the user's own programs."""
     kept = {
         name: value
@@ -132,6 +195,8 @@ def sandbox_environment(given: Mapping[str, str], *, home: str, root_inside: boo
         if name not in (*_HOST_SOCKET_VARIABLES, *_HOST_PATH_VARIABLES)
     }
     kept |= {"HOME": home, "TMPDIR": _TMP}
+    if users_home and home != users_home:
+        kept["PATH"] = with_own_programs(kept.get("PATH", ""), home=home, users_home=users_home)
     if root_inside:
         # Root of a namespace with one user in it can't give files to others, and tar as root would try.
         kept.setdefault("TAR_OPTIONS", "--no-same-owner")

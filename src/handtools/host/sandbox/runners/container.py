@@ -54,6 +54,7 @@ class ContainerRunner:
         "network unless that is allowed. The engine is trusted."
     )
     confined = True
+    keeps_scratch = False
 
     def __init__(self, *, image: str = "", address: str = "", sizes: ContainerSizes | None = None) -> None:
         self.image = image or os.environ.get(IMAGE_VARIABLE, "") or _DEFAULT_IMAGE

@@ -20,7 +20,11 @@ from handtools.host.sandbox.launch import Launch
 from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners import seccomp
-from handtools.host.sandbox.runners.identity_and_limits import with_default_limits, workspace_owner
+from handtools.host.sandbox.runners.identity_and_limits import (
+    user_can_reach,
+    with_default_limits,
+    workspace_owner,
+)
 from handtools.host.sandbox.runners.landlock_ruleset import (
     DEVICE_ACCESS,
     LIST_ACCESS,
@@ -35,6 +39,7 @@ _DEVICE_FILES = ("null", "zero", "full", "random", "urandom")
 _TERMINALS = ("tty", "ptmx", "pts")
 _OTHER_TREES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc", "/sys/devices/system/cpu")
 _NO_HOST_LIST = "Hosts can't be listed here: the command had no network."
+_NOT_KEPT = "$HOME and $TMPDIR are not the session's: the user that commands run as can't reach those."
 
 
 class LandlockRunner:
@@ -47,6 +52,7 @@ class LandlockRunner:
         "workspace are open to it."
     )
     confined = False
+    keeps_scratch = True
 
     def __init__(self, root: str | os.PathLike[str] = "", *, readable: Iterable[str] = ()) -> None:
         """`root` is the workspace: helper programs are never taken from there."""
@@ -71,8 +77,14 @@ class LandlockRunner:
 
         The caller closes the descriptor that this adds.
         """
-        home, temporary = os.path.join(self._private, "home"), os.path.join(self._private, "tmp")
         user = launch.user or workspace_owner(launch.root)
+        home, temporary = os.path.join(self._private, "home"), os.path.join(self._private, "tmp")
+        scratch = launch.scratch
+        if scratch and user_can_reach(scratch.home, user):
+            home, temporary = scratch.home, scratch.temporary
+            launch = replace(launch, writable=(*launch.writable, home, temporary, scratch.caches))
+        elif scratch:
+            launch = replace(launch, scratch=None, notes=(*launch.notes, _NOT_KEPT))
         argv = launch.argv
         if os.geteuid() == 0:
             if user is None:
@@ -88,11 +100,17 @@ class LandlockRunner:
                     *argv,
                 )
             else:
-                for folder in (self._private, home, temporary):
+                for folder in (
+                    self._private,
+                    *(os.path.join(self._private, name) for name in ("home", "tmp")),
+                ):
                     os.chown(folder, *user)
         sockets: seccomp.SocketAccess = "own" if launch.network == "on" else "none"
         env = profile.sandbox_environment(
-            launch.env, home=home, root_inside=os.geteuid() == 0 and user is None
+            launch.env,
+            home=home,
+            root_inside=os.geteuid() == 0 and user is None,
+            users_home=launch.env.get("HOME", ""),
         )
         return replace(
             launch,

@@ -18,6 +18,7 @@ class UnconfinedRunner:
     name = "plain"
     boundary = "No boundary: a command can do whatever this user can. It is ended completely, and limited."
     confined = False
+    keeps_scratch = False
 
     def unavailable_reason(self) -> str:
         """Always empty: running commands unconfined works on every machine."""

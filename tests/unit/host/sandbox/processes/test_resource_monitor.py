@@ -11,13 +11,15 @@ from handtools.host.sandbox.processes.resource_monitor import (
     MAX_POLL_SECONDS,
     MIN_POLL_SECONDS,
     ResourceMonitor,
+    WatchedFolder,
 )
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="system: /proc is Linux's")
 
 
-def watch(*, memory=None, layer="", most_bytes=1 << 40, files=1000):
-    return ResourceMonitor(memory, (), str(layer), str(layer), most_bytes, files)
+def watch(*, memory=None, layer="", most_bytes=1 << 40, files=1000, scratch=False):
+    folders = [WatchedFolder(str(layer), str(layer), most_bytes, files, scratch=scratch)] if layer else []
+    return ResourceMonitor(memory, (), folders)
 
 
 def holding(code):
@@ -32,7 +34,8 @@ def holding(code):
 
 
 def over(limits, children):
-    limits._counted = 0.0  # as if the last count were long ago
+    for folder in limits.folders:
+        folder.counted = 0.0  # as if the last count were long ago
     return limits.look(lambda: [child.pid for child in children])
 
 

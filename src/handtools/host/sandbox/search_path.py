@@ -1,0 +1,199 @@
+"""What a command must be able to read so that the programs on the user's PATH run in it as they run outside.
+
+For each folder on PATH that is the folder itself and the installation it belongs to: a virtual environment with
+its base interpreter, the libraries beside a `bin`, and what links in the folder lead to, as those of pipx do.
+
+ADR 161.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from handtools.core.errors import UsageError
+from handtools.host.files.small_text_reader import read_small_text
+from handtools.host.sandbox.program_dependencies import contains_home_folder, node_modules_folder
+from handtools.host.sandbox.runners.bubblewrap_args import SANDBOX_SYSTEM_FOLDERS
+
+_PROGRAM_FOLDERS = frozenset({"bin", "sbin", "condabin", "shims"})
+_BESIDE = ("lib", "lib32", "lib64", "libexec", "share", "include", "pkg", "src", "plugins")
+"""Folders beside a `bin` that programs in it need; others may be a project's own."""
+_WHOLE = ("pyvenv.cfg", "conda-meta", "go.env")
+"""Names that mark a prefix as an installation as a whole: a virtual environment, conda, Go."""
+_BROAD = frozenset({
+    "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/media", "/mnt", "/opt", "/proc", "/root",
+    "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/lib", "/var/run", "/var/tmp",  # noqa: S108
+})  # fmt: skip
+_SECRET_FOLDERS = frozenset({
+    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".password-store", ".mozilla", ".git",
+})  # fmt: skip
+"""Folders with credentials: nothing in them is shown because it is on PATH."""
+_MOST_LINKS = 4096
+"""How many entries of a folder are looked at for links."""
+_MOST_STEPS = 1000
+_SETTING_BYTES = 16 << 10
+
+
+def path_folders(path: str, root: str, state: str) -> tuple[str, ...]:
+    """The folders and files outside the workspace that programs on a PATH need, except those of the system.
+
+    Nothing comes from the workspace: what a project's link or `pyvenv.cfg` names could be a folder of secrets.
+    """
+    places = tuple(
+        (place, _changed(place)) for place in dict.fromkeys(path.split(os.pathsep)) if os.path.isabs(place)
+    )
+    return _path_folders(places, os.path.realpath(root), os.path.realpath(state))
+
+
+def readable_path(path: str | Path, *, root: str, state: str) -> str:
+    """A path that the user lets commands read; raises `UsageError` for one that would show too much."""
+    given = os.path.abspath(os.path.expanduser(path))
+    if is_too_broad(given):
+        raise UsageError(f"Commands can't be let read all of {given}. Name folders in it.")
+    for other, what in ((state, "the record of this workspace"), (root, "the workspace")):
+        if _within(os.path.realpath(given), other) or _within(other, os.path.realpath(given)):
+            raise UsageError(f"{given} can't be made readable for commands: it has to do with {what}.")
+    return given
+
+
+def is_too_broad(path: str) -> bool:
+    """Whether a folder contains far more than programs: a system folder, or the home folder or one above it."""
+    return os.path.realpath(path) in _BROAD or contains_home_folder(path)
+
+
+@lru_cache(maxsize=8)
+def _path_folders(places: tuple[tuple[str, int], ...], root: str, state: str) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for place, changed in places:
+        if changed and not _is_system(place) and not passes_through(place, root):
+            for folder in _needed(os.path.normpath(place), root):
+                if _may_be_shown(folder, root, state):
+                    found[folder] = None
+    return tuple(found)
+
+
+def _needed(place: str, root: str) -> Iterator[str]:
+    """What the programs in a folder on PATH need: for each way that leads there, its prefix; then its links."""
+    for folder in dict.fromkeys((place, os.path.realpath(place))):
+        yield folder
+        yield from _prefix_folders(folder)
+    yield from _link_targets(place, root)
+
+
+def _prefix_folders(folder: str) -> Iterator[str]:
+    """The installation that a folder with programs belongs to, as far as it is one."""
+    prefix = os.path.dirname(folder)
+    if os.path.basename(folder) not in _PROGRAM_FOLDERS or is_too_broad(prefix) or _is_shared(prefix):
+        return
+    if any(os.path.lexists(os.path.join(prefix, name)) for name in _WHOLE):
+        yield prefix
+        yield from _base_interpreter(prefix)
+        return
+    # A checkout is somebody's work, and may hold more than its programs.
+    if not os.path.lexists(os.path.join(prefix, ".git")):
+        yield from (
+            path for path in (os.path.join(prefix, name) for name in _BESIDE) if os.path.isdir(path)
+        )
+
+
+def _base_interpreter(prefix: str) -> Iterator[str]:
+    """The installation of the interpreter that a virtual environment was made with."""
+    for line in read_small_text(Path(prefix, "pyvenv.cfg"), _SETTING_BYTES).splitlines():
+        name, _, value = line.partition("=")
+        home = os.path.realpath(value.strip())
+        known = name.strip() == "home" and os.path.isabs(value.strip()) and os.path.isdir(home)
+        if known and os.path.dirname(home) != os.path.realpath(prefix):
+            yield home
+            yield from _prefix_folders(home)
+
+
+def _link_targets(place: str, root: str) -> Iterator[str]:
+    """What the links in a folder lead to outside of it: an installation, or that file alone."""
+    real = os.path.realpath(place)
+    seen: set[str] = set()
+    for path in _links(place):
+        target = os.path.realpath(path)
+        folder = os.path.dirname(target)
+        if _within(target, real) or not os.path.isfile(target) or passes_through(path, root):
+            continue
+        yield target
+        # The way to the target may lead over more links, such as a version that is current.
+        first = os.path.normpath(os.path.join(place, os.readlink(path)))
+        for each in (os.path.dirname(first), folder):
+            if each not in seen:
+                seen.add(each)
+                modules = node_modules_folder(os.path.join(each, "x"))
+                yield from (modules,) if modules else _prefix_with_programs(each)
+
+
+def _prefix_with_programs(folder: str) -> Iterator[str]:
+    needed = list(_prefix_folders(folder))
+    yield from (folder, *needed) if needed else ()
+
+
+def _links(place: str) -> Iterator[str]:
+    try:
+        with os.scandir(place) as entries:
+            for _, entry in zip(range(_MOST_LINKS), entries, strict=False):
+                if entry.is_symlink():
+                    yield entry.path
+    except OSError:
+        return
+
+
+def _may_be_shown(path: str, root: str, state: str) -> bool:
+    real = os.path.realpath(path)
+    return (
+        os.path.exists(real)
+        and not is_too_broad(real)
+        and not _is_system(real)
+        and not _SECRET_FOLDERS.intersection(Path(real).parts)
+        and not any(_within(real, other) or _within(other, real) for other in (state, root))
+        and not passes_through(path, root)
+    )
+
+
+def passes_through(path: str, folder: str) -> bool:
+    """Whether a path or a link on its way lies in a folder: whoever writes there says where the path leads."""
+    at, waiting = "/", [part for part in reversed(path.split("/")) if part]
+    for _ in range(_MOST_STEPS):
+        if _within(at, folder):
+            return True
+        if not waiting:
+            return False
+        part = waiting.pop()
+        at = os.path.dirname(at) if part == ".." else at if part == "." else os.path.join(at, part)
+        if os.path.islink(at):
+            target = os.readlink(at)
+            waiting += [each for each in reversed(target.split("/")) if each]
+            if _within(at, folder):
+                return True
+            at = "/" if os.path.isabs(target) else os.path.dirname(at)
+    return True
+
+
+def _is_system(path: str) -> bool:
+    return any(_within(os.path.realpath(path), folder) for folder in SANDBOX_SYSTEM_FOLDERS)
+
+
+def _is_shared(prefix: str) -> bool:
+    """Whether a prefix is where a user's programs of all kinds and their data are: `~/.local`, or cargo's."""
+    home = os.environ.get("HOME", "/")
+    return os.path.realpath(prefix) in {
+        os.path.realpath(os.path.join(home, name)) for name in (".local", ".cargo")
+    }
+
+
+def _within(path: str, folder: str) -> bool:
+    return Path(path).is_relative_to(folder)
+
+
+def _changed(place: str) -> int:
+    """When the names in a folder changed last; 0 when there is none."""
+    try:
+        found = os.stat(place)
+    except OSError:
+        return 0
+    return found.st_mtime_ns if stat.S_ISDIR(found.st_mode) else 0
