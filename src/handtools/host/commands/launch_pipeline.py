@@ -1,27 +1,30 @@
-"""The stages around one command's launch: capture of its changes, network proxy, sandbox. ADR 65."""
+"""The stages around one command's launch: capture of its changes, network, proxy, sandbox. ADR 65."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
+from handtools.core.call import Call
 from handtools.core.commands import ProgressListener
+from handtools.core.errors import HostError
 from handtools.host.sandbox.change_capture import Capture, CapturedChanges, CommandCapture
 from handtools.host.sandbox.launch import Launch, PersistentRunner, Runner
 from handtools.host.sandbox.network_proxy import with_network_proxy
 from handtools.host.sandbox.runners.runner_selection import confined_launch
+from handtools.host.sandbox.session_network import CLONE_NEWUSER, SessionNetwork, SessionNetworks
 
 
 @dataclass(slots=True)
 class LaunchPipeline:
-    """Wraps one command's launch in change capture, network proxy and sandbox.
+    """Wraps one command's launch in change capture, the session's network, proxy and sandbox.
 
     `delta` and `notes` are set at its end.
     """
 
     capture: Capture
     runner: Runner
-    name: str
-    """The id of the tool call."""
+    networks: SessionNetworks
+    call: Call
     show: ProgressListener
     delta: CapturedChanges = field(default=CapturedChanges((), "none"))
     notes: tuple[str, ...] = ()
@@ -34,10 +37,11 @@ class LaunchPipeline:
         It blocks, so run it in a thread.
         """
         in_place = isinstance(self.runner, PersistentRunner) and not self.runner.layered
-        self._capturing = capturing = self.capture.begin(replace(launch, in_place=in_place), self.name)
+        self._capturing = capturing = self.capture.begin(replace(launch, in_place=in_place), self.call.id)
         try:
             with (
-                with_network_proxy(capturing.launch, self.show) as egress,
+                self._joined(capturing.launch) as (joining, network),
+                with_network_proxy(joining, network, self.show) as egress,
                 confined_launch(self.runner, egress.launch) as confined,
             ):
                 yield confined
@@ -46,6 +50,23 @@ class LaunchPipeline:
         except BaseException:
             self.discard()
             raise
+
+    @contextmanager
+    def _joined(self, launch: Launch) -> Iterator[tuple[Launch, SessionNetwork | None]]:
+        """Context manager: the launch in its session's network, where the runner has it join one, and that."""
+        with ExitStack() as stack:
+            network = None
+            if launch.network in self.runner.joins:
+                try:
+                    network = stack.enter_context(self.networks.joined(self.call.session))
+                except HostError:
+                    # Without one it has an empty network of its own, in which nobody can listen for it.
+                    if launch.network == "listed":
+                        raise
+            if network is not None and len(network.namespaces) > 1:
+                # The session's user namespace takes the place of one of its own.
+                launch = replace(launch, unshare=launch.unshare & ~CLONE_NEWUSER)
+            yield (replace(launch, namespaces=network.namespaces) if network else launch), network
 
     def discard(self) -> None:
         """Delete the captured changes, after they were applied or rejected."""

@@ -41,6 +41,7 @@ from handtools.host.sandbox.environment_variables import BASH_PROGRAM, command_e
 from handtools.host.sandbox.launch import Launch, PersistentRunner, Runner
 from handtools.host.sandbox.processes.running_process import ProcessResult, run_process
 from handtools.host.sandbox.runners.runner_selection import choose_runner
+from handtools.host.sandbox.session_network import SessionNetworks
 
 
 class NoCommands:
@@ -142,6 +143,7 @@ class LocalCommands:
         self._passed = passed
         self._sessions = ShellSessions(state / "sessions")
         self._jobs = BackgroundJobs()
+        self._networks = SessionNetworks()
         self._tidied = 0.0
 
     @cached_property
@@ -180,7 +182,7 @@ class LocalCommands:
         slip = ShellStateFile(left, command.script)
         try:
             launch = self._launch(command, left, slip, private, read_only)
-            carrier = LaunchPipeline(self._capture, self.runner, call.id, show)
+            carrier = LaunchPipeline(self._capture, self.runner, self._networks, call, show)
             try:
                 ended = await run_process(launch, self._outputs.room(name), show, carrier.carry)
                 _raise_if_unstarted(ended)
@@ -217,9 +219,8 @@ class LocalCommands:
         slip = ShellStateFile(left, command.script)
         # What others change while a job runs must not be taken for its own: it is captured apart, or not at all.
         apart = not command.live and await to_thread.run_sync(self._apart)
-        carrier = LaunchPipeline(
-            self._capture if apart else NoCapture(), self.runner, call.id, _visits_only(show)
-        )
+        capture = self._capture if apart else NoCapture()
+        carrier = LaunchPipeline(capture, self.runner, self._networks, call, _visits_only(show))
         task = BackgroundJob(call, command, description, slip, carrier, settle)
         try:
             launch = replace(self._launch(command, left, slip, private, read_only), input_open=True)
@@ -268,6 +269,7 @@ class LocalCommands:
     def close(self) -> None:
         """Kill every job, and remove what the capture and the runner kept for this workspace."""
         self._jobs.close()
+        self._networks.close()
         self._capture.close()
         runner = self.__dict__.get("runner")
         if isinstance(runner, PersistentRunner):

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 
+from handtools.core.commands import CommandNetwork
 from handtools.core.errors import HostError
 from handtools.host import programs
 from handtools.host.sandbox.launch import Launch
@@ -42,6 +43,7 @@ class BubblewrapRunner:
         "and no network unless that is allowed."
     )
     confined = True
+    joins: frozenset[CommandNetwork] = frozenset({"off", "listed"})
 
     def __init__(
         self,
