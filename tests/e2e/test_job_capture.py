@@ -182,3 +182,15 @@ async def test_a_live_job_needs_a_persons_word_though_it_is_confined(base):
         args = {"command": "touch b", "background": True, "live": True}
         assert (await box.call("bash", args)).status == "denied"
     assert len(asked) == 1
+
+
+async def test_what_was_undone_is_not_there_for_the_next_command(base, box):
+    call = Call(tool="bash", args={"command": "echo made > made.txt; mkdir -p deep; echo x > deep/x"})
+    await box.call(call)
+    await undo(box, call)
+    seen = await box.call("bash", {"command": "ls -A"})
+    assert "made.txt" not in seen.text
+    assert "deep" not in seen.text
+    await undo(box, call, "redo")
+    assert (base / "work" / "made.txt").read_text() == "made\n"
+    assert "made" in (await box.call("bash", {"command": "cat made.txt"})).text

@@ -1,21 +1,23 @@
-"""The stages around one command's launch: capture of its changes, network proxy, sandbox. ADR 65."""
+"""The stages around one command's launch: capture of its changes, network, proxy, sandbox. ADR 65."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from handtools.core.call import Call
 from handtools.core.commands import ProgressListener
+from handtools.core.errors import HostError
 from handtools.host.commands.session_scratch import OpenScratch, SessionScratch
 from handtools.host.sandbox.change_capture import Capture, CapturedChanges, CommandCapture
 from handtools.host.sandbox.launch import Launch, PersistentRunner, Runner
 from handtools.host.sandbox.network_proxy import with_network_proxy
 from handtools.host.sandbox.runners.runner_selection import confined_launch
+from handtools.host.sandbox.session_network import CLONE_NEWUSER, SessionNetwork, SessionNetworks
 
 
 @dataclass(slots=True)
 class LaunchPipeline:
-    """Wraps one command's launch in change capture, network proxy and sandbox.
+    """Wraps one command's launch in change capture, the session's network, proxy and sandbox.
 
     `delta` and `notes` are set at its end.
     """
@@ -23,6 +25,7 @@ class LaunchPipeline:
     capture: Capture
     runner: Runner
     scratch: SessionScratch
+    networks: SessionNetworks
     call: Call
     show: ProgressListener
     delta: CapturedChanges = field(default=CapturedChanges((), "none"))
@@ -40,7 +43,8 @@ class LaunchPipeline:
         try:
             with (
                 self._open_scratch(capturing.launch) as scratch,
-                with_network_proxy(replace(capturing.launch, scratch=scratch.folders), self.show) as egress,
+                self._joined(replace(capturing.launch, scratch=scratch.folders)) as (joining, network),
+                with_network_proxy(joining, network, self.show) as egress,
                 confined_launch(self.runner, egress.launch) as confined,
             ):
                 yield confined
@@ -54,6 +58,23 @@ class LaunchPipeline:
         if not self.runner.keeps_scratch:
             return nullcontext(OpenScratch(None))
         return self.scratch.opened(launch, self.call.session_key, self.call.owner, self.runner.name)
+
+    @contextmanager
+    def _joined(self, launch: Launch) -> Iterator[tuple[Launch, SessionNetwork | None]]:
+        """Context manager: the launch in its session's network, where the runner has it join one, and that."""
+        with ExitStack() as stack:
+            network = None
+            if launch.network in self.runner.joins:
+                try:
+                    network = stack.enter_context(self.networks.joined(self.call.session_key))
+                except HostError:
+                    # Without one it has an empty network of its own, in which nobody can listen for it.
+                    if launch.network == "listed":
+                        raise
+            if network is not None and len(network.namespaces) > 1:
+                # The session's user namespace takes the place of one of its own.
+                launch = replace(launch, unshare=launch.unshare & ~CLONE_NEWUSER)
+            yield (replace(launch, namespaces=network.namespaces) if network else launch), network
 
     def discard(self) -> None:
         """Delete the captured changes, after they were applied or rejected."""

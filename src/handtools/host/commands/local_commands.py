@@ -43,6 +43,7 @@ from handtools.host.sandbox.launch import Launch, PersistentRunner, Runner
 from handtools.host.sandbox.processes.running_process import ProcessResult, run_process
 from handtools.host.sandbox.runners.runner_selection import choose_runner
 from handtools.host.sandbox.search_path import path_folders, readable_path
+from handtools.host.sandbox.session_network import SessionNetworks
 
 
 class NoCommands:
@@ -150,6 +151,7 @@ class LocalCommands:
         self._sessions = ShellSessions(state / "sessions")
         self._scratch = SessionScratch(state / "scratch", quota=scratch_quota)
         self._jobs = BackgroundJobs()
+        self._networks = SessionNetworks()
         self._tidied = 0.0
 
     @cached_property
@@ -188,7 +190,7 @@ class LocalCommands:
         slip = ShellStateFile(left, command.script)
         try:
             launch = self._launch(command, left, slip, private, read_only)
-            carrier = LaunchPipeline(self._capture, self.runner, self._scratch, call, show)
+            carrier = LaunchPipeline(self._capture, self.runner, self._scratch, self._networks, call, show)
             try:
                 ended = await run_process(launch, self._outputs.room(name), show, carrier.carry)
                 _raise_if_unstarted(ended)
@@ -225,8 +227,9 @@ class LocalCommands:
         slip = ShellStateFile(left, command.script)
         # What others change while a job runs must not be taken for its own: it is captured apart, or not at all.
         apart = not command.live and await to_thread.run_sync(self._apart)
+        capture = self._capture if apart else NoCapture()
         carrier = LaunchPipeline(
-            self._capture if apart else NoCapture(), self.runner, self._scratch, call, _visits_only(show)
+            capture, self.runner, self._scratch, self._networks, call, _visits_only(show)
         )
         task = BackgroundJob(call, command, description, slip, carrier, settle)
         try:
@@ -276,6 +279,7 @@ class LocalCommands:
     def close(self) -> None:
         """Kill every job, and remove what the capture and the runner kept for this workspace."""
         self._jobs.close()
+        self._networks.close()
         self._capture.close()
         runner = self.__dict__.get("runner")
         if isinstance(runner, PersistentRunner):

@@ -123,8 +123,10 @@ class Launch:
     """CLONE_NEW* flags of namespaces to create; with CLONE_NEWUSER, `identity` is mapped first."""
     identity: tuple[int, int] | None = None
     """The user and group id that the process has inside its user namespace."""
-    door: tuple[int, int] | None = None
-    """For a network namespace: a socket over which the listening proxy socket is sent out, and its port."""
+    namespaces: tuple[int, ...] = ()
+    """Descriptors of namespaces to join before others are created: of the session's network, and of the user
+    namespace around it. They belong to the session.
+    """
     mounts: tuple[Mount, ...] = ()
     user: tuple[int, int] | None = None
     """The user and group id to switch to, for runners that start as root."""
@@ -161,6 +163,11 @@ class Runner(Protocol):
     @property
     def keeps_scratch(self) -> bool:
         """Whether it gives commands the lasting folders of their session."""
+        ...
+
+    @property
+    def joins(self) -> frozenset[CommandNetwork]:
+        """With which network access a command joins the network namespace of its session."""
         ...
 
     def unavailable_reason(self) -> str:

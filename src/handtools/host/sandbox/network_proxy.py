@@ -1,15 +1,20 @@
 """HTTP and SOCKS proxy through which a confined command reaches the allowed hosts and no others.
 
-The command gets a network namespace that leads nowhere. Before it executes, its process binds a port there and
-hands the listening socket out to us, so there is no bridge and no other program inside, and nothing to get past.
-The proxy has a thread and an event loop of its own: a background job outlives the loop that started it.
+The command is in a network namespace that leads nowhere. A socket that listens there is ours, so there is no
+bridge and no other program inside, and nothing to get past. The namespace belongs to the session, and what one
+command may reach is not for the others: each has a proxy of its own, which asks for a password that only its
+environment names and ends with it. The proxy has a thread and an event loop of its own: a background job outlives
+the loop that started it.
 
-ADR 58.
+ADR 58, 162.
 """
 
 import asyncio
+import base64
+import binascii
 import contextlib
-import os
+import hmac
+import secrets
 import socket
 import struct
 import threading
@@ -23,6 +28,7 @@ from urllib.parse import urlsplit
 from handtools.core.errors import InvalidInput
 from handtools.core.web import Visit
 from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.session_network import SessionNetwork
 from handtools.text.web.host_access import (
     BadHost,
     HostList,
@@ -33,7 +39,9 @@ from handtools.text.web.host_access import (
 )
 
 REQUEST_HEAD_BYTES = 32 << 10
-_SOCKS_VERSION, _CONNECT, _NO_PASSWORD, _NO_METHOD = 5, 1, 0, 0xFF
+_SOCKS_VERSION, _CONNECT, _NO_PASSWORD, _PASSWORD, _NO_METHOD = 5, 1, 0, 2, 0xFF
+_SOCKS_PASSWORD_VERSION = 1
+PROXY_USER = "handtools"
 _IPV4, _DOMAIN_NAME, _IPV6 = 1, 3, 4
 _MOST_PORT = 65535
 _HOP_BY_HOP = (b"proxy-", b"connection:", b"keep-alive:", b"host:", b"upgrade:")
@@ -55,6 +63,8 @@ class ProxyRequest:
     first: bytes = b""
     body_bytes: int | None = None
     """How many bytes of the request body are still to come; None for no limit."""
+    password: str = ""
+    """The password that the client gave; empty without one."""
 
 
 async def read_proxy_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ProxyRequest:
@@ -77,8 +87,9 @@ def _read_http(head: bytes) -> ProxyRequest:
         raise BadProxyRequest("that is no request") from error
     if not version.startswith("HTTP/1."):
         raise BadProxyRequest("only HTTP/1 is spoken here")
+    password = _basic_password(fields)
     if method == "CONNECT":
-        return ProxyRequest("tunnel", *_authority(target, None))
+        return ProxyRequest("tunnel", *_authority(target, None), password=password)
     where = urlsplit(target)
     if where.scheme != "http" or not where.netloc:
         raise BadProxyRequest("a proxy is asked for a whole http:// address")
@@ -88,7 +99,20 @@ def _read_http(head: bytes) -> ProxyRequest:
     kept = [field for field in fields if not field.lower().startswith(_HOP_BY_HOP)]
     named = where.netloc.rpartition("@")[2]
     lines = [f"{method} {path} HTTP/1.1".encode(), f"Host: {named}".encode(), b"Connection: close", *kept]
-    return ProxyRequest("request", host, port, b"\r\n".join(lines) + b"\r\n\r\n", _body_bytes(kept))
+    return ProxyRequest(
+        "request", host, port, b"\r\n".join(lines) + b"\r\n\r\n", _body_bytes(kept), password
+    )
+
+
+def _basic_password(fields: list[bytes]) -> str:
+    """The password of the request's `Proxy-Authorization`; empty without one, or in another scheme."""
+    for each in fields:
+        name, _, value = each.partition(b":")
+        scheme, _, coded = value.strip().partition(b" ")
+        if name.strip().lower() == b"proxy-authorization" and scheme.lower() == b"basic":
+            with contextlib.suppress(binascii.Error, UnicodeDecodeError):
+                return base64.b64decode(coded.strip(), validate=True).decode("ascii").partition(":")[2]
+    return ""
 
 
 def _body_bytes(fields: list[bytes]) -> int | None:
@@ -116,10 +140,16 @@ def _authority(text: str, usual: int | None) -> tuple[str, int]:
 async def _read_socks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ProxyRequest:
     count = (await reader.readexactly(1))[0]
     methods = await reader.readexactly(count)
-    if _NO_PASSWORD not in methods:
+    password = ""
+    if _PASSWORD in methods:
+        writer.write(bytes((_SOCKS_VERSION, _PASSWORD)))
+        password = await _read_socks_password(reader)
+        writer.write(bytes((_SOCKS_PASSWORD_VERSION, 0)))  # it is judged with the request
+    elif _NO_PASSWORD in methods:
+        writer.write(bytes((_SOCKS_VERSION, _NO_PASSWORD)))
+    else:
         writer.write(bytes((_SOCKS_VERSION, _NO_METHOD)))
-        raise BadProxyRequest("it asks for a password")
-    writer.write(bytes((_SOCKS_VERSION, _NO_PASSWORD)))
+        raise BadProxyRequest("it knows no way to give a password")
     await writer.drain()
     version, command, _, kind = await reader.readexactly(4)
     if version != _SOCKS_VERSION or command != _CONNECT:
@@ -136,17 +166,33 @@ async def _read_socks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     else:
         raise BadProxyRequest("it has no kind of address")
     (port,) = struct.unpack("!H", await reader.readexactly(2))
-    return ProxyRequest("socks", host, port)
+    return ProxyRequest("socks", host, port, password=password)
 
 
-ProxyOutcome = Literal["open", "refused", "unreachable", "unsupported"]
-_SOCKS_CODES: dict[ProxyOutcome, int] = {"open": 0, "refused": 2, "unreachable": 4, "unsupported": 7}
+async def _read_socks_password(reader: asyncio.StreamReader) -> str:
+    """A user name and a password, as RFC 1929 has them; the name does not matter."""
+    _, size = await reader.readexactly(2)
+    await reader.readexactly(size)
+    (size,) = await reader.readexactly(1)
+    return (await reader.readexactly(size)).decode("ascii", "replace")
+
+
+ProxyOutcome = Literal["open", "refused", "unreachable", "unsupported", "unknown"]
+_SOCKS_CODES: dict[ProxyOutcome, int] = {
+    "open": 0,
+    "refused": 2,
+    "unreachable": 4,
+    "unsupported": 7,
+    "unknown": 2,
+}
 _HTTP_LINES: dict[ProxyOutcome, str] = {
     "open": "200 Connected",
     "refused": "403 Forbidden",
     "unreachable": "502 Bad Gateway",
     "unsupported": "400 Bad Request",
+    "unknown": "407 Proxy Authentication Required",
 }
+_UNKNOWN_CLIENT = "this proxy is for one command only; its address is in http_proxy, with a password."
 
 
 def socks_reply(outcome: ProxyOutcome) -> bytes:
@@ -159,8 +205,9 @@ def http_reply(outcome: ProxyOutcome, words: str = "") -> bytes:
     if outcome == "open":
         return b"HTTP/1.1 200 Connected\r\n\r\n"
     body = f"handtools: {words}\n".encode()
+    asks = 'Proxy-Authenticate: Basic realm="handtools"\r\n' if outcome == "unknown" else ""
     head = (
-        f"HTTP/1.1 {_HTTP_LINES[outcome]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        f"HTTP/1.1 {_HTTP_LINES[outcome]}\r\n{asks}Content-Type: text/plain; charset=utf-8\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
     return head.encode() + body
@@ -218,6 +265,8 @@ class EgressProxy:
     """The proxy of one command: accepts connections and passes those to allowed hosts on."""
 
     hosts: HostList
+    password: str
+    """What clients must give, so that other commands on the same network can't use it."""
     tell: OnNetworkVisit = lambda _: None
     patience: ProxyTimeouts = ProxyTimeouts()
     visits: list[Visit] = field(default_factory=list)
@@ -228,29 +277,25 @@ class EgressProxy:
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
     _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_PROXY_CONNECTIONS))
 
-    def start(self, line: socket.socket) -> None:
-        """Start serving the listening socket that will be received over `line`; returns at once."""
+    def start(self, listening: socket.socket) -> None:
+        """Start serving a listening socket, which is closed at the end; returns at once."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
-            target=self._run, args=(self._loop, line), name="handtools-proxy", daemon=True
+            target=self._run, args=(self._loop, listening), name="handtools-proxy", daemon=True
         )
         self._thread.start()
 
     def stop(self) -> None:
-        """Close all connections and stop the proxy's thread; `line` must be shut down before."""
+        """Close all connections and stop the proxy's thread."""
         if self._loop is None or self._thread is None:
             return
         with contextlib.suppress(RuntimeError):  # it has ended by itself
             self._loop.call_soon_threadsafe(self._closing.set)
         self._thread.join()
 
-    def _run(self, loop: asyncio.AbstractEventLoop, line: socket.socket) -> None:
+    def _run(self, loop: asyncio.AbstractEventLoop, listening: socket.socket) -> None:
         try:
-            _, fds, _, _ = socket.recv_fds(line, 1, 1)
-            if fds:
-                loop.run_until_complete(self._serve(socket.socket(fileno=fds[0])))
-        except OSError:  # shut before anything came
-            return
+            loop.run_until_complete(self._serve(listening))
         finally:
             # A lookup that hangs is left to its thread: nobody waits for its answer any more.
             loop.close()
@@ -283,6 +328,11 @@ class EgressProxy:
             await writer.drain()
             return
         visit = Visit(host=normalized_host(wish.host), port=wish.port)
+        if not hmac.compare_digest(wish.password.encode(), self.password.encode()):
+            unknown = socks_reply("unknown") if wish.kind == "socks" else None
+            writer.write(unknown or http_reply("unknown", _UNKNOWN_CLIENT))
+            await writer.drain()
+            return
         try:
             visit = await self._vetted(visit)
             there = await self._connected(visit)
@@ -365,9 +415,6 @@ def _lookup_flags(host: str) -> int:
     return socket.AI_NUMERICHOST if ip_literal(host) is not None else 0
 
 
-CLONE_NEWNET, CLONE_NEWUSER = 0x40000000, 0x10000000
-PROXY_PORT = 61080
-"""The port of the proxy in the command's network namespace, above the kernel's ephemeral ports."""
 MOST_REFUSAL_NOTES = 5
 
 
@@ -388,43 +435,33 @@ class ProxiedLaunch:
 
 
 @contextmanager
-def with_network_proxy(launch: Launch, tell: OnNetworkVisit = lambda _: None) -> Iterator[ProxiedLaunch]:
+def with_network_proxy(
+    launch: Launch, network: SessionNetwork | None, tell: OnNetworkVisit = lambda _: None
+) -> Iterator[ProxiedLaunch]:
     """Context manager: the launch with a proxy of its own if it may reach listed hosts.
 
-    Else the launch unchanged.
+    Else the launch unchanged, as where there is no network namespace to listen in.
     """
-    if launch.network != "listed":
+    if launch.network != "listed" or network is None:
         yield ProxiedLaunch(launch)
         return
     try:
-        proxy = EgressProxy(parse_host_list(launch.hosts), tell)
+        hosts = parse_host_list(launch.hosts)
     except BadHost as error:
         raise InvalidInput(str(error), hint="List hosts as `name`, `*.name` or `name:port`.") from error
-    ours, theirs = socket.socketpair()
+    proxy = EgressProxy(hosts, secrets.token_hex(16), tell)
+    listening = network.listening_socket()
+    env = {**launch.env, **proxy_environment(listening.getsockname()[1], proxy.password)}
+    proxy.start(listening)
     try:
-        proxy.start(ours)
-        yield ProxiedLaunch(_with_proxy_socket(launch, theirs.fileno()), proxy.visits)
+        yield ProxiedLaunch(replace(launch, env=env), proxy.visits)
     finally:
-        ours.shutdown(socket.SHUT_RDWR)
         proxy.stop()
-        ours.close()
-        theirs.close()
 
 
-def _with_proxy_socket(launch: Launch, door: int) -> Launch:
-    # Only root makes a network without a user namespace around it.
-    own = CLONE_NEWNET if os.geteuid() == 0 else CLONE_NEWNET | CLONE_NEWUSER
-    return replace(
-        launch,
-        env={**launch.env, **proxy_environment(PROXY_PORT)},
-        unshare=launch.unshare | own,
-        door=(door, PROXY_PORT),
-    )
-
-
-def proxy_environment(port: int) -> dict[str, str]:
+def proxy_environment(port: int, password: str) -> dict[str, str]:
     """Environment variables that point programs to the proxy; programs that ignore them have no network."""
-    address = f"http://127.0.0.1:{port}"
+    address = f"http://{PROXY_USER}:{password}@127.0.0.1:{port}"
     near = "localhost,127.0.0.1,::1"
     both = {"http_proxy": address, "https_proxy": address, "all_proxy": address, "no_proxy": near}
     return {

@@ -26,7 +26,8 @@ class StartOrder(TypedDict):
     processes: int | None
     unshare: int
     identity: Sequence[int] | None
-    door: Sequence[int] | None
+    namespaces: Sequence[int]
+    """The numbers of descriptors of namespaces that it joins, in this order."""
     mounts: Sequence[Sequence[Any]]
     """The arguments of mount(2)."""
     user: Sequence[int] | None
@@ -39,6 +40,19 @@ class StartOrder(TypedDict):
     scratch: Sequence[Sequence[Any]]
     """Other folders that it writes to, and how many bytes and files each may hold."""
     places: Sequence[str]
+
+
+@final
+class NetworkOrder(TypedDict):
+    """Make a network namespace, or open sockets in the one whose descriptors come with the message."""
+
+    order: Literal["network"]
+    unshare: int
+    """CLONE_NEW* flags of the namespaces to make; 0 to join those that came."""
+    listening: int
+    """How many sockets that listen on a loopback port of their own are wanted."""
+    unconnected: int
+    """How many TCP sockets are wanted that are not connected yet."""
 
 
 @final
@@ -62,6 +76,13 @@ class CommandRefused(TypedDict):
 
 
 @final
+class NetworkOpened(TypedDict):
+    """The descriptors that were wanted come with it: of the namespaces that were made, then the sockets."""
+
+    namespaces: int
+
+
+@final
 class CommandReport(TypedDict):
     status: int | None
     """As wait(2) gives it."""
@@ -76,6 +97,6 @@ class CommandReport(TypedDict):
     """Processes that could not be ended."""
 
 
-SupervisorOrder = StartOrder | EndOrder
+SupervisorOrder = StartOrder | EndOrder | NetworkOrder
 CommandEnd = CommandRefused | CommandReport
 SupervisorAnswer = CommandStarted | CommandEnd

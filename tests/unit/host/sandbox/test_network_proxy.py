@@ -1,5 +1,6 @@
 """The proxy on a loopback port: what it lets through, what it refuses, and that it notes both."""
 
+import base64
 import contextlib
 import socket
 import struct
@@ -45,15 +46,14 @@ def server() -> Iterator[Server]:
 class Through:
     """A proxy that listens, and what clients say to it."""
 
-    def __init__(self, *hosts: str, patience: ProxyTimeouts | None = None) -> None:
+    def __init__(self, *hosts: str, patience: ProxyTimeouts | None = None, password: str = "") -> None:
         self.told: list[Visit] = []
-        self.proxy = EgressProxy(parse_host_list(hosts), self.told.append, patience or ProxyTimeouts())
-        self.line, self.far = socket.socketpair()
-        listening = socket.create_server(("127.0.0.1", 0))
-        self.address = listening.getsockname()
-        self.proxy.start(self.line)
-        socket.send_fds(self.far, [b"l"], [listening.fileno()])
-        listening.close()
+        self.proxy = EgressProxy(
+            parse_host_list(hosts), password, self.told.append, patience or ProxyTimeouts()
+        )
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.address = self.listening.getsockname()
+        self.proxy.start(self.listening)
 
     def __enter__(self) -> Self:
         return self
@@ -62,12 +62,8 @@ class Through:
         self.close()
 
     def close(self) -> None:
-        if self.line.fileno() < 0:
-            return
-        self.line.shutdown(socket.SHUT_RDWR)
-        self.proxy.stop()
-        self.line.close()
-        self.far.close()
+        if self.listening.fileno() >= 0:
+            self.proxy.stop()
 
     def says(self, *parts: bytes) -> bytes:
         """Send the parts, each after an answer to the one before; everything that came back."""
@@ -220,3 +216,44 @@ def test_closing_ends_connections_that_are_open(server):
         assert len(through.visits) == 1
         assert client.recv(100) == b""
         client.close()
+
+
+def basic(password: str) -> str:
+    return base64.b64encode(f"handtools:{password}".encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "field", ["", f"Proxy-Authorization: Basic {basic('other')}", "Proxy-Authorization: Basic ?", "X: y"]
+)
+def test_without_its_password_a_listed_host_is_not_reached(server, field):
+    with Through(f"127.0.0.1:{server.port}", password="right") as through:
+        fields = f"{field}\r\n" if field else ""
+        heard = through.says(f"CONNECT 127.0.0.1:{server.port} HTTP/1.1\r\n{fields}\r\n".encode())
+    assert heard.startswith(b"HTTP/1.1 407 ")
+    assert b"Proxy-Authenticate: Basic" in heard
+    assert server.heard == []
+
+
+def test_with_its_password_a_listed_host_is_reached_and_not_told_it(server):
+    with Through(f"127.0.0.1:{server.port}", password="right") as through:
+        field = f"Proxy-Authorization: basic {basic('right')}"
+        heard = through.says(f"GET http://127.0.0.1:{server.port}/ HTTP/1.1\r\n{field}\r\n\r\n".encode())
+    assert heard.endswith(b"hi")
+    assert b"uthorization" not in server.heard[0]
+
+
+@pytest.mark.parametrize(("word", "code"), [(b"right", 0), (b"wrong", 2)])
+def test_socks_takes_the_password_too(server, word, code):
+    with Through(f"127.0.0.1:{server.port}", password="right") as through:
+        greeting, given = b"\x05\x02\x00\x02", b"\x01\x01x" + bytes([len(word)]) + word
+        wish = b"\x05\x01\x00\x01\x7f\x00\x00\x01" + struct.pack("!H", server.port)
+        heard = through.says(greeting, given, wish, *([b"hello"] if code == 0 else []))
+    assert heard.startswith(b"\x05\x02\x01\x00\x05" + bytes([code]))
+    assert server.heard == ([b"hello"] if code == 0 else [])
+
+
+def test_socks_without_a_password_is_refused(server):
+    with Through(f"127.0.0.1:{server.port}", password="right") as through:
+        wish = b"\x05\x01\x00\x01\x7f\x00\x00\x01" + struct.pack("!H", server.port)
+        assert through.says(b"\x05\x01\x00", wish).startswith(b"\x05\x00\x05\x02")
+    assert server.heard == []

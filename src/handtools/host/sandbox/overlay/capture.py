@@ -114,11 +114,16 @@ class OverlayCapture:
         overlay = Overlay(self._root, os.fspath(upper), os.fspath(work), self._root, most, self.quota.files)
         return OverlayCommandCapture(with_overlay(launch, overlay), overlay, item, self)
 
-    def give_back(self, item: BackupItem) -> None:
-        """Keep a layer for the next command if it was never written to; else delete it."""
+    def give_back(self, item: BackupItem, *, used: bool) -> None:
+        """Keep a layer for the next command if it was never written to; else delete it.
+
+        What landed from it was moved out of it, and undo moves it back there: so an empty one may have been used.
+        """
         upper = item.path / UPPER_LAYER_NAME
         with self._lock:
-            used = any(os.path.lexists(item.path / part) for part in (REPLACED_FILES_NAME, MASK_LAYER_NAME))
+            used |= any(
+                os.path.lexists(item.path / part) for part in (REPLACED_FILES_NAME, MASK_LAYER_NAME)
+            )
             if len(self._spare) < SPARE_LAYERS and not os.listdir(upper) and not used:
                 self._spare.append(item)
                 return
@@ -157,6 +162,7 @@ class OverlayCommandCapture:
     item: BackupItem
     capture: OverlayCapture
     since: int = field(init=False)
+    used: bool = False
 
     def __post_init__(self) -> None:
         os.utime(self.overlay.upper)  # by the clock of the file system
@@ -182,11 +188,12 @@ class OverlayCommandCapture:
             UpperLayerSanitizer(owner),
         )
         changes = listing.of(self.overlay.upper, self.overlay.lower)
+        self.used = bool(changes)
         return CapturedChanges(tuple(changes), "overlay", notes=tuple(self._notes(listing)))
 
     def discard(self) -> None:
         """Delete the layer; replaced files that are needed for undo stay."""
-        self.capture.give_back(self.item)
+        self.capture.give_back(self.item, used=self.used)
 
     def _over_quota(self) -> str:
         files = size = 0

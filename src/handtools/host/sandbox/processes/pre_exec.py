@@ -15,13 +15,14 @@ import struct
 import termios
 from collections.abc import Sequence
 
-from handtools.host.sandbox.orders import StartOrder
+from handtools.host.sandbox.orders import NetworkOrder, StartOrder
 
 IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
 """Signals that a supervisor ignores; a command gets their default handling back."""
 OOM_SCORE_ADJ = 300
 """The oom_score_adj of commands: the kernel kills them before the program that started them."""
 CLONE_NEWUSER = 0x10000000
+LISTEN_BACKLOG = 1024
 _SET_PDEATHSIG, _SET_SECCOMP, _SET_SUBREAPER, _SET_NO_NEW_PRIVS = 1, 22, 36, 38
 _SECCOMP_MODE_FILTER = 2
 _LANDLOCK_RESTRICT_SELF = 446
@@ -58,10 +59,9 @@ def set_up_and_exec(order: StartOrder, fds: dict[int, int]) -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     for name, value in order["limits"].items():
         _set_rlimit(name, value)
+    join_namespaces(order["namespaces"])
     if order["unshare"]:
         _unshare(order["unshare"], order["identity"])
-    if order["door"]:
-        _hand_out_listening_socket(*order["door"])
     for source, target, kind, flags, options in order["mounts"]:
         mounting = (source.encode(), target.encode(), kind.encode() or None)
         _checked(_LIBC.mount(*mounting, ctypes.c_ulong(flags), options.encode() or None))
@@ -102,16 +102,38 @@ def _unshare(flags: int, identity: Sequence[int] | None) -> None:
     _write_file("/proc/self/gid_map", f"{inside[1]} {group} 1")
 
 
-def _hand_out_listening_socket(line: int, port: int) -> None:
-    """Listen on a port in the new network namespace and send the listening socket out over `line`."""
-    with socket.socket(fileno=line) as outside, socket.socket() as listening:
-        request = bytearray(struct.pack("16sH22x", b"lo", 0))
-        fcntl.ioctl(listening, _GET_FLAGS, request)
-        (flags,) = struct.unpack_from("H", request, 16)
-        fcntl.ioctl(listening, _SET_FLAGS, struct.pack("16sH22x", b"lo", flags | _IFF_UP))
-        listening.bind(("127.0.0.1", port))
-        listening.listen(1024)
-        socket.send_fds(outside, [b"l"], [listening.fileno()])
+def join_namespaces(fds: Sequence[int]) -> None:
+    """Join namespaces by their descriptors, and close these: nothing of them is to reach the command."""
+    for fd in fds:
+        _checked(_LIBC.setns(fd, 0))
+        os.close(fd)
+
+
+def open_network(order: NetworkOrder, joined: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Make a network namespace with loopback up, or join one; its descriptors, and the sockets that are wanted.
+
+    A socket stays in the namespace in which it was made, whoever has it: so nobody has to enter to use one.
+    """
+    join_namespaces(joined)
+    made: list[int] = []
+    if order["unshare"]:
+        _unshare(order["unshare"], None)
+        with socket.socket() as any_socket:
+            _set_interface_up(any_socket, b"lo")
+        kinds = ("user", "net") if order["unshare"] & CLONE_NEWUSER else ("net",)
+        made = [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in kinds]
+    sockets = [socket.socket() for _ in range(order["listening"] + order["unconnected"])]
+    for listening in sockets[: order["listening"]]:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(LISTEN_BACKLOG)
+    return made, [each.detach() for each in sockets]
+
+
+def _set_interface_up(any_socket: socket.socket, name: bytes) -> None:
+    request = bytearray(struct.pack("16sH22x", name, 0))
+    fcntl.ioctl(any_socket, _GET_FLAGS, request)
+    (flags,) = struct.unpack_from("H", request, 16)
+    fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack("16sH22x", name, flags | _IFF_UP))
 
 
 def restrict_self(landlock: int | None, seccomp: bytes) -> None:

@@ -20,6 +20,8 @@ from handtools.host.sandbox.orders import (
     CommandRefused,
     CommandReport,
     CommandStarted,
+    NetworkOpened,
+    NetworkOrder,
     StartOrder,
     SupervisorOrder,
 )
@@ -95,6 +97,8 @@ class Supervisor:
                 message, fds = receive_message(self.line)
                 if message["order"] == "start":
                     self.start(message, fds)
+                elif message["order"] == "network":
+                    self.open_network(message, fds)
                 elif self.child:
                     self.settle(gently=message["gently"])
 
@@ -134,6 +138,23 @@ class Supervisor:
             watch = ResourceMonitor.ordered(order, memory=memory)
             self.child = SupervisedCommand(apprentice.pid, used, order["alone"], watch)
             send_message(self.line, CommandStarted(pid=apprentice.pid))
+
+    def open_network(self, order: NetworkOrder, fds: list[int]) -> None:
+        """Have a child make or join a network namespace and pass on what it opened, or why it could not."""
+        apprentice, self.next = self.next or _prefork(), None
+        opened: list[int] = []
+        answer: NetworkOpened | CommandRefused
+        with apprentice.line as line:
+            try:
+                send_message(line, order, fds)
+                answer, opened = receive_message(line)
+            except PeerGone:
+                answer = CommandRefused(refused="the process that was to open it is gone")
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(apprentice.pid, 0)
+        send_message(self.line, answer, opened)
+        for fd in (*fds, *opened):
+            os.close(fd)
 
     def _told(self, order: StartOrder, fds: list[int]) -> tuple[PreforkedChild, str]:
         """An apprentice that has executed the order, or why it could not; one that died waiting is replaced."""
@@ -207,8 +228,11 @@ def _wait_and_exec(line: socket.socket) -> None:
     """In the forked child: wait for an order and exec it, or send why that failed, and exit."""
     try:
         pre_exec.start_own_session()
-        order: StartOrder
+        order: StartOrder | NetworkOrder
         order, fds = receive_message(line)
+        if order["order"] == "network":
+            _answer_network_order(line, order, fds)
+            os._exit(0)
         # Out of the way of the numbers that the command's own descriptors get.
         report = fcntl.fcntl(line, fcntl.F_DUPFD_CLOEXEC, max(order["fds"]) + 1)
         line.close()
@@ -219,6 +243,16 @@ def _wait_and_exec(line: socket.socket) -> None:
             line.send(f"{failure}"[:500].encode() or b"?")
         os._exit(127)
         raise
+
+
+def _answer_network_order(line: socket.socket, order: NetworkOrder, fds: list[int]) -> None:
+    """In the forked child: open what is wanted and hand it to the supervisor."""
+    try:
+        made, sockets = pre_exec.open_network(order, fds)
+    except OSError as failure:
+        send_message(line, CommandRefused(refused=f"{failure}"))
+    else:
+        send_message(line, NetworkOpened(namespaces=len(made)), (*made, *sockets))
 
 
 def _processes_of_user() -> int:

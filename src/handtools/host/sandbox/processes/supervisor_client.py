@@ -5,13 +5,20 @@ import contextlib
 import os
 import socket
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from handtools.core.errors import HostError
 from handtools.host.programs import Process, start_python, wait_or_kill
 from handtools.host.sandbox.launch import Launch
-from handtools.host.sandbox.orders import StartOrder, SupervisorOrder
+from handtools.host.sandbox.orders import (
+    CommandRefused,
+    NetworkOpened,
+    NetworkOrder,
+    StartOrder,
+    SupervisorOrder,
+)
 from handtools.host.sandbox.processes import cgroups
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message, send_message
 
@@ -90,6 +97,25 @@ class SupervisorPool:
 SUPERVISORS = SupervisorPool()
 
 
+def open_network(order: NetworkOrder, namespaces: Sequence[int] = ()) -> tuple[list[int], list[int]]:
+    """Have a supervisor's child carry out a network order; the namespaces it made, and the sockets it opened.
+
+    Only a process with one thread can enter another user namespace, so this process can't do it itself.
+    """
+    hired = SUPERVISORS.take()
+    try:
+        hired.order(order, tuple(namespaces))
+        answer: NetworkOpened | CommandRefused
+        answer, fds = receive_message(hired.line)
+    except PeerGone:
+        hired.abandon()
+        raise HostError("The supervisor that was to open a network is gone.") from None
+    SUPERVISORS.give_back(hired)
+    if "refused" in answer:
+        raise HostError(f"A network namespace can't be used here: {answer['refused']}.")
+    return fds[: answer["namespaces"]], fds[answer["namespaces"] :]
+
+
 def _start_supervisor() -> SupervisorHandle:
     ours, theirs = socket.socketpair()
     try:
@@ -150,7 +176,7 @@ def start_order(launch: Launch, mark: str) -> StartOrder:
         processes=allowance.processes,
         unshare=launch.unshare,
         identity=launch.identity,
-        door=launch.door,
+        namespaces=launch.namespaces,
         mounts=[(m.source, m.target, m.kind, m.flags, m.options) for m in launch.mounts],
         user=launch.user,
         landlock=launch.landlock,
@@ -172,5 +198,5 @@ def _scratch_quotas(launch: Launch) -> list[tuple[str, int, int]]:
 
 def extra_fds(launch: Launch) -> tuple[int, ...]:
     """The descriptors of a launch beyond its standard streams."""
-    more = (launch.landlock, launch.door[0] if launch.door else None)
-    return (*launch.pass_fds, *(fd for fd in more if fd is not None))
+    rules = () if launch.landlock is None else (launch.landlock,)
+    return (*launch.pass_fds, *rules, *launch.namespaces)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 
+from handtools.core.commands import CommandNetwork
 from handtools.core.errors import HostError
 from handtools.host import programs
 from handtools.host.sandbox.launch import Launch, Mount, SessionFolders
@@ -49,6 +50,7 @@ class BubblewrapRunner:
     )
     confined = True
     keeps_scratch = True
+    joins: frozenset[CommandNetwork] = frozenset({"off", "listed"})
 
     def __init__(
         self,

@@ -12,8 +12,6 @@ from pathlib import Path
 from handtools.core.errors import HostError
 from handtools.host.sandbox.launch import Launch, SessionFolders
 
-CLONE_NEWNET = 0x40000000
-
 SANDBOX_SYSTEM_FOLDERS = ("/usr", "/etc", "/opt", "/nix/store", "/gnu/store", "/home/linuxbrew/.linuxbrew")
 """System folders with programs and settings, mounted read-only where they exist."""
 _MERGED_USR_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -62,8 +60,8 @@ class MaskedPaths:
 def namespace_args(launch: Launch, *, hostname: str = "sandbox") -> Iterator[str]:
     """Arguments for namespaces, capabilities and the session."""
     yield from ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
-    # A network namespace that was made and furnished for this launch is kept.
-    if launch.network != "on" and not launch.unshare & CLONE_NEWNET:
+    # The network of its session is joined before this program starts.
+    if launch.network != "on" and not launch.namespaces:
         yield "--unshare-net"
     yield from ("--disable-userns", "--cap-drop", "ALL", "--die-with-parent", "--hostname", hostname)
     # On a terminal of its own it needs to stay in control of it; what it types there reaches only us.

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from handtools.core.commands import CommandNetwork
 from handtools.core.errors import HostError
 from handtools.host.sandbox.containers.container_exec import ContainerExecThreads
 from handtools.host.sandbox.containers.container_pool import (
@@ -55,6 +56,7 @@ class ContainerRunner:
     )
     confined = True
     keeps_scratch = False
+    joins: frozenset[CommandNetwork] = frozenset()
 
     def __init__(self, *, image: str = "", address: str = "", sizes: ContainerSizes | None = None) -> None:
         self.image = image or os.environ.get(IMAGE_VARIABLE, "") or _DEFAULT_IMAGE

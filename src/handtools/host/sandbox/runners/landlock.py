@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from handtools.core.commands import CommandNetwork
 from handtools.core.errors import HostError
 from handtools.host import programs
 from handtools.host.sandbox.launch import Launch
@@ -53,6 +54,7 @@ class LandlockRunner:
     )
     confined = False
     keeps_scratch = True
+    joins: frozenset[CommandNetwork] = frozenset()
 
     def __init__(self, root: str | os.PathLike[str] = "", *, readable: Iterable[str] = ()) -> None:
         """`root` is the workspace: helper programs are never taken from there."""
@@ -117,9 +119,6 @@ class LandlockRunner:
             argv=argv,
             env=env | {"TMPDIR": temporary},
             user=user,
-            # No network of its own, where there are no namespaces: so no door into it either.
-            unshare=0 if launch.door else launch.unshare,
-            door=None,
             landlock=self._ruleset(launch),
             seccomp=landlock_syscall_filter(sockets),
             allowance=with_default_limits(launch.allowance),

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from handtools.core.commands import CommandNetwork
 from handtools.core.errors import HostError
 from handtools.host.sandbox.launch import Launch, Runner
 from handtools.host.sandbox.runners.bubblewrap import BubblewrapRunner
@@ -19,6 +20,7 @@ class UnconfinedRunner:
     boundary = "No boundary: a command can do whatever this user can. It is ended completely, and limited."
     confined = False
     keeps_scratch = False
+    joins: frozenset[CommandNetwork] = frozenset({"listed"})
 
     def unavailable_reason(self) -> str:
         """Always empty: running commands unconfined works on every machine."""
