@@ -6,6 +6,7 @@ Names are loaded when they are first used, so that importing the package costs n
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from handtools.configuration import load_configuration
     from handtools.core.approval import Approval, Reply
     from handtools.core.call import Call, CancelToken
     from handtools.core.callbacks import Callbacks
@@ -55,6 +56,7 @@ _HOMES = {
     "Workspace": "runtime.workspace",
     "coding": "toolbox",
     "everything": "toolbox",
+    "load_configuration": "configuration",
     "local_workspace": "toolbox",
     "plugins": "toolbox",
     "reading": "toolbox",
@@ -64,8 +66,8 @@ _HOMES = {
 __all__ = [
     "Approval", "BlockingToolbox", "Call", "Callbacks", "CancelToken", "Change", "ChangeSet", "Context",
     "Document", "HandtoolsError", "HostError", "Image", "Node", "Policy", "Reply", "Result", "Rule", "Text",
-    "Tool", "ToolError", "Toolbox", "UsageError", "Workspace", "coding", "everything", "local_workspace",
-    "plugins", "reading", "tool",
+    "Tool", "ToolError", "Toolbox", "UsageError", "Workspace", "coding", "everything",
+    "load_configuration", "local_workspace", "plugins", "reading", "tool",
 ]  # fmt: skip
 
 

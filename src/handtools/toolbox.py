@@ -17,6 +17,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import anyio
 from anyio import to_thread
 
+from handtools.configuration import Settings
 from handtools.core.approval import Approval, Approver, Reply
 from handtools.core.call import Call, CancelToken
 from handtools.core.callbacks import Callbacks
@@ -33,7 +34,6 @@ from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.blob_store import FolderBlobStore
 from handtools.host.files.file_locks import FileLocks
 from handtools.host.files.local_files import LocalFiles
-from handtools.host.files.user_folders import policy_file, read_policy_file
 from handtools.host.language.formatters import LocalFormatters
 from handtools.host.language.language_selection import choose_language, host_program_runner
 from handtools.host.media.local_media import LocalMedia
@@ -48,7 +48,7 @@ from handtools.host.web.page_cache import PageCache
 from handtools.local_journal import open_local_journal
 from handtools.runtime.executor import Executor, dry_run
 from handtools.runtime.observability import EventAnnouncer
-from handtools.runtime.policy import Policy, policy_from_toml
+from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision, Rule
 from handtools.runtime.workspace import Workspace
 from handtools.tools.attach import attach
@@ -237,6 +237,7 @@ def local_workspace(
     commands: HostCommands | None = None,
     runner: str = "",
     readable: Iterable[str | Path] = (),
+    settings: Settings | None = None,
     language: HostLanguage | None = None,
     formatters: Formatters | None = None,
     skills: HostSkills | None = None,
@@ -246,7 +247,9 @@ def local_workspace(
 
     `runner` names how commands run, such as `container:IMAGE`; by default the strongest sandbox that works.
     `readable` are paths outside the folder that commands may read; programs on PATH they can read anyway.
+    `settings` are those of `load_configuration`, or a program's own; without them nothing of the person's is read.
     """
+    settings = settings or Settings()
     record = open_local_journal(root, state)
     folder, outputs = record.state, FolderBlobStore(record.state / "outputs")
     held, syntax = files or record.files, TreeSyntax()
@@ -254,9 +257,12 @@ def local_workspace(
         root,
         state=folder,
         outputs=outputs,
-        runner=runner or os.environ.get(RUNNER_VARIABLE, ""),
+        runner=runner or os.environ.get(RUNNER_VARIABLE, "") or settings.runner,
         capture=None if files else BestCapture(root, record.vault),
-        readable=readable,
+        passed=frozenset(settings.environment),
+        path=settings.path,
+        readable=(*settings.readable, *readable),
+        limits=settings.limits,
     )
     return Workspace(
         files=held,
@@ -304,31 +310,36 @@ def _with_rules(policy: Policy, rules: tuple[Rule, ...]) -> Policy:
     return policy.with_rules(more) if more else policy
 
 
-def reading(root: str | Path = ".", **options: Any) -> Toolbox:
+def reading(root: str | Path = ".", *, settings: Settings | None = None, **options: Any) -> Toolbox:
     """Make a toolbox with the tools that read the workspace and the web, and change nothing."""
     policy = replace(options.pop("policy", None) or Policy(), tools="read_only")
-    return Toolbox(READING, workspace=local_workspace(root), policy=policy, **options)
+    return Toolbox(READING, workspace=local_workspace(root, settings=settings), policy=policy, **options)
 
 
 def coding(
-    root: str | Path = ".", *, runner: str = "", readable: Iterable[str | Path] = (), **options: Any
+    root: str | Path = ".",
+    *,
+    runner: str = "",
+    readable: Iterable[str | Path] = (),
+    settings: Settings | None = None,
+    **options: Any,
 ) -> Toolbox:
     """Make a toolbox with the tools for working on code; commands may also read the paths `readable`."""
-    return Toolbox(CODING, workspace=local_workspace(root, runner=runner, readable=readable), **options)
+    workspace = local_workspace(root, runner=runner, readable=readable, settings=settings)
+    return Toolbox(CODING, workspace=workspace, **options)
 
 
 def everything(
-    root: str | Path = ".", *, runner: str = "", readable: Iterable[str | Path] = (), **options: Any
+    root: str | Path = ".",
+    *,
+    runner: str = "",
+    readable: Iterable[str | Path] = (),
+    settings: Settings | None = None,
+    **options: Any,
 ) -> Toolbox:
     """Make a toolbox with all built-in tools and those of installed plugins; `readable` as for `coding`."""
-    workspace = local_workspace(root, runner=runner, readable=readable)
+    workspace = local_workspace(root, runner=runner, readable=readable, settings=settings)
     return Toolbox([*EVERYTHING, *plugins()], workspace=workspace, **options)
-
-
-def load_policy(root: str | Path, file: str | Path | None = None) -> Policy:
-    """Load the policy from a file, else from `~/.config/handtools/policy.toml`, else the built-in one."""
-    path = policy_file(root, file)
-    return Policy() if path is None else policy_from_toml(read_policy_file(path), str(path))
 
 
 def plugins() -> list[AnyTool]:

@@ -13,13 +13,16 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from handtools.cli.open_workspace import JOURNAL_NAME
 from handtools.core.errors import HostError, UsageError, caught_exception
+
+if TYPE_CHECKING:
+    from handtools.configuration import Configuration
 
 CheckState = Literal["ok", "missing", "broken"]
 
@@ -55,6 +58,7 @@ def machine_checks(root: Path, *, deep: bool) -> Iterator[DoctorCheckResult]:
         yield from _programs(root)
         return
     yield DoctorCheckResult("state", "ok", f"{state}, {_size(_bytes_below(state))}")
+    yield from _configuration_checks(root)
     yield from _journal(root, state, deep=deep)
     yield _capture(root, state)
     yield from _kernel(root, state)
@@ -84,6 +88,134 @@ def _installation(root: Path) -> Iterator[DoctorCheckResult]:
         yield DoctorCheckResult(
             "installation", "missing", held, "Install it outside: `uv tool install handtools`."
         )
+
+
+SHOWN_HIDDEN_PROGRAMS = 6
+
+
+def _configuration_checks(root: Path) -> Iterator[DoctorCheckResult]:
+    """Name the files that are in force, the policy, and what of the PATH commands can't see."""
+    from handtools.configuration import load_configuration
+
+    try:
+        found = load_configuration(root)
+    except UsageError as problem:
+        yield DoctorCheckResult("configuration", "broken", str(problem), "Until then no call runs.")
+        return
+    yield DoctorCheckResult("settings", "ok", _settings_in_words(found))
+    yield DoctorCheckResult("policy", "ok", _policy_in_words(found))
+    if found.project_file is not None:
+        state: CheckState = "missing" if found.ignored else "ok"
+        told = " ".join(found.ignored) or f"{found.project_file} tightens both"
+        yield DoctorCheckResult("project", state, told)
+    yield from _search_path(root, found)
+
+
+def _settings_in_words(found: "Configuration") -> str:
+    from handtools.configuration import LIMIT_KEYS, NO_LIMITS
+
+    settings = found.settings
+    said = [
+        f"{field.name} {value if isinstance(value, str) else ', '.join(value)}"
+        for field in fields(settings)
+        if field.name != "limits" and (value := getattr(settings, field.name))
+    ]
+    limits = [
+        f"{key} {getattr(settings.limits, name):,}"
+        for key, name in LIMIT_KEYS.items()
+        if getattr(settings.limits, name) != getattr(NO_LIMITS, name)
+    ]
+    told = [*said, *([f"limits: {', '.join(limits)}"] if limits else [])]
+    return "; ".join([str(found.settings_file or "no settings.toml: as built in"), *told])
+
+
+def _policy_in_words(found: "Configuration") -> str:
+    from handtools.runtime.policy import DEFAULTS
+
+    policy = found.policy
+    confined = policy.defaults.get("run", "allow in a sandbox, else ask")
+    verdicts = {kind: policy.default_verdict(kind) for kind in DEFAULTS} | {"run": confined}
+    told = [str(found.policy_file or "no policy.toml: as built in")]
+    told.append("where no rule speaks: " + ", ".join(f"{kind} {word}" for kind, word in verdicts.items()))
+    told.append("rules: " + ", ".join(rule.name for rule in policy.rules))
+    told += [f"hosts: {', '.join(policy.hosts)}"] if policy.hosts else []
+    told += [f"not offered: {', '.join(policy.block)}"] if policy.block else []
+    told += [f"hidden: {', '.join(policy.excluded)}"] if policy.excluded else []
+    return "; ".join([*told, f"unattended: {policy.unattended}"])
+
+
+def _search_path(root: Path, found: "Configuration") -> Iterator[DoctorCheckResult]:
+    """Compare the programs on PATH with those that a command sees, by running one."""
+    from handtools.host.sandbox.environment_variables import command_environment
+
+    environment = command_environment({}, frozenset(), terminal=False, path=found.settings.path)
+    folders = list(dict.fromkeys(filter(None, environment["PATH"].split(os.pathsep))))
+    yield DoctorCheckResult("PATH", "ok", os.pathsep.join(folders))
+    try:
+        seen = _programs_in_a_command(root, found)
+    except HostError as failure:
+        yield DoctorCheckResult("PATH in commands", "broken", str(failure), "Until then no command runs.")
+        return
+    for folder in folders:
+        there = set(_programs_in(folder))
+        hidden = sorted(there - seen.get(folder, set()))
+        if hidden:
+            more = f" and {len(hidden) - SHOWN_HIDDEN_PROGRAMS:,} more"
+            named = ", ".join(hidden[:SHOWN_HIDDEN_PROGRAMS])
+            told = f"{folder}: commands do not see {len(hidden):,} of {len(there):,} programs: {named}"
+            yield DoctorCheckResult(
+                "hidden from commands",
+                "missing",
+                told + (more if len(hidden) > SHOWN_HIDDEN_PROGRAMS else ""),
+                "Add the folder, or where its links lead, to `readable` in settings.toml.",
+            )
+
+
+def _programs_in(folder: str) -> Iterator[str]:
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder):
+            if os.path.isfile(entry.path) and os.access(entry.path, os.X_OK):
+                yield entry.name
+
+
+LIST_PROGRAMS_SCRIPT = r"""
+IFS=:
+for folder in $PATH; do for file in "$folder"/* "$folder"/.[!.]*; do
+    [ -f "$file" ] && [ -x "$file" ] && printf '%s\0' "$file"
+done; done
+"""
+
+
+def _programs_in_a_command(root: Path, found: "Configuration") -> dict[str, set[str]]:
+    """The names of the programs that a command finds in each folder on its PATH."""
+    from functools import partial
+
+    import anyio
+
+    from handtools.core.call import Call
+    from handtools.core.commands import Command
+    from handtools.toolbox import local_workspace
+
+    workspace = local_workspace(root, settings=found.settings)
+    call = Call(tool="bash", args={}, session="handtools-doctor")
+    command = Command(script=LIST_PROGRAMS_SCRIPT)
+    try:
+        ran = anyio.run(
+            partial(
+                workspace.commands.run, command, call=call, show=lambda _: None, private=(), read_only=()
+            )
+        )
+        ran.discard()
+        kept = ran.exit.output.kept
+        listed = workspace.outputs.get(kept) if kept else ran.exit.output.head
+    finally:
+        workspace.commands.close()
+        workspace.journal.close()
+    seen: dict[str, set[str]] = {}
+    for path in filter(None, os.fsdecode(listed).split("\0")):
+        folder, _, name = path.rpartition("/")
+        seen.setdefault(folder, set()).add(name)
+    return seen
 
 
 def _journal(root: Path, state: Path, *, deep: bool) -> Iterator[DoctorCheckResult]:
@@ -200,7 +332,7 @@ def _sandbox(root: Path) -> Iterator[DoctorCheckResult]:
     """Report which sandbox commands run in, and for each stronger one why it is not available."""
     from handtools.host.sandbox.runners.runner_selection import choose_runner
 
-    choice = choose_runner(root=root)
+    choice = choose_runner(wanted=_wanted_runner(root), root=root)
     step = "" if choice.runner.confined else "Install bubblewrap, or allow user namespaces."
     yield DoctorCheckResult(
         "sandbox",
@@ -211,6 +343,17 @@ def _sandbox(root: Path) -> Iterator[DoctorCheckResult]:
     for passed in choice.passed:
         yield DoctorCheckResult(f"not {passed.name}", "missing", passed.reason)
     yield _container()
+
+
+def _wanted_runner(root: Path) -> str:
+    """The runner that the environment or the settings name; empty for the strongest."""
+    from handtools.configuration import load_configuration
+    from handtools.toolbox import RUNNER_VARIABLE
+
+    try:
+        return os.environ.get(RUNNER_VARIABLE, "") or load_configuration(root).settings.runner
+    except UsageError:
+        return ""
 
 
 def _container() -> DoctorCheckResult:

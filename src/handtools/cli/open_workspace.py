@@ -86,15 +86,23 @@ def open_journal_at(path: Path) -> Iterator[WorkspaceJournal]:
 def open_toolbox_at(
     path: Path, *, plugins: bool = False, yes: bool = False, runner: str = ""
 ) -> Iterator[tuple["BlockingToolbox", WorkspaceJournal]]:
-    """Open the toolbox of a workspace and its journal, under the user's policy; closes the journal at the end.
+    """Open the toolbox of a workspace with its configuration, and its journal, which is closed at the end.
 
     `plugins` adds tools of installed packages, `yes` approves every call that would be asked about.
     """
-    from handtools.toolbox import BlockingToolbox, coding, everything, load_policy
+    from handtools.configuration import load_configuration
+    from handtools.toolbox import BlockingToolbox, coding, everything
 
     make = everything if plugins else coding
-    policy = load_policy(path)
-    toolbox = make(path, policy=policy, runner=runner, approver=_approve_all if yes else None)
+    found = load_configuration(path)
+    print_remark(*found.ignored)
+    toolbox = make(
+        path,
+        policy=found.policy,
+        settings=found.settings,
+        runner=runner,
+        approver=_approve_all if yes else None,
+    )
     try:
         yield (
             BlockingToolbox(toolbox),

@@ -1,8 +1,8 @@
 """Shell commands as values: script, limits, output, exit, background jobs; and the ports that run them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Protocol
 
 from handtools.core.call import Call
 from handtools.core.changes import Change, ChangeCoverage, RecordedChanges
@@ -23,6 +23,20 @@ class Allowance:
     output_bytes: int = 256 << 20
     """Bytes of output kept on disk; beyond it the middle is dropped and a note says so."""
     written_bytes: int | None = None
+
+    def within(self, most: "Allowance") -> "Allowance":
+        """Return the allowance with each limit lowered to that of `most`, where it has one."""
+        return Allowance(
+            **{
+                each.name: _lower(getattr(self, each.name), getattr(most, each.name))
+                for each in fields(self)
+            }
+        )
+
+
+def _lower(one: Any, other: Any) -> Any:
+    given = [limit for limit in (one, other) if limit is not None]
+    return min(given) if given else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,19 @@
 """Open a toolbox by preset name (`reading`, `coding`, `everything`) with options of the CLI or a token file."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, cast, get_args
 
+from handtools.configuration import load_configuration
 from handtools.core.callbacks import Callbacks
 from handtools.core.errors import UsageError
 from handtools.mcp.elicitation_and_sampling import sample_model
 from handtools.runtime.policy.rules import Verdict
-from handtools.toolbox import Toolbox, coding, everything, load_policy, reading
+from handtools.toolbox import Toolbox, coding, everything, reading
 
+logger = logging.getLogger("handtools")
 Preset = Literal["reading", "coding", "everything"]
 PRESET_MAKERS = {"reading": reading, "coding": coding, "everything": everything}
 
@@ -26,7 +29,7 @@ def open_preset(
     runner: str = "",
     sampling: bool = False,
 ) -> Toolbox:
-    """Open a preset's toolbox on a folder, under the user's policy narrowed by the given options.
+    """Open a preset's toolbox on a folder, under the user's settings and policy, narrowed by the options.
 
     Raises `UsageError` for an unknown preset or verdict, or a missing folder.
     """
@@ -38,7 +41,10 @@ def open_preset(
         raise UsageError("Only the preset `everything` has a tool for a model that the client lends.")
     if not root.is_dir():
         raise UsageError(f"{root} is no folder.")
-    written = load_policy(root, policy)
+    found = load_configuration(root, policy)
+    for sentence in found.ignored:
+        logger.warning("%s", sentence)
+    written = found.policy
     answer = cast("Verdict", unattended or written.unattended)
     narrowed = replace(
         written,
@@ -47,6 +53,8 @@ def open_preset(
         excluded=(*written.excluded, *excluded),
     )
     if preset == "reading":  # which runs nothing
-        return reading(root, policy=narrowed)
+        return reading(root, policy=narrowed, settings=found.settings)
     callbacks = Callbacks(model=sample_model if sampling else None)
-    return PRESET_MAKERS[preset](root, policy=narrowed, runner=runner, callbacks=callbacks)
+    return PRESET_MAKERS[preset](
+        root, policy=narrowed, runner=runner, settings=found.settings, callbacks=callbacks
+    )

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from handtools.core.errors import HandtoolsError
-from handtools.host.files.user_folders import policy_file
+from handtools.host.files.user_folders import policy_file, project_file
 from handtools.mcp.handshake import Handshake, Json, stored_tools_list
 
 if TYPE_CHECKING:
@@ -299,7 +299,8 @@ def serve_folder_over_stdio(
         )
 
     try:
-        usual = preset == "coding" and not block and policy_file(root, policy) is None
+        changed = block or policy_file(root, policy) or project_file(root)
+        usual = preset == "coding" and not changed
         serve_when_opened(opening, root, stored_tools_list() if usual else None)
     except HandtoolsError as problem:
         sys.exit(_failure_text(problem))

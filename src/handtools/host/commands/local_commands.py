@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,6 +16,7 @@ from anyio import to_thread
 
 from handtools.core.call import Call
 from handtools.core.commands import (
+    Allowance,
     Command,
     CommandExit,
     FinishedCommand,
@@ -139,8 +141,13 @@ class LocalCommands:
         passed: frozenset[str] = frozenset(),
         readable: Iterable[str | Path] = (),
         scratch_quota: ScratchQuota | None = None,
+        path: Sequence[str] = (),
+        limits: Allowance | None = None,
     ) -> None:
-        """`readable` are paths outside the workspace that commands may read besides programs on PATH."""
+        """`readable` are paths outside the workspace that commands may read besides programs on PATH.
+
+        The folders of `path` come before PATH; `limits` are the most that a command may use.
+        """
         self._root = os.path.realpath(root)
         self._outputs = outputs
         self._given = runner
@@ -148,6 +155,8 @@ class LocalCommands:
         self._passed = passed
         self._state = os.path.realpath(state)
         self._readable = tuple(readable_path(path, root=self._root, state=self._state) for path in readable)
+        self._path = tuple(path)
+        self._limits = limits or Allowance(seconds=inf)
         self._sessions = ShellSessions(state / "sessions")
         self._scratch = SessionScratch(state / "scratch", quota=scratch_quota)
         self._jobs = BackgroundJobs()
@@ -233,7 +242,10 @@ class LocalCommands:
         )
         task = BackgroundJob(call, command, description, slip, carrier, settle)
         try:
-            launch = replace(self._launch(command, left, slip, private, read_only), input_open=True)
+            # The limit of seconds is for those who wait: a server may run for a day.
+            launch = self._launch(command, left, slip, private, read_only)
+            seconds = replace(launch.allowance, seconds=command.allowance.seconds)
+            launch = replace(launch, input_open=True, allowance=seconds)
         except BaseException:
             slip.close()
             raise
@@ -306,13 +318,13 @@ class LocalCommands:
         read_only: Sequence[str],
     ) -> Launch:
         self._tidy()
-        allowance = command.allowance
+        allowance = command.allowance.within(self._limits)
         if allowance.processes is None:
             allowance = replace(allowance, processes=MOST_COMMAND_PROCESSES)
         terminal = command.terminal is not None
         return Launch(
             argv=(BASH_PROGRAM, "--noprofile", "--norc", "-c", slip.boot, "bash"),
-            env=command_environment(command.env, self._passed, terminal=terminal),
+            env=command_environment(command.env, self._passed, terminal=terminal, path=self._path),
             cwd=self._folder(command.cwd or left.cwd, given=bool(command.cwd)),
             root=self._root,
             pass_fds=(slip.fd,),
@@ -321,9 +333,13 @@ class LocalCommands:
             hosts=command.hosts,
             private=tuple(private),
             read_only=tuple(read_only),
-            readable=(*path_folders(os.environ.get("PATH", ""), self._root, self._state), *self._readable),
+            readable=(*self._path_folders(), *filter(os.path.exists, self._readable)),
             allowance=allowance,
         )
+
+    def _path_folders(self) -> tuple[str, ...]:
+        path = os.pathsep.join((*self._path, os.environ.get("PATH", "")))
+        return path_folders(path, self._root, self._state)
 
     def _folder(self, path: str, *, given: bool) -> str:
         folder = os.path.realpath(os.path.join(self._root, path))

@@ -1,9 +1,10 @@
-"""The user's folders: home, config and state folders, each workspace's state folder, and the policy file."""
+"""The user's folders: home, config and state, each workspace's state folder, and configuration files."""
 
 import contextlib
 import hashlib
 import os
 import re
+import stat
 from pathlib import Path
 
 from handtools.core.errors import HostError, UsageError
@@ -99,6 +100,9 @@ def state_root() -> Path:
 
 
 POLICY_VARIABLE = "HANDTOOLS_POLICY"
+SETTINGS_VARIABLE = "HANDTOOLS_SETTINGS"
+PROJECT_FILE_NAME = ".handtools.toml"
+"""Name of a project's own file, in the workspace; agents can change it, so it may only tighten."""
 
 
 def policy_file(root: str | Path, given: str | Path | None = None) -> Path | None:
@@ -107,25 +111,62 @@ def policy_file(root: str | Path, given: str | Path | None = None) -> Path | Non
     Raises `UsageError` for a file inside the workspace, where agents could change it.
     """
     named = given or os.environ.get(POLICY_VARIABLE) or None
-    path = Path(os.path.expanduser(named)) if named else _user_policy()
+    return _outside_file(root, named, user_policy_file(), "policy")
+
+
+def settings_file(root: str | Path) -> Path | None:
+    """The path of the settings file: `$HANDTOOLS_SETTINGS` or the user's own; None without any.
+
+    Raises `UsageError` for a file inside the workspace, where agents could change it.
+    """
+    own = (folder := config_home()) and folder / "handtools" / "settings.toml"
+    return _outside_file(root, os.environ.get(SETTINGS_VARIABLE) or None, own, "settings file")
+
+
+def user_policy_file() -> Path | None:
+    """The path of the user's own policy file, whether it is there or not; None without a home."""
+    settings = config_home()
+    return settings and settings / "handtools" / "policy.toml"
+
+
+def project_file(root: str | Path) -> Path | None:
+    """The path of the project's own file in a workspace; None when there is none."""
+    path = Path(root, PROJECT_FILE_NAME)
+    return path if os.path.lexists(path) else None
+
+
+def read_config_file(path: Path) -> str:
+    """Read the text of a policy or settings file; raises `UsageError` when it can't be read."""
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UsageError(f"{path} can't be read: {problem}.") from problem
+
+
+def read_project_file(path: Path) -> str:
+    """Read the text of a project's own file, which anyone may have put there: a small, regular file, no link.
+
+    Raises `UsageError` for anything else.
+    """
+    from handtools.host.files.small_text_reader import SMALL_FILE_BYTES, read_small_text
+
+    try:
+        facts = path.lstat()
+    except OSError as problem:
+        raise UsageError(f"{path} can't be read: {problem.strerror}.") from problem
+    text = read_small_text(path)
+    if not stat.S_ISREG(facts.st_mode) or (not text and facts.st_size):
+        raise UsageError(f"{path} is no plain file of at most {SMALL_FILE_BYTES >> 10} kB.")
+    return text
+
+
+def _outside_file(root: str | Path, named: str | Path | None, own: Path | None, what: str) -> Path | None:
+    path = Path(os.path.expanduser(named)) if named else own
     if path is None or (named is None and not path.is_file()):
         return None
     real, workspace = Path(os.path.realpath(path)), Path(os.path.realpath(root))
     if real.is_relative_to(workspace):
         raise UsageError(
-            f"The policy {path} lies inside the workspace, where agents can change it. Move it out."
+            f"The {what} {path} lies inside the workspace, where agents can change it. Move it out."
         )
     return path
-
-
-def read_policy_file(path: Path) -> str:
-    """Read the text of the policy file; raises `UsageError` when it can't be read."""
-    try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise UsageError(f"The policy {path} can't be read: {problem}.") from problem
-
-
-def _user_policy() -> Path | None:
-    settings = config_home()
-    return settings and settings / "handtools" / "policy.toml"

@@ -1,7 +1,7 @@
 """Environment variables of a command: which of ours it inherits, and values that keep programs from prompting."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 INHERITED_VARIABLES = frozenset({
     "HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV",
@@ -20,10 +20,14 @@ _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 def command_environment(
-    more: Mapping[str, str], passed: frozenset[str], *, terminal: bool
+    more: Mapping[str, str], passed: frozenset[str], *, terminal: bool, path: Sequence[str] = ()
 ) -> dict[str, str]:
-    """The complete environment of a command: inherited variables, non-interactive settings, and `more`."""
+    """The complete environment of a command: inherited variables, non-interactive settings, and `more`.
+
+    The folders of `path` come before those of `PATH`.
+    """
     names = INHERITED_VARIABLES | passed
     ours = {name: value for name, value in os.environ.items() if name in names or name.startswith("LC_")}
     screen = {"TERM": "xterm"} if terminal else {}
-    return {"PATH": _DEFAULT_PATH, **ours, **NONINTERACTIVE_VARIABLES, **screen, **more}
+    ours["PATH"] = os.pathsep.join((*path, ours.get("PATH", _DEFAULT_PATH)))
+    return {**ours, **NONINTERACTIVE_VARIABLES, **screen, **more}

@@ -4,8 +4,7 @@
 `protected_paths` the built-in tables. `policy_from_toml` reads a policy file.
 """
 
-import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -14,6 +13,13 @@ from handtools.core.changes import ChangeSet, links_created
 from handtools.core.commands import Command
 from handtools.core.effects import CommandRun, Effect, EffectKind, effect_targets
 from handtools.core.errors import UsageError
+from handtools.core.toml_values import (
+    choice_value,
+    parse_toml,
+    refuse_unknown_keys,
+    table_value,
+    words_value,
+)
 from handtools.core.tool import AnyTool
 from handtools.core.web import Visit
 from handtools.runtime.policy.command_rules import command_decisions
@@ -182,71 +188,48 @@ class Policy:
 
 LIST_KEYS = ("allow", "block", "excluded", "hosts")
 CHOICE_KEYS = {"tools": get_args(ToolSet), "unattended": get_args(Verdict)}
+POLICY_KEYS = (*LIST_KEYS, *CHOICE_KEYS, "defaults", "rule")
 RULE_LIST_KEYS = {field.name for field in fields(Rule)} - {"name", "verdict", "reason"}
 
 
 def policy_from_toml(text: str, where: str) -> Policy:
     """Parse a policy from TOML, adding its rules to the built-in ones; raises `UsageError` for unknown keys."""
+    written = parse_toml(text, where)
     try:
-        written = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        raise UsageError(f"{where} is no TOML: {problem}.") from problem
-    try:
-        return _policy(written)
+        refuse_unknown_keys(written, POLICY_KEYS, "The policy")
+        return policy_from_table(written)
     except UsageError as problem:
         raise UsageError(f"{where}: {problem}") from problem
 
 
-def _policy(written: dict[str, Any]) -> Policy:
-    _refuse_unknown_keys(written, {*LIST_KEYS, *CHOICE_KEYS, "defaults", "rule"}, "The policy")
-    values: dict[str, Any] = {name: _words(written[name], name) for name in LIST_KEYS if name in written}
+def policy_from_table(written: Mapping[str, Any]) -> Policy:
+    """Make a policy of a table's policy keys, and leave its other keys alone."""
+    values: dict[str, Any] = {
+        name: words_value(written[name], name) for name in LIST_KEYS if name in written
+    }
     for name, choices in CHOICE_KEYS.items():
         if name in written:
-            values[name] = _one_of(written[name], choices, name)
-    defaults: Any = _table(written.get("defaults", {}), "defaults")
-    _refuse_unknown_keys(defaults, set(get_args(EffectKind)), "[defaults]")
+            values[name] = choice_value(written[name], choices, name)
+    defaults: Any = table_value(written.get("defaults", {}), "defaults")
+    refuse_unknown_keys(defaults, set(get_args(EffectKind)), "[defaults]")
     for kind, verdict in defaults.items():
-        _one_of(verdict, get_args(Verdict), f"the default for {kind}")
+        choice_value(verdict, get_args(Verdict), f"the default for {kind}")
     rules = written.get("rule", [])
     if not isinstance(rules, list):
         raise UsageError("rules are written as [[rule]] tables.")
     policy = Policy(**values, defaults=dict(defaults))
-    return policy.with_rules([_rule(_table(one, "a rule")) for one in rules])
+    return policy.with_rules([_rule(table_value(one, "a rule")) for one in rules])
 
 
 def _rule(table: dict[str, Any]) -> Rule:
     name = str(table.get("name", ""))
     if not name or "verdict" not in table:
         raise UsageError("every rule needs a name and a verdict.")
-    _refuse_unknown_keys(table, {"name", "verdict", "reason", *RULE_LIST_KEYS}, f"Rule {name!r}")
-    lists: dict[str, Any] = {key: _words(table[key], key) for key in RULE_LIST_KEYS if key in table}
+    refuse_unknown_keys(table, {"name", "verdict", "reason", *RULE_LIST_KEYS}, f"Rule {name!r}")
+    lists: dict[str, Any] = {key: words_value(table[key], key) for key in RULE_LIST_KEYS if key in table}
     if "effects" in lists:
         for effect in lists["effects"]:
-            _one_of(effect, get_args(EffectKind), f"an effect of rule {name!r}")
+            choice_value(effect, get_args(EffectKind), f"an effect of rule {name!r}")
         lists["effects"] = frozenset(lists["effects"])
     reason = str(table.get("reason", "The policy file says so."))
     return Rule(name, table["verdict"], reason, **lists)
-
-
-def _refuse_unknown_keys(table: dict[str, Any], known: set[str], where: str) -> None:
-    if unknown := sorted(set(table) - known):
-        said = ", ".join(unknown)
-        raise UsageError(f"{where} says {said}, which means nothing. Known: {', '.join(sorted(known))}.")
-
-
-def _table(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise UsageError(f"{where} is a table.")
-    return value
-
-
-def _words(value: Any, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        raise UsageError(f"{where} is a list of words.")
-    return tuple(value)
-
-
-def _one_of(value: Any, choices: tuple[str, ...], where: str) -> str:
-    if value not in choices:
-        raise UsageError(f"{where} is one of {', '.join(choices)}, and not {value!r}.")
-    return str(value)

@@ -83,6 +83,7 @@ EDITOR_CONFIG_FILES = {
     ".idx": "Firebase Studio runs what it names",
 }
 AGENT_CONFIG_FILES = {
+    ".handtools.toml": "handtools is tightened by it",
     ".mcp.json": "agents start the servers that it names",
     "mcp.json": "agents start the servers that it names",
     ".claude": "Claude Code runs its hooks and trusts its settings",

@@ -3,7 +3,7 @@
 import pytest
 
 from handtools import UsageError
-from handtools.host.files.user_folders import POLICY_VARIABLE, policy_file, read_policy_file
+from handtools.host.files.user_folders import POLICY_VARIABLE, policy_file, read_config_file
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_a_file_that_is_named_goes_first_and_must_be_there(home, monkeypatch):
     assert policy_file(home / "work") == home / "other.toml"
     assert policy_file(home / "work", home / "given.toml") == home / "given.toml"
     with pytest.raises(UsageError, match="can't be read"):
-        read_policy_file(home / "given.toml")
+        read_config_file(home / "given.toml")
 
 
 @pytest.mark.parametrize("way", ["plain", "by a link"])

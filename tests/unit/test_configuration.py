@@ -1,0 +1,229 @@
+"""The person's settings, and the project's own file, which may be hostile and may only tighten."""
+
+import contextlib
+import os
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handtools import Change, ChangeSet, Policy, UsageError, load_configuration
+from handtools.configuration import (
+    NO_LIMITS,
+    Configuration,
+    Settings,
+    settings_from_toml,
+    tightened_configuration,
+)
+from handtools.core.commands import Allowance, Command
+from handtools.core.effects import CommandRun, ReadEffect
+from handtools.host.files.user_folders import POLICY_VARIABLE, SETTINGS_VARIABLE
+from handtools.host.sandbox.processes.supervisor_client import default_memory_bytes
+from handtools.mcp.presets import open_preset
+
+MINE = Settings(
+    runner="bubblewrap", hosts=("mine.example",), limits=replace(NO_LIMITS, memory_bytes=1 << 30)
+)
+WIDENING = {
+    "runner": 'runner = "plain"',
+    "readable": 'readable = ["/etc"]',
+    "path": 'path = ["/tmp/bin"]',
+    "environment": 'environment = ["AWS_SECRET_ACCESS_KEY"]',
+    "hosts": 'hosts = ["evil.example"]',
+    "allow": 'allow = ["bash"]',
+    "tools": 'tools = "all"',
+    "unattended": 'unattended = "allow"',
+    "run": '[defaults]\nrun = "allow"',
+    "visit": '[defaults]\nvisit = "allow"',
+    "change": '[defaults]\nchange = "ask"',
+    "all": '[[rule]]\nname = "all"\nverdict = "allow"\ncommands = ["curl"]',
+    "softer": '[[rule]]\nname = "softer"\nverdict = "ask"\neffects = ["change"]\npaths = ["**"]',
+}
+STRICT = Policy(defaults={"change": "deny"}, hosts=("mine.example",), tools="read_only")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    for name in (POLICY_VARIABLE, SETTINGS_VARIABLE):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("HANDTOOLS_STATE", str(tmp_path / "home/state"))
+    for folder in ("work", "home", "config/handtools"):
+        (tmp_path / folder).mkdir(parents=True)
+    return tmp_path
+
+
+def tighten(text, policy=STRICT, settings=MINE, file="/work/.handtools.toml"):
+    return tightened_configuration(Configuration(policy=policy, settings=settings), text, file)
+
+
+@pytest.mark.parametrize("key", WIDENING)
+def test_a_key_of_a_project_that_would_widen_is_ignored_with_a_sentence(key):
+    found = tighten(WIDENING[key])
+    assert (found.policy, found.settings) == (STRICT, MINE)
+    (sentence,) = found.ignored
+    assert "/work/.handtools.toml may only tighten" in sentence
+    assert f"`{key}" in sentence
+
+
+def test_a_project_tightens_what_the_person_allows():
+    text = (
+        'block = ["jobs"]\nexcluded = ["secret/**"]\nunattended = "deny"\n[defaults]\nrun = "ask"\n'
+        '[limits]\nmemory = "512 MiB"\nprocesses = 100\n'
+        '[[rule]]\nname = "private"\nverdict = "deny"\ncommands = ["curl"]\n'
+    )
+    found = tighten(text, policy=Policy())
+    policy, limits = found.policy, found.settings.limits
+    assert found.ignored == ()
+    assert (policy.block, policy.unattended) == (("jobs",), "deny")
+    assert policy.decide(ReadEffect(("secret/a",)), "read").verdict == "deny"
+    run = CommandRun(Command(script="make"), confined=True)
+    assert policy.decide(run, "bash").verdict == "ask"
+    assert (limits.memory_bytes, limits.processes) == (512 << 20, 100)
+    # A rule of a project does not pass for one of ours.
+    assert policy.rules[-1].name == "project: private"
+
+
+@given(
+    st.sampled_from(["seconds", "processes", "open_files"]),
+    st.integers(1, 1 << 40),
+    st.none() | st.integers(1, 1 << 40),
+)
+def test_no_limit_of_a_project_is_above_the_persons_or_the_usual_one(key, said, own):
+    mine = NO_LIMITS if own is None else replace(NO_LIMITS, **{key: own})
+    found = tighten(f"[limits]\n{key} = {said}", settings=Settings(limits=mine)).settings.limits
+    assert getattr(found, key) <= min(said, own or said)
+    assert found.processes is None or own or found.processes <= 4096
+
+
+def test_a_project_can_not_ask_for_more_memory_than_usual():
+    found = tighten('[limits]\nmemory = "900 TiB"', settings=Settings())
+    assert found.settings.limits.memory_bytes == default_memory_bytes()
+
+
+@given(st.lists(st.sampled_from([*WIDENING.values(), 'block = ["read"]', 'excluded = ["a"]']), max_size=1))
+def test_whatever_a_project_says_no_verdict_gets_weaker(said):
+    found = tighten("\n".join(said)).policy
+    strength = {"allow": 0, "ask": 1, "deny": 2}
+    for script in ("curl x", "make", "ls > a"):
+        for confined in (True, False):
+            run = CommandRun(Command(script=script), confined=confined)
+            before, after = STRICT.decide(run, "bash").verdict, found.decide(run, "bash").verdict
+            assert strength[after] >= strength[before]
+    assert found.forbids("any.txt", "write")
+    assert found.hosts == STRICT.hosts
+
+
+@pytest.mark.parametrize("text", ["=", "[" * 20_000, "limits = 1", "hots = []", "[limits]\nmemry = 1"])
+def test_a_project_file_that_says_nothing_sensible_stops_with_its_name(text):
+    with pytest.raises(UsageError, match=r"^/work/\.handtools\.toml"):
+        tighten(text)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "large", "folder"])
+def test_only_a_small_plain_file_of_a_project_is_read(home, kind):
+    file = home / "work/.handtools.toml"
+    if kind == "link":
+        (home / "secret").write_text('token = "x"\n')
+        file.symlink_to(home / "secret")
+    elif kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "folder":
+        file.mkdir()
+    else:
+        file.write_text("#" * 100_000)
+    with pytest.raises(UsageError, match="plain file"):
+        load_configuration(home / "work")
+
+
+def test_every_setting_can_be_written(home):
+    text = (
+        'runner = "landlock"\nreadable = ["~/data", "/opt/x"]\npath = ["~/bin"]\nenvironment = ["CARGO_HOME"]\n'
+        'hosts = ["a.example"]\n[limits]\nseconds = 30\nmemory = "1.5 GiB"\nwritten = 1000\nopen_files = 9\n'
+    )
+    found = settings_from_toml(text, "settings.toml")
+    assert found == Settings(
+        runner="landlock",
+        readable=(f"{home}/home/data", "/opt/x"),
+        path=(f"{home}/home/bin",),
+        environment=("CARGO_HOME",),
+        hosts=("a.example",),
+        limits=Allowance(seconds=30, memory_bytes=3 << 29, written_bytes=1000, open_files=9),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('readble = ["/opt"]', "`readble` (did you mean `readable`?)"),
+        ("[limits]\nmemroy = 1", "`memroy` (did you mean `memory`?)"),
+        ('readable = ["data"]', "no absolute path"),
+        ('readable = ["~"]', "far more than commands need"),
+        ('readable = ["/opt"]', "far more than commands need"),
+        ('readable = ["~/state"]', "the record in"),
+        ('path = ["~/state/bin"]', "the record in"),
+        ('environment = ["A=b"]', "no name of a variable"),
+        ('hosts = ["http://a.example/x"]', "a.example"),
+        ('[limits]\nmemory = "much"', "4 GiB"),
+        ("[limits]\nseconds = 0", "above 0"),
+        ("[limits]\nprocesses = true", "above 0"),
+        ("runner = 1", "runner is a word"),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_meant_is_refused_with_the_name_of_the_file(home, text, told):
+    with pytest.raises(UsageError) as caught:
+        settings_from_toml(text, "settings.toml")
+    assert str(caught.value).startswith("settings.toml")
+    assert told in str(caught.value)
+
+
+@given(st.text())
+def test_no_text_does_more_than_be_refused(text):
+    with contextlib.suppress(UsageError):
+        assert isinstance(settings_from_toml(text, "s"), Settings)
+    with contextlib.suppress(UsageError):
+        assert isinstance(tighten(text), Configuration)
+
+
+def test_hosts_of_the_settings_belong_to_the_persons_policy_and_to_no_other(home):
+    (home / "config/handtools/settings.toml").write_text('hosts = ["a.example"]\n')
+    assert load_configuration(home / "work").policy.hosts == ("a.example",)
+    (home / "config/handtools/policy.toml").write_text('hosts = ["b.example"]\n')
+    assert load_configuration(home / "work").policy.hosts == ("b.example", "a.example")
+    (home / "token.toml").write_text('hosts = ["c.example"]\n')
+    assert load_configuration(home / "work", home / "token.toml").policy.hosts == ("c.example",)
+
+
+def test_a_readable_path_around_a_workspace_does_not_open_what_is_beside_it(home):
+    (home / "config/handtools/settings.toml").write_text(
+        f'readable = ["{home}/data", "{home}/work/own", "{home}/work"]\n'
+    )
+    assert load_configuration(home / "work").settings.readable == (f"{home}/data",)
+    (home / "data/deep").mkdir(parents=True)
+    assert load_configuration(home / "data/deep").settings.readable == (
+        f"{home}/work/own",
+        f"{home}/work",
+    )
+
+
+def test_a_settings_file_that_agents_can_write_is_refused(home, monkeypatch):
+    (home / "work/settings.toml").write_text("")
+    monkeypatch.setenv(SETTINGS_VARIABLE, str(home / "work/settings.toml"))
+    with pytest.raises(UsageError, match="inside the workspace"):
+        load_configuration(home / "work")
+
+
+async def test_the_mcp_server_reads_the_same_files(home):
+    (home / "config/handtools/settings.toml").write_text('runner = "plain"\nhosts = ["a.example"]\n')
+    (home / "work/.handtools.toml").write_text('block = ["jobs"]\nrunner = "bubblewrap"\n')
+    async with open_preset(home / "work") as box:
+        assert box.workspace.commands.runner.name == "plain"
+        assert box.policy.hosts == ("a.example",)
+        assert "jobs" not in {each.name for each in box.definitions()}
+
+
+def test_the_projects_file_is_changed_only_after_a_question():
+    change = ChangeSet.of(Change.of(".handtools.toml", before=None, after=b""))
+    assert Policy().decide(change, "write").verdict == "ask"
