@@ -26,13 +26,13 @@ def named(root: Path, path: Path) -> str:
 
 
 def tree(path: Path) -> ast.Module:
-    """The syntax tree of a file."""
-    return _parsed(path, path.stat().st_mtime_ns)
+    """The syntax tree of a file, which nobody may change: copies of a file share it."""
+    return _parsed(path.read_text("utf-8"))
 
 
 @cache
-def _parsed(path: Path, _changed: int) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"), str(path))
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
 
 
 def functions(path: Path) -> Iterator[Function]:
