@@ -101,6 +101,17 @@ async def test_a_layer_that_was_never_written_serves_the_next_command(base):
     assert (root / "a").read_text() == "old\n"
 
 
+async def test_what_was_undone_is_not_there_for_the_next_command(base):
+    box, root = made(base), base / "work"
+    call, _ = await run(box, "echo new > n; mkdir m; echo new > m/n")
+    await undo(box, call)
+    _, result = await run(box, "cat n m/n; true")
+    assert "new" not in result.text
+    assert result.changes is None
+    await undo(box, call, "redo")
+    assert (root / "m" / "n").read_text() == "new\n"
+
+
 async def test_edits_after_a_command_are_undone_with_it_as_a_session(base):
     box, root = made(base), base / "work"
     before = snapshot(root)

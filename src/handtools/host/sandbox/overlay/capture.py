@@ -114,16 +114,15 @@ class OverlayCapture:
         overlay = Overlay(self._root, os.fspath(upper), os.fspath(work), self._root, most, self.quota.files)
         return OverlayCommandCapture(with_overlay(launch, overlay), overlay, item, self)
 
-    def give_back(self, item: BackupItem, *, used: bool) -> None:
+    def give_back(self, item: BackupItem, *, written: bool) -> None:
         """Keep a layer for the next command if it was never written to; else delete it.
 
-        What landed from it was moved out of it, and undo moves it back there: so an empty one may have been used.
+        One that was is empty when all of it has landed, but an undo moves that back to where it came from.
         """
         upper = item.path / UPPER_LAYER_NAME
         with self._lock:
-            used |= any(
-                os.path.lexists(item.path / part) for part in (REPLACED_FILES_NAME, MASK_LAYER_NAME)
-            )
+            parts = (REPLACED_FILES_NAME, MASK_LAYER_NAME)
+            used = written or any(os.path.lexists(item.path / part) for part in parts)
             if len(self._spare) < SPARE_LAYERS and not os.listdir(upper) and not used:
                 self._spare.append(item)
                 return
@@ -162,7 +161,8 @@ class OverlayCommandCapture:
     item: BackupItem
     capture: OverlayCapture
     since: int = field(init=False)
-    used: bool = False
+    written: bool = False
+    """Whether changes were found in the layer, so that the record may refer to it."""
 
     def __post_init__(self) -> None:
         os.utime(self.overlay.upper)  # by the clock of the file system
@@ -187,13 +187,13 @@ class OverlayCommandCapture:
             self.since,
             UpperLayerSanitizer(owner),
         )
-        changes = listing.of(self.overlay.upper, self.overlay.lower)
-        self.used = bool(changes)
-        return CapturedChanges(tuple(changes), "overlay", notes=tuple(self._notes(listing)))
+        changes = tuple(listing.of(self.overlay.upper, self.overlay.lower))
+        self.written = bool(changes)
+        return CapturedChanges(changes, "overlay", notes=tuple(self._notes(listing)))
 
     def discard(self) -> None:
         """Delete the layer; replaced files that are needed for undo stay."""
-        self.capture.give_back(self.item, used=self.used)
+        self.capture.give_back(self.item, written=self.written)
 
     def _over_quota(self) -> str:
         files = size = 0
