@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--peers", action="store_true", help="other sandboxes on the same stories, as a table"
     )
+    parser.add_argument("--column", action="append", help="with --peers, only this one (may be repeated)")
     parser.add_argument(
         "--idle", action="store_true", help="leave all calls out: every story must then fail"
     )
@@ -225,9 +226,8 @@ def _idle(options: argparse.Namespace) -> Iterator[Figure]:
 def _side_by_side(options: argparse.Namespace) -> Iterator[Figure]:
     """Ours and the peers on the same stories and safety rows, as far as those are commands."""
     folder = install_peers()
-    makers: dict[str, Maker] = {OURS: OwnTools}
-    for name in PEERS:
-        makers[name] = peer_performer(name, folder)
+    makers: dict[str, Maker] = {OURS: OwnTools} | {name: peer_performer(name, folder) for name in PEERS}
+    makers = {name: make for name, make in makers.items() if name in (options.column or makers)}
     print(f"peers: {versions(folder)}", file=sys.stderr)
     for kind, word in zip(_KINDS, ("useful", "safe"), strict=True):
         stories = [story for story in chosen(kind, options) if story.commands_only]
@@ -237,10 +237,9 @@ def _side_by_side(options: argparse.Namespace) -> Iterator[Figure]:
             told = list(_tell(stories, make, options))
             table[name] = {each.name: each.done if kind == "stories" else each.passed for each in told}
         _print_table(word, stories, table)
-        bare = sum(table[BARE].values())
         for name, row in table.items():
-            better = [sum(table[peer].values()) for peer in PEERS[1:]]
-            goal = max(better, default=0) if name == OURS else None
+            others = [sum(table[peer].values()) for peer in PEERS if peer in table and peer != BARE]
+            goal = max(others, default=None) if name == OURS else None
             yield Figure(
                 name=f"{name}: {word}, of {len(stories)}",
                 value=sum(row.values()),
@@ -248,7 +247,8 @@ def _side_by_side(options: argparse.Namespace) -> Iterator[Figure]:
                 goal=goal,
                 better="higher",
             )
-        if kind == "safety":
+        if kind == "safety" and BARE in table:
+            bare = sum(table[BARE].values())
             yield Figure(name="safe with no sandbox at all", value=bare, unit="rows", goal=0)
 
 
