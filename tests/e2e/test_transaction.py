@@ -160,8 +160,9 @@ async def test_a_review_that_is_declined_changes_nothing_and_keeps_nothing(base)
     assert items(base) == []
 
 
-async def test_protected_paths_wait_for_a_person_and_private_ones_never_land(base):
+async def test_protected_paths_wait_for_a_person_and_private_ones_that_were_there_never_land(base):
     root = base / "work"
+    (root / ".env").write_text("SECRET=0\n")
     box = made(
         base,
         capture=OverlayCapture(root, FolderBackups(backups_folder(root, base / "state"))),
@@ -171,7 +172,7 @@ async def test_protected_paths_wait_for_a_person_and_private_ones_never_land(bas
     assert result.status == "pending"
     assert not (root / "sub").exists()
     _, result = await run(box, "echo SECRET=1 > .env; echo fine > fine")
-    assert not (root / ".env").exists()
+    assert (root / ".env").read_text() == "SECRET=0\n"
     assert (root / "fine").exists()
     assert ".env" in result.text
 

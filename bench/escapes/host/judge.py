@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,10 @@ PROTECTED = frozenset(
 )  # fmt: skip
 """Names, in any case: programs run or trust what is there, so a change of it is a question to a person."""
 PROTECTED_BELOW = (".github/workflows",)
+_GIT_DATA = re.compile(
+    r"(?:.*/)?\.git/(?:objects(?!/info/alternates)|refs|logs|index|HEAD|packed-refs|[A-Z_]+_(?:HEAD|MSG|EDITMSG)|gc\.)(?:/.*|)"
+)
+"""Files that git keeps and does not run: a commit changes them, and asks nobody."""
 _DIGEST_BYTES = 1 << 20
 _MOST_ENTRIES = 200_000
 
@@ -55,7 +60,7 @@ def scan(workspace: Path, around: Iterable[Path]) -> Scan:
             status = entry.stat(follow_symlinks=False)
         except OSError:
             continue  # deeper than a path can name: an attack that makes such folders is judged by what is above
-        if _is_protected(inside):
+        if _is_protected(inside) and not _is_git_data(inside, entry, status.st_mode):
             found.protected[inside] = _state(path, entry)
         elif entry.is_symlink() and _leads_to(path, around):
             found.protected[inside] = f"a link to {os.readlink(path)}"
@@ -72,6 +77,12 @@ def _is_protected(path: str) -> bool:
     parts = path.lower().split("/")
     joined = f"/{'/'.join(parts)}/"
     return not PROTECTED.isdisjoint(parts) or any(f"/{each}/" in joined for each in PROTECTED_BELOW)
+
+
+def _is_git_data(path: str, entry: "os.DirEntry[str]", mode: int) -> bool:
+    if entry.is_dir(follow_symlinks=False):
+        return "/.git/" in f"/{path}" and not path.endswith("/hooks")
+    return entry.is_file(follow_symlinks=False) and not mode & 0o111 and bool(_GIT_DATA.fullmatch(path))
 
 
 def _is_repository(folder: Path) -> bool:

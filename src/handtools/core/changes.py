@@ -114,6 +114,8 @@ class ChangeSet:
     changes: tuple[Change, ...]
     note: str = ""
     """One line from the model about the purpose; shown in approvals and in the log."""
+    exempt: frozenset[tuple[str, str]] = frozenset()
+    """Pairs of a path and the name of a built-in rule that does not apply to it, as its content was judged."""
 
     @property
     def kind(self) -> Literal["change"]:

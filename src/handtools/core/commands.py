@@ -9,6 +9,13 @@ from handtools.core.changes import Change, ChangeCoverage, RecordedChanges
 from handtools.core.web import Visit
 
 CommandNetwork = Literal["off", "listed", "on"]
+PathPredicate = Callable[[str], bool]
+"""A question about a path that is relative to the workspace."""
+
+
+def no_path(_path: str) -> bool:
+    """Answer a question about paths with no."""
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,8 +239,13 @@ class HostCommands(Protocol):
         show: ProgressListener,
         private: Sequence[str],
         read_only: Sequence[str],
+        is_open: PathPredicate = no_path,
     ) -> FinishedCommand:
-        """Run a command to its end; `private` and `read_only` are path globs to hide and to write-protect."""
+        """Run a command to its end; `private` and `read_only` are path globs to hide and to write-protect.
+
+        A private path for which `is_open` is true stays visible. Captured apart, nothing is write-protected: the
+        changes are judged before they land.
+        """
         ...
 
     async def start(
@@ -244,6 +256,7 @@ class HostCommands(Protocol):
         description: str,
         private: Sequence[str],
         read_only: Sequence[str],
+        is_open: PathPredicate = no_path,
         show: ProgressListener,
         settle: JobEndHandler,
     ) -> Job:

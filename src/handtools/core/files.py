@@ -125,6 +125,10 @@ class HostFiles(Protocol):
         """Return the new path of a renamed file according to git history; None if unknown."""
         ...
 
+    def tracked(self, path: str) -> bool:
+        """Whether git tracks the content of the file at a path, so that everybody with the repository has it."""
+        ...
+
     def writable(self, path: str) -> bool:
         """Whether the current user has write permission for the file at a path."""
         ...

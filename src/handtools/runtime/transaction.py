@@ -162,3 +162,14 @@ def node_at(workspace: Workspace, path: str, *, like: Node | None) -> Node | Non
         return workspace.files.node(path, like=like)
     except Redirected:
         return None
+
+
+def node_bytes(workspace: Workspace, path: str, node: Node, most: int) -> bytes | None:
+    """Return a file's bytes from its node, the backups or the unchanged file itself; None beyond `most` bytes."""
+    if node.held is None or node.known:
+        return node.data
+    vault = workspace.files.vault
+    data = None if vault is None else vault.read(node.held.ref, most)
+    if data is None and node.kind == "file" and node.bytes <= most:
+        return workspace.files.read(path) if node.same(node_at(workspace, path, like=node)) else None
+    return data

@@ -16,15 +16,17 @@ from handtools.core.changes import (
     paths_in_moved_folders,
     without_whole_folders,
 )
-from handtools.core.errors import NotFound, NothingToUndo
+from handtools.core.errors import NotFound, NothingToUndo, ToolError
 from handtools.core.history import FileVersion, ReplacingCall, UndoConflict, UndoOutcome, UndoScope
 from handtools.runtime.guards.files import GuardedFiles
 from handtools.runtime.journal import RecordedTouch
 from handtools.runtime.journal.change_entries import ChangeEntryKind, Transaction
-from handtools.runtime.transaction import node_at
+from handtools.runtime.policy.command_rules import judge_reversal
+from handtools.runtime.transaction import node_at, node_bytes
 from handtools.runtime.workspace import Workspace
 from handtools.text.diffs.three_way_merge import three_way_merge as merge_texts
 from handtools.text.encoding import decode, is_binary
+from handtools.text.git_names import git_folder
 from handtools.text.lines import convert_line_ends
 
 RESTORED_BYTES = 64 << 20
@@ -106,9 +108,8 @@ class GuardedHistory:
         conflicts = tuple(plan.conflicts)
         if not plan.reverts:
             return UndoOutcome(None, (), conflicts)
-        changes = ChangeSet(tuple(plan.changes), note)
         reverts = tuple(dict.fromkeys(touch for touches in plan.reverts.values() for touch in touches))
-        question = await to_thread.run_sync(self.files.question, changes)
+        changes, question = await to_thread.run_sync(self._judged, ChangeSet(tuple(plan.changes), note))
         done = await self.files.land(Transaction(changes, kind, reverts), question=question)
         return UndoOutcome(done.entry, changes.paths, conflicts)
 
@@ -123,10 +124,12 @@ class GuardedHistory:
             raise _nothing_to_undo("path", path, undone=True)
         if not plan.changes:
             return UndoOutcome(None, (), tuple(plan.conflicts))
-        changes = ChangeSet(tuple(plan.changes), note)
-        question = await to_thread.run_sync(self.files.question, changes)
+        changes, question = await to_thread.run_sync(self._judged, ChangeSet(tuple(plan.changes), note))
         done = await self.files.land(Transaction(changes, "undo"), question=question)
         return UndoOutcome(done.entry, changes.paths, tuple(plan.conflicts))
+
+    def _judged(self, changes: ChangeSet) -> tuple[ChangeSet, str]:
+        return judge_reversal(changes, self.files.view)
 
     def _standing(self, scope: UndoScope, name: str) -> list[RecordedTouch]:
         """List the touches to undo; only scope "call" includes touches of an undo."""
@@ -224,7 +227,7 @@ class GuardedHistory:
         """Return a version with its bytes loaded from the backups; raises `NotFound` if they can't be copied."""
         if node is None or node.held is None:
             return node
-        data = _node_bytes(self.workspace, path, node)
+        data = node_bytes(self.workspace, path, node, RESTORED_BYTES)
         if node.kind == "folder" or data is None:
             raise NotFound(
                 f"This version of `{path}` can't be copied.", hint="Undo the call that changed it."
@@ -257,6 +260,8 @@ def plan_reversal(
         if not _same(now, node) or _differs(now, node):
             plan.changes.append(Change(path, now, node))
     plan.changes.sort(key=change_apply_order)
+    since = min((part.made_at for parts in by_path.values() for part in parts), default=0.0)
+    _keep_used_repositories(workspace, plan, since)
     _keep_used_folders(workspace, plan)
     return plan
 
@@ -267,6 +272,7 @@ class ReversalPart:
 
     change: Change
     touch: int
+    made_at: float
 
 
 def reversal_parts(
@@ -275,6 +281,9 @@ def reversal_parts(
     """Load the changes of touches; folders moved as one are split if something in them changed since."""
     every = []
     paths = {touch.path for touch in touches}
+    made_at = {
+        entry: workspace.journal.entries.made_at(entry) for entry in {touch.entry for touch in touches}
+    }
     for touch in touches:
         try:
             before, after = (
@@ -284,17 +293,17 @@ def reversal_parts(
         except NotFound as lost:
             gone.append(UndoConflict(touch.path, str(lost), None))
             continue
-        change = Change(touch.path, before, after)
+        change, at = Change(touch.path, before, after), made_at[touch.entry]
         if within:
             every += [
-                ReversalPart(each, touch.id)
+                ReversalPart(each, touch.id, at)
                 for each in without_whole_folders(change)
                 if _folder_is_used(workspace, each, within)
             ]
         elif (is_whole_folder(before) or is_whole_folder(after)) and not _whole(workspace, change, paths):
-            every += [ReversalPart(piece, touch.id) for piece in without_whole_folders(change)]
+            every += [ReversalPart(piece, touch.id, at) for piece in without_whole_folders(change)]
         else:
-            every.append(ReversalPart(change, touch.id))
+            every.append(ReversalPart(change, touch.id, at))
     return every
 
 
@@ -345,6 +354,48 @@ def _merged(*, base: Node | None, ours: Node | None, theirs: Node | None) -> str
     return None if merged.conflicts else merged.text
 
 
+def _keep_used_repositories(workspace: Workspace, plan: ReversalPlan, since: float) -> None:
+    """Leave repositories whole: one with a conflict is kept as it is, one that was used keeps its objects.
+
+    Others may have built on a commit that is taken back, and without its objects theirs would be broken.
+    """
+    clashes = {folder for conflict in plan.conflicts if (folder := git_folder(conflict.path))}
+    folders = {folder for change in plan.changes if (folder := git_folder(change.path))}
+    used = {folder for folder in folders - clashes if _is_used_since(workspace, folder, plan, since)}
+    # One that is to go as a whole can't go without its objects.
+    clashes |= {change.path for change in plan.changes if change.path in used and change.after is None}
+    kept = []
+    for change in plan.changes:
+        folder = git_folder(change.path)
+        if folder in clashes:
+            plan.reverts.pop(change.path, None)
+        elif folder not in used or not _removes_objects(change, folder):
+            kept.append(change)
+    plan.changes[:] = kept
+    for folder in sorted(clashes & folders):
+        plan.conflicts.append(
+            UndoConflict(folder, "The repository was used since; all of it is kept.", None)
+        )
+
+
+def _removes_objects(change: Change, folder: str | None) -> bool:
+    return change.after is None and f"{change.path}/".startswith(f"{folder}/objects/")
+
+
+def _is_used_since(workspace: Workspace, folder: str, plan: ReversalPlan, since: float) -> bool:
+    """Whether a file of a repository, other than those that are taken back, was written later."""
+    own = {change.path for change in plan.changes}
+    waiting = [folder]
+    while waiting:
+        with suppress(ToolError):
+            for facts in workspace.files.names(waiting.pop()):
+                if facts.kind == "folder":
+                    waiting.append(facts.path)
+                elif facts.path not in own and facts.modified > since:
+                    return True
+    return False
+
+
 def _keep_used_folders(workspace: Workspace, plan: ReversalPlan) -> None:
     """Remove deletions of folders that are no longer empty from the plan, adding conflicts for them."""
     going = {change.path for change in plan.changes if change.after is None}
@@ -385,19 +436,12 @@ def _recorded_text(workspace: Workspace, touch: RecordedTouch, *, before: bool) 
         node = _recorded_node(workspace, touch, before=before)
     except NotFound:
         return None
-    data = None if node is None or node.kind != "file" else _node_bytes(workspace, touch.path, node)
+    data = (
+        None
+        if node is None or node.kind != "file"
+        else node_bytes(workspace, touch.path, node, RESTORED_BYTES)
+    )
     return None if data is None or is_binary(data) else convert_line_ends(decode(data).body, "\n")
-
-
-def _node_bytes(workspace: Workspace, path: str, node: Node) -> bytes | None:
-    """Return a recorded file's bytes from journal, backups or the unchanged file itself; else None."""
-    if node.held is None or node.known:
-        return node.data
-    vault = workspace.files.vault
-    data = None if vault is None else vault.read(node.held.ref, RESTORED_BYTES)
-    if data is None and node.kind == "file" and node.same(node_at(workspace, path, like=node)):
-        return workspace.files.read(path)
-    return data
 
 
 def _nothing_to_undo(scope: UndoScope, name: str, *, undone: bool) -> NothingToUndo:

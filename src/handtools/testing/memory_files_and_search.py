@@ -148,6 +148,11 @@ class MemoryFiles:
         _exact(path)
         return None
 
+    def tracked(self, path: str) -> bool:
+        """Always False: there is no git repository in memory."""
+        _exact(path)
+        return False
+
     def writable(self, path: str) -> bool:
         """Whether the mode lets the owner write to the file."""
         node = self.node(path)

@@ -19,7 +19,9 @@ from handtools.core.commands import (
     JobEndHandler,
     OutputPage,
     OutputProgress,
+    PathPredicate,
     ProgressListener,
+    no_path,
 )
 from handtools.core.errors import NotFound, ToolError, Unavailable, Unreachable
 from handtools.core.language import (
@@ -100,6 +102,7 @@ class MemoryCommands:
         show: ProgressListener,
         private: Sequence[str],
         read_only: Sequence[str],
+        is_open: PathPredicate = no_path,
     ) -> FinishedCommand:
         """Return the canned result of the script."""
         answer = self._answer(command)
@@ -114,6 +117,7 @@ class MemoryCommands:
         description: str,
         private: Sequence[str],
         read_only: Sequence[str],
+        is_open: PathPredicate = no_path,
         show: ProgressListener,
         settle: JobEndHandler,
     ) -> Job:

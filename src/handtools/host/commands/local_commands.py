@@ -24,7 +24,9 @@ from handtools.core.commands import (
     Job,
     JobEndHandler,
     OutputPage,
+    PathPredicate,
     ProgressListener,
+    no_path,
 )
 from handtools.core.errors import HostError, InvalidInput, UsageError
 from handtools.core.web import Visit
@@ -65,6 +67,7 @@ class NoCommands:
         show: ProgressListener,
         private: Sequence[str],
         read_only: Sequence[str],
+        is_open: PathPredicate = no_path,
     ) -> FinishedCommand:
         """Refuse with `UsageError`: commands are turned off."""
         self._refuse()
@@ -77,6 +80,7 @@ class NoCommands:
         description: str,
         private: Sequence[str],
         read_only: Sequence[str],
+        is_open: PathPredicate = no_path,
         show: ProgressListener,
         settle: JobEndHandler,
     ) -> Job:
@@ -193,12 +197,15 @@ class LocalCommands:
         show: ProgressListener,
         private: Sequence[str],
         read_only: Sequence[str],
+        is_open: PathPredicate = no_path,
     ) -> FinishedCommand:
         """Run a command to its end; returns its exit, output and captured file changes."""
         left, name = self._left(command, call.session), output_file_name(call)
         slip = ShellStateFile(left, command.script)
         try:
-            launch = self._launch(command, left, slip, private, read_only)
+            launch = self._launch(
+                command, left, slip, private=private, read_only=read_only, is_open=is_open
+            )
             carrier = LaunchPipeline(self._capture, self.runner, self._scratch, self._networks, call, show)
             try:
                 ended = await run_process(launch, self._outputs.room(name), show, carrier.carry)
@@ -227,6 +234,7 @@ class LocalCommands:
         description: str,
         private: Sequence[str],
         read_only: Sequence[str],
+        is_open: PathPredicate = no_path,
         show: ProgressListener,
         settle: JobEndHandler,
     ) -> Job:
@@ -243,7 +251,9 @@ class LocalCommands:
         task = BackgroundJob(call, command, description, slip, carrier, settle)
         try:
             # The limit of seconds is for those who wait: a server may run for a day.
-            launch = self._launch(command, left, slip, private, read_only)
+            launch = self._launch(
+                command, left, slip, private=private, read_only=read_only, is_open=is_open
+            )
             seconds = replace(launch.allowance, seconds=command.allowance.seconds)
             launch = replace(launch, input_open=True, allowance=seconds)
         except BaseException:
@@ -314,8 +324,10 @@ class LocalCommands:
         command: Command,
         left: ShellState,
         slip: ShellStateFile,
+        *,
         private: Sequence[str],
         read_only: Sequence[str],
+        is_open: PathPredicate,
     ) -> Launch:
         self._tidy()
         allowance = command.allowance.within(self._limits)
@@ -333,6 +345,7 @@ class LocalCommands:
             hosts=command.hosts,
             private=tuple(private),
             read_only=tuple(read_only),
+            is_open=is_open,
             readable=(*self._path_folders(), *filter(os.path.exists, self._readable)),
             allowance=allowance,
         )

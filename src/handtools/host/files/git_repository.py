@@ -1,4 +1,4 @@
-"""Read a git repository without trusting its configuration: renames in its history, worktrees, exclude files.
+"""Read a git repository without trusting its configuration: renames, worktrees, exclude files, tracked content.
 
 Exclude files above the workspace.
 
@@ -7,15 +7,20 @@ never sees one: it is given a folder of ours with a configuration of ours, in wh
 repository's. What its HEAD is we read ourselves. Objects are data; nothing in them is executed. ADR 124.
 """
 
+import hashlib
 import os
 import re
 import stat
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from handtools.host import programs
-from handtools.host.files.small_text_reader import read_small_text
+from handtools.host.files.change_detection import read_bytes_at
+from handtools.host.files.small_text_reader import SETTINGS_BYTES, read_small_text
+from handtools.text.git_config import BadGitConfig, parse_git_config
 
 _GITDIR_PREFIX = "gitdir: "
 _EXCLUDE_BYTES = 1 << 20
@@ -233,3 +238,94 @@ def _packed_ref(shared: Path, name: str) -> str:
         if ref == name:
             return commit
     return ""
+
+
+_MOST_INDEX_BYTES = 64 << 20
+
+
+def is_tracked_content(root: str, path: str, data: bytes) -> bool:
+    """Whether the index of the repository that a path lies in lists these bytes.
+
+    Listed by their hash, not by a name: who can write such a line has the bytes already, so an index that
+    a command has made says nothing that it did not know. ADR 164.
+    """
+    header = b"blob %d\0" % len(data)
+    digests = (hashlib.sha1(header, usedforsecurity=False), hashlib.sha256(header))
+    for digest in digests:
+        digest.update(data)
+    return any(digest.digest() in content for digest in digests for content in _indexes_above(root, path))
+
+
+def _indexes_above(root: str, path: str) -> Iterator[bytes]:
+    """Yield the index of the nearest repository above a path, no further up than the workspace."""
+    for folder in Path(path).parents:
+        place = Path(root, folder, ".git")
+        if not os.path.lexists(place):
+            continue
+        own = (
+            place if _is_folder(place) else worktree_git_folder(place) or _submodule_git_folder(root, place)
+        )
+        if own is not None:
+            yield _index_bytes(os.fspath(own / "index"))
+        return
+
+
+def _submodule_git_folder(root: str, link: Path) -> Path | None:
+    """The folder `.git/modules/NAME` of a submodule in the workspace; None if its `.git` leads elsewhere."""
+    written = read_small_text(link).removeprefix("gitdir:").strip()
+    folder = os.path.normpath(link.parent / written) if written and "\0" not in written else ""
+    inside = folder.startswith(f"{root}/") and "/.git/modules/" in folder
+    return Path(folder) if inside and os.path.realpath(folder) == folder else None
+
+
+def _index_bytes(path: str) -> bytes:
+    try:
+        found = os.lstat(path)
+    except (OSError, ValueError):
+        return b""
+    if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_INDEX_BYTES:
+        return b""
+    return _read_index(
+        path, (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    )
+
+
+@lru_cache(maxsize=2)
+def _read_index(path: str, state: tuple[int, ...]) -> bytes:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return read_bytes_at(fd, state[2], 0)
+    finally:
+        os.close(fd)
+
+
+_PASSED_ON_KEYS = ("user.name", "user.email", "init.defaultbranch")
+"""What of a person's own settings a command gets: whose commits they are. Nothing in it is run."""
+SYSTEM_GIT_CONFIG = "/etc/gitconfig"
+
+
+def passed_on_git_config(home: str) -> str:
+    """A git configuration for commands, with name and address from the person's own; their home is not shown."""
+    found: dict[str, str] = {}
+    # The second wins, as with git.
+    for file in (os.path.join(home, ".config/git/config"), os.path.join(home, ".gitconfig")):
+        try:
+            config = parse_git_config(
+                read_small_text(file, SETTINGS_BYTES, links=True).encode("utf-8", "replace")
+            )
+        except BadGitConfig:
+            continue
+        found |= {key: value for key in _PASSED_ON_KEYS if (value := config.get(key, (None,))[-1])}
+    rows = [
+        ("include", "path", SYSTEM_GIT_CONFIG),
+        *((*key.split("."), value) for key, value in found.items()),
+    ]
+    return "".join(f"[{section}]\n\t{name} = {_quoted(value)}\n" for section, name, value in rows)
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return f'"{escaped}"'

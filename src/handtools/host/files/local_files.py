@@ -69,6 +69,8 @@ def _as_held(node: Node, mark: str, *, fresh: bool = False) -> Node:
 WHOLE_LIMIT_BYTES = 1 << 30
 """The largest file, in bytes, that is read in one piece."""
 _PSEUDO_FILE_BYTES = 1 << 16
+MOST_TRACKED_BYTES = 4 << 20
+"""A larger file with a private name is private, whether git tracks it or not."""
 _MISSING_ERRNOS = {errno.ENOENT, errno.ENOTDIR}
 
 
@@ -165,6 +167,14 @@ class LocalFiles:
     def moved(self, path: str) -> str | None:
         """The present path of a file that git commits have renamed; None when the history tells of none."""
         return git_repository.path_after_git_renames(self._root.real, self._root.exact(path))
+
+    def tracked(self, path: str) -> bool:
+        """Whether git tracks the content of the file at a path."""
+        inside = self._root.exact(path)
+        facts = self.facts(path)
+        if facts is None or facts.kind != "file" or facts.bytes > MOST_TRACKED_BYTES:
+            return False
+        return git_repository.is_tracked_content(self._root.real, inside, self.read(path))
 
     def writable(self, path: str) -> bool:
         """Whether this user has write permission for the file at a path."""

@@ -10,7 +10,9 @@ INHERITED_VARIABLES = frozenset({
 NONINTERACTIVE_VARIABLES: Mapping[str, str] = {
     "PAGER": "cat", "GIT_PAGER": "cat", "GH_PAGER": "cat", "MANPAGER": "cat", "SYSTEMD_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS": "", "GCM_INTERACTIVE": "never",
-    "EDITOR": "false", "VISUAL": "false", "GIT_EDITOR": "false", "DEBIAN_FRONTEND": "noninteractive",
+    "EDITOR": "false", "VISUAL": "false", "DEBIAN_FRONTEND": "noninteractive",
+    # A message that git has ready is taken as it is: `git rebase --continue` goes on. And a look writes no index.
+    "GIT_EDITOR": "true", "GIT_OPTIONAL_LOCKS": "0",
     "PIP_NO_INPUT": "1", "PYTHONUNBUFFERED": "1", "TERM": "dumb", "NO_COLOR": "1",
 }  # fmt: skip
 """Variables that keep programs from asking questions, starting a pager or using colours."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from handtools.core.commands import Allowance, CommandNetwork
+from handtools.core.commands import Allowance, CommandNetwork, PathPredicate, no_path
 from handtools.host.sandbox.orders import SupervisorOrder
 
 
@@ -102,7 +102,9 @@ class Launch:
     private: tuple[str, ...] = ()
     """Absolute paths to be hidden from the command."""
     read_only: tuple[str, ...] = ()
-    """Absolute paths that the command must not write."""
+    """Absolute paths that the command must not write, unless an overlay keeps its writes apart."""
+    is_open: PathPredicate = no_path
+    """Whether a private path, relative to the workspace, may be seen all the same."""
     frozen: bool = False
     """Whether the whole workspace is read-only."""
     readable: tuple[str, ...] = ()

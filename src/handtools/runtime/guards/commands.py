@@ -61,6 +61,7 @@ class GuardedCommands:
                 show=self._show,
                 private=hidden_globs(self.files.gate.policy),
                 read_only=read_only_globs(self.files.gate.policy),
+                is_open=self.files.is_open,
             )
         try:
             end = await self.landed(ran, review=command.review)
@@ -84,6 +85,7 @@ class GuardedCommands:
             description=description,
             private=hidden_globs(policy),
             read_only=read_only_globs(policy),
+            is_open=self.files.is_open,
             show=self._show,
             settle=partial(self._settled, review=command.review),
         )
@@ -155,7 +157,7 @@ class GuardedCommands:
         ruled = self._ruled(delta)
         if not ruled.changes:
             return False
-        changes = ChangeSet(ruled.changes, note=CHANGE_NOTE)
+        changes = ChangeSet(ruled.changes, CHANGE_NOTE, ruled.exempt)
         verdict = self.files.gate.policy.decide(changes, self.call.tool).verdict
         return review or bool(ruled.question) or verdict == "ask"
 
@@ -203,7 +205,7 @@ class GuardedCommands:
         if not ruled.changes:
             return end
         question = ruled.question or (REVIEW_QUESTION if review else "")
-        changes = ChangeSet(ruled.changes, note=CHANGE_NOTE)
+        changes = ChangeSet(ruled.changes, CHANGE_NOTE, ruled.exempt)
         transaction = Transaction(changes, coverage=ran.coverage, omitted=ran.omitted)
         return replace(end, changes=await self.files.land(transaction, question=question))
 
@@ -211,9 +213,9 @@ class GuardedCommands:
         policy = self.files.gate.policy
         return apply_rules_to_changes(
             delta,
-            forbidden=lambda path, link: policy.forbids(path, self.call.tool, link=link),
-            there=self.files.is_there,
-            within=self.files.is_within,
+            forbidding=lambda path, link: policy.forbidding(path, self.call.tool, link=link),
+            view=self.files.view,
+            open_private=self.files.is_open,
         )
 
     def _show(self, shown: OutputProgress | Visit) -> None:

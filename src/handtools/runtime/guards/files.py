@@ -20,7 +20,8 @@ from handtools.core.skills import SKILL_SCHEME, Skill, SkillFiles
 from handtools.runtime.approval.gate import ApprovalGate
 from handtools.runtime.journal.change_entries import Transaction
 from handtools.runtime.policy.command_rules import reason_to_ask
-from handtools.runtime.transaction import commit, lock_keys, recover_transactions
+from handtools.runtime.policy.git_changes import MAX_JUDGED_BYTES, WorkspaceView
+from handtools.runtime.transaction import commit, lock_keys, node_at, node_bytes, recover_transactions
 from handtools.runtime.workspace import Workspace
 
 
@@ -225,6 +226,39 @@ class GuardedFiles:
             return self.workspace.files.facts(path) is not None
         except ToolError:
             return True  # a link, or nothing that we may look at
+
+    @property
+    def view(self) -> WorkspaceView:
+        """What the rules about content ask of the workspace."""
+        return WorkspaceView(
+            self.is_there,
+            self.is_within,
+            lambda path, node: node_bytes(self.workspace, path, node, MAX_JUDGED_BYTES),
+        )
+
+    def is_open(self, path: str) -> bool:
+        """Whether a file with a private name holds no secret: git tracks this content, or a call wrote it.
+
+        Only the built-in rule gives way, which knows nothing but names.
+        """
+        if not self.gate.policy.hides_by_name(path):
+            return False
+        try:
+            return self.workspace.files.tracked(path) or self._is_own(path)
+        except ToolError:
+            return False
+
+    def _is_own(self, path: str) -> bool:
+        """Whether a file is as a call of this owner made it."""
+        entries = self.workspace.journal.entries
+        left = entries.left_at(path)
+        if left is None or left.kind != "file":
+            return False
+        try:
+            node = entries.node(left)
+        except KeyError:
+            return False
+        return node is not None and node.same(node_at(self.workspace, path, like=node))
 
     def is_within(self, target: str) -> bool:
         """Whether a path resolves to a place inside the workspace."""

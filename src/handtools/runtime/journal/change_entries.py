@@ -247,6 +247,11 @@ class ChangeEntries:
             ).fetchall()
         return [FileVersion(r[0], r[1], r[2], r[3], action_of(r[4], r[5]), r[6]) for r in rows]
 
+    def made_at(self, entry: int) -> float:
+        """Return when an entry was recorded, in seconds since 1970; 0 if it was pruned."""
+        row = self._database.peek("SELECT at FROM entries WHERE id = ?", (entry,))
+        return float(row[0]) if row else 0.0
+
     def call_of(self, entry: int) -> str:
         """Return the id of the call that made an entry."""
         with self._database.reading() as connection:
@@ -262,6 +267,21 @@ class ChangeEntries:
         return next(
             iter(self._touches("t.path = ? AND e.state = 'done' ORDER BY t.id LIMIT 1", path)), None
         )
+
+    def left_at(self, path: str) -> RecordedNode | None:
+        """Return what the newest change left at a path, if the bytes came from a call; else None.
+
+        What an undo brought back, or a scan found, may be a person's.
+        """
+        query = (
+            "SELECT t.after_kind, t.after_digest, t.after_mode, t.after_ref, t.after_bytes, e.kind, e.coverage "
+            f"FROM touches t JOIN {self._owned} e ON e.id = t.entry "
+            "WHERE t.path = ? AND e.state = 'done' ORDER BY t.id DESC LIMIT 1"
+        )
+        with self._database.reading() as connection:
+            row = connection.execute(query, (path_to_column(path),)).fetchone()
+        is_own = row is not None and row[5] == "change" and row[6] in {"declared", "overlay"}
+        return _recorded_node(*row[:5]) if is_own else None
 
     def ref_left(self, path: str, mark: str) -> str | None:
         """Return the backup reference of what a change left at a path, if its mark is the same; else None."""

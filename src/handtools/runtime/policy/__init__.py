@@ -4,7 +4,7 @@
 `protected_paths` the built-in tables. `policy_from_toml` reads a policy file.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -24,6 +24,7 @@ from handtools.core.tool import AnyTool
 from handtools.core.web import Visit
 from handtools.runtime.policy.command_rules import command_decisions
 from handtools.runtime.policy.rules import (
+    BUILT_IN_RULES,
     PRIVATE_RULE,
     PROTECTED_RULE,
     VERDICT_STRENGTH,
@@ -106,8 +107,13 @@ class Policy:
             return [*self._reached(effect.command), *parts]
         if isinstance(effect, Visit):
             return [self._visited(effect, tool)]
-        links = links_created(effect) if isinstance(effect, ChangeSet) else {}
-        return [self._judge(effect.kind, each, tool, link=each in links) for each in effect_targets(effect)]
+        if not isinstance(effect, ChangeSet):
+            return [self._judge(effect.kind, each, tool) for each in effect_targets(effect)]
+        links = links_created(effect)
+        return [
+            self._judge(effect.kind, each, tool, link=each in links, exempt=effect.exempt)
+            for each in effect_targets(effect)
+        ]
 
     def _reached(self, command: Command) -> Iterator[Decision]:
         """Judge the unlisted hosts that a command wants to reach, as visits."""
@@ -134,19 +140,33 @@ class Policy:
         listed = (rule.listed for rule in rules if rule.speaks("visit", tool))
         return any(hosts.lists(host, port) for hosts in (self._listed, *listed))
 
-    def forbids(self, path: str, tool: str, *, link: bool = False) -> bool:
-        """Whether rules deny changing a path, or making it a link."""
-        return self._judge("change", path, tool, link=link).verdict == "deny"
+    def forbidding(self, path: str, tool: str, *, link: bool = False) -> list[Rule]:
+        """List the rules that deny changing a path, or making it a link."""
+        return [rule for rule in self.all_rules if rule.judge("change", path, tool, link=link) == "deny"]
 
     def hides(self, path: str) -> bool:
         """Whether rules deny reading a path, so that listings and searches leave it out."""
         return self._judge("read", path, "").verdict == "deny"
 
-    def _judge(self, kind: EffectKind, target: str, tool: str, *, link: bool = False) -> Decision:
+    def hides_by_name(self, path: str) -> bool:
+        """Whether the only rule that hides a path is the built-in one, which knows nothing but its name."""
+        hiding = [rule for rule in self.all_rules if rule.judge("read", path, "") == "deny"]
+        return bool(hiding) and all(rule is PRIVATE_RULE for rule in hiding)
+
+    def _judge(
+        self,
+        kind: EffectKind,
+        target: str,
+        tool: str,
+        *,
+        link: bool = False,
+        exempt: Collection[tuple[str, str]] = (),
+    ) -> Decision:
         found = [
             Decision(verdict, rule.name, rule.reason, target)
             for rule in self.all_rules
             if (verdict := rule.judge(kind, target, tool, link=link))
+            and not ((target, rule.name) in exempt and any(rule is each for each in BUILT_IN_RULES))
         ]
         return (
             max(found, key=lambda d: VERDICT_STRENGTH[d.verdict]) if found else self._default(kind, target)

@@ -5,11 +5,12 @@ This does not confine a command. For all tools, links out of the workspace and n
 ADR 59.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from handtools.core.changes import (
     Change,
+    ChangeSet,
     change_apply_order,
     is_whole_folder,
     links_created,
@@ -17,8 +18,16 @@ from handtools.core.changes import (
     paths_in_moved_folders,
     without_whole_folders,
 )
-from handtools.core.effects import CommandRun
-from handtools.runtime.policy.rules import VERDICT_STRENGTH, Decision, Rule
+from handtools.core.commands import PathPredicate
+from handtools.core.effects import CommandRun, effect_targets
+from handtools.runtime.policy.git_changes import (
+    GitJudgement,
+    WorkspaceView,
+    judge_git_changes,
+    told_questions,
+)
+from handtools.runtime.policy.rules import BUILT_IN_RULES, PRIVATE_RULE, VERDICT_STRENGTH, Decision, Rule
+from handtools.text.git_names import git_folder, is_git_alias
 from handtools.text.shell import CommandWords, quote_words
 
 _CONFINED = "The kernel keeps it in the workspace, and off all hosts but those that are listed."
@@ -113,11 +122,10 @@ REPOSITORY_CONFIG_PARTS = frozenset(
 """Names in a git repository that configure which programs git runs, unlike objects and refs."""
 _GIT_NAMES = REPOSITORY_PARTS | REPOSITORY_CONFIG_PARTS | {"HEAD"}
 MAX_NAMED_PATHS = 5
+MAX_HELD_BACK_PATHS = 50
 
-PathPredicate = Callable[[str], bool]
-"""Predicate on paths: whether one exists in the workspace, or whether a target is inside it."""
-ForbiddenTest = Callable[[str, bool], bool]
-"""Predicate: whether changing a path is forbidden, as a link if the second argument is true."""
+RulesTest = Callable[[str, bool], Sequence[Rule]]
+"""Returns the rules that deny changing a path, as a link if the second argument is true."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,37 +136,105 @@ class RuledChanges:
     notes: tuple[str, ...] = ()
     question: str = ""
     """Why a person must approve the changes; empty if not needed."""
+    exempt: frozenset[tuple[str, str]] = frozenset()
+    """As in `ChangeSet`."""
 
 
 def apply_rules_to_changes(
-    delta: Sequence[Change], *, forbidden: ForbiddenTest, there: PathPredicate, within: PathPredicate
+    delta: Sequence[Change], *, forbidding: RulesTest, view: WorkspaceView, open_private: PathPredicate
 ) -> RuledChanges:
-    """Drop forbidden changes of a command, and say why the others need approval, if they do."""
-    changes, left_out = without_forbidden(delta, forbidden)
-    notes = (
-        (f"Off limits, and left as it was: {_few([f'`{path}`' for path in left_out])}.",)
-        if left_out
-        else ()
-    )
-    asked = reason_to_ask(changes, there=there, within=within)
-    return RuledChanges(tuple(changes), notes, f"The command made {asked}." if asked else "")
+    """Drop forbidden changes of a command, and say why the others need approval, if they do.
+
+    `open_private` tells of a private name whether what is there now is no secret.
+    """
+    git = judge_git_changes(delta, view)
+    judged = {(path, rule.name) for path in git.judged for rule in BUILT_IN_RULES}
+    kept = [change for change in delta if change.path not in git.stale_locks]
+    rules_of: dict[str, str] = {}
+
+    def is_forbidden(path: str, link: bool) -> bool:  # noqa: FBT001 — a predicate
+        rules = [rule for rule in forbidding(path, link) if (path, rule.name) not in judged]
+        if (
+            rules
+            and all(rule is PRIVATE_RULE for rule in rules)
+            and _may_be_made(path, view.there, open_private)
+        ):
+            judged.add((path, PRIVATE_RULE.name))
+            return False
+        if rules:
+            rules_of[path] = next((rule for rule in rules if rule is not PRIVATE_RULE), rules[0]).name
+        return bool(rules)
+
+    changes, left_out = without_forbidden(kept, is_forbidden)
+    notes = [
+        *(
+            f"Held back by rule `{rule}`, and left as it was: {names}."
+            for rule, names in _by_rule(left_out, rules_of)
+        ),
+        *(f"Left out, as nobody holds this lock any more: `{path}`." for path in git.stale_locks),
+    ]
+    asked = _reason_to_ask(changes, git, view)
+    question = f"The command made {asked}." if asked else ""
+    return RuledChanges(tuple(changes), tuple(notes), question, frozenset(judged))
+
+
+def judge_reversal(changes: ChangeSet, view: WorkspaceView) -> tuple[ChangeSet, str]:
+    """Return recorded changes that are taken back, with what the rules about names need not judge, and a question.
+
+    What was recorded had landed: a private name among it is one that a call had made or was allowed to change.
+    """
+    # What a call had made may go again, whatever it is.
+    git = judge_git_changes([change for change in changes if change.after is not None], view)
+    git.judged |= {path for path in effect_targets(changes) if git_folder(path)}
+    exempt = {(path, rule.name) for path in git.judged for rule in BUILT_IN_RULES}
+    exempt |= {(path, PRIVATE_RULE.name) for path in effect_targets(changes)}
+    asked = _reason_to_ask(changes.changes, git, view)
+    return replace(changes, exempt=frozenset(exempt)), f"It would make {asked}." if asked else ""
+
+
+def _by_rule(paths: Iterable[str], rules_of: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield each rule with the paths that it held back, those at the top first."""
+    ordered = sorted(paths, key=lambda path: (path.count("/"), path))
+    for rule in dict.fromkeys(rules_of[path] for path in ordered):
+        named = [f"`{path}`" for path in ordered if rules_of[path] == rule]
+        yield rule, _few(named, most=MAX_HELD_BACK_PATHS)
+
+
+def _may_be_made(path: str, there: PathPredicate, open_private: PathPredicate) -> bool:
+    """Whether nothing private was at a path before: what a command makes itself is no secret to it."""
+    above = [*reversed([*parent_folders(path)]), path]
+    first = next((each for each in above if PRIVATE_RULE.covers(each)), path)
+    return not there(first) or open_private(path)
 
 
 def reason_to_ask(changes: Sequence[Change], *, there: PathPredicate, within: PathPredicate) -> str:
     """Return what in the changes needs approval: links out of the workspace, git repositories; else empty."""
+    return _reason_to_ask(changes, GitJudgement(), WorkspaceView(there, within, lambda _path, _node: None))
+
+
+def _reason_to_ask(changes: Sequence[Change], git: GitJudgement, view: WorkspaceView) -> str:
     links = links_created(changes).items()
     leaving = [
-        f"`{path}` -> `{target}`" for path, target in links if link_leaves_workspace(path, target, within)
+        f"`{path}` -> `{target}`"
+        for path, target in links
+        if link_leaves_workspace(path, target, view.within) and path not in git.judged
     ]
-    made = [f"`{path}`" for path in git_repositories_created(changes, there)]
+    made = [f"`{path}`" for path in git_repositories_created(changes, view.there, judged=git.judged)]
+    aliases = [
+        f"`{path}`" for path in sorted(_paths_made(changes)) if any(map(is_git_alias, path.split("/")))
+    ]
     reasons = [
         (leaving, "links that lead out of the workspace"),
         (made, "what git would take for a repository, and run programs from"),
+        (aliases, "names that other systems take for `.git`"),
     ]
-    return " and ".join(f"{what} ({_few(names)})" for names, what in reasons if names)
+    told = [f"{what} ({_few(names)})" for names, what in reasons if names]
+    return " and ".join([*told_questions(git, _few), *told])
 
 
-def without_forbidden(delta: Sequence[Change], forbidden: ForbiddenTest) -> tuple[list[Change], list[str]]:
+def without_forbidden(
+    delta: Sequence[Change], forbidden: Callable[[str, bool], bool]
+) -> tuple[list[Change], list[str]]:
     """Split changes into permitted ones and forbidden paths, splitting folders that hold some."""
     links = links_created(delta)
     touched_paths = (path for change in delta for path in (change.path, *paths_in_moved_folders(change)))
@@ -192,17 +268,14 @@ def link_leaves_workspace(path: str, target: str, within: PathPredicate) -> bool
     return bool(up) or not (target == NULL_DEVICE or target.startswith(SYSTEM_PREFIXES) or within(target))
 
 
-def git_repositories_created(changes: Iterable[Change], there: PathPredicate) -> list[str]:
-    """List folders that changes turn into git repositories, and repositories whose configuration changes."""
-    made = {
-        path
-        for change in changes
-        if change.after is not None
-        for path in (
-            change.path,
-            *(paths_in_moved_folders(change) if is_whole_folder(change.after) else ()),
-        )
-    }
+def git_repositories_created(
+    changes: Iterable[Change], there: PathPredicate, *, judged: Collection[str] = ()
+) -> list[str]:
+    """List folders that changes turn into git repositories, and repositories whose configuration changes.
+
+    Paths that were judged already are left out.
+    """
+    made = _paths_made(changes).difference(judged)
     touched: dict[str, set[str]] = {}
     for path in made:
         if _GIT_NAMES.isdisjoint(path.split("/")):
@@ -214,6 +287,19 @@ def git_repositories_created(changes: Iterable[Change], there: PathPredicate) ->
     return sorted(
         above or "." for above, names in touched.items() if _becomes_repository(above, names, made, there)
     )
+
+
+def _paths_made(changes: Iterable[Change]) -> set[str]:
+    """The paths at which something is after the changes, also inside of folders that move as one."""
+    return {
+        path
+        for change in changes
+        if change.after is not None
+        for path in (
+            change.path,
+            *(paths_in_moved_folders(change) if is_whole_folder(change.after) else ()),
+        )
+    }
 
 
 def _becomes_repository(folder: str, names: set[str], made: Collection[str], there: PathPredicate) -> bool:
@@ -232,6 +318,6 @@ def _below(path: str, refused: Collection[str]) -> bool:
     return path in refused or any(above in refused for above in parent_folders(path))
 
 
-def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_NAMED_PATHS} more" if len(names) > MAX_NAMED_PATHS else ""
-    return ", ".join(names[:MAX_NAMED_PATHS]) + more
+def _few(names: Sequence[str], most: int = MAX_NAMED_PATHS) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -238,12 +238,15 @@ def without_trailing_slashes(globs: Iterable[str]) -> tuple[str, ...]:
     return tuple(each.rstrip("/") or each for each in globs)
 
 
+VENDOR_FOLDERS = ("node_modules", "site-packages", "dist-packages", "vendor", ".tox", ".nox", "__pycache__")
+"""Folders with other people's files: private-looking names there (certificates, samples) are no secrets."""
+
 PRIVATE_RULE = Rule(
     name="private",
     verdict="deny",
     reason="It may hold secrets. A person can open it up with a rule in the policy.",
     paths=tuple(private_paths.PRIVATE_PATHS),
-    but=private_paths.PUBLIC_EXAMPLE_FILES,
+    but=(*private_paths.PUBLIC_EXAMPLE_FILES, *(f"**/{folder}/**" for folder in VENDOR_FOLDERS)),
     match=(
         ".env", "deep/.env.local", "id_rsa", ".ssh/config", ".ENV", ".kube/config", "a.pub/.env", ".env~",
         ".netrc.bak", ".deploy.pem.swp", "home/.docker/config.json", ".config/gcloud/x.db", "a.tfstate.backup",
@@ -251,6 +254,7 @@ PRIVATE_RULE = Rule(
     not_match=(
         ".env.example", "id_rsa.pub", "src/environment.py", "docs/kube.md", "a.pub/.env.example",
         ".docker/Dockerfile", ".cargo/config.toml", "docs/config.json", ".config/settings.toml", "config.old",
+        ".venv/lib/python3/site-packages/certifi/cacert.pem", "node_modules/a/.npmrc", "vendor/b/test.key",
     ),
 )  # fmt: skip
 
@@ -266,3 +270,6 @@ PROTECTED_RULE = Rule(
     ),
     not_match=(".gitignore", "src/git/config", ".github/CODEOWNERS", "docs/mise.md"),
 )  # fmt: skip
+
+BUILT_IN_RULES = (PRIVATE_RULE, PROTECTED_RULE)
+"""Rules about names. What is known of a file's content can exempt it from these, and from no other rule."""

@@ -9,6 +9,7 @@ from handtools.runtime.policy.command_rules import (
     link_leaves_workspace,
     reason_to_ask,
 )
+from handtools.runtime.policy.git_changes import WorkspaceView
 from handtools.runtime.policy.protected_paths import PROTECTED_PATHS
 from handtools.runtime.policy.rules import Rule
 
@@ -34,13 +35,26 @@ def folder(path, *names, target=None):
     return Change(path, None, folder_node(leaves, mode=0o755, ref=f"i/upper/{path}"))
 
 
-def judged(*changes, there=(), root="/ws"):
+def changed(path, data=b"x"):
+    before, after = (
+        Node("file", each, 0o644, BackupRef(f"i/{place}/{path}", place, len(each)))
+        for each, place in ((b"old", "before"), (data, "upper"))
+    )
+    return Change(path, before, after)
+
+
+def judged(*changes, there=(), root="/ws", tracked=()):
     policy = Policy()
+    view = WorkspaceView(
+        there=lambda path: path in there,
+        within=lambda target: target.startswith(f"{root}/") or not target.startswith("/"),
+        bytes_of=lambda _, node: node.data if node.known else None,
+    )
     return apply_rules_to_changes(
         changes,
-        forbidden=lambda path, link: policy.forbids(path, "bash", link=link),
-        there=lambda path: path in there,
-        within=lambda target: target.startswith(f"{root}/"),
+        forbidding=lambda path, link: policy.forbidding(path, "bash", link=link),
+        view=view,
+        open_private=lambda path: path in tracked,
     )
 
 
@@ -51,19 +65,56 @@ def test_ordinary_changes_pass_without_a_word():
 
 
 @pytest.mark.parametrize("path", [".env", "deep/.env.local", "id_rsa", ".ssh/authorized_keys"])
-def test_what_is_off_limits_is_left_out_and_named(path):
-    ruled = judged(made("a.py"), made(path))
+def test_what_is_off_limits_is_left_out_and_named_with_its_rule(path):
+    ruled = judged(made("a.py"), changed(path), there={path, ".ssh"})
     assert [change.path for change in ruled.changes] == ["a.py"]
-    assert path in ruled.notes[0]
+    assert f"`{path}`" in ruled.notes[0] and "`private`" in ruled.notes[0]
+
+
+@pytest.mark.parametrize(
+    "path", [".env", "deep/.env.local", "id_rsa", ".ssh/authorized_keys", "tests/cert.pem"]
+)
+def test_what_a_command_makes_where_nothing_was_lands_and_passes_the_gate(path):
+    ruled = judged(made("a.py"), made(path))
+    assert {change.path for change in ruled.changes} == {"a.py", path}
+    landing = ChangeSet(ruled.changes, exempt=ruled.exempt)
+    assert Policy().decide(landing, "bash").verdict == "allow"
+    assert Policy().decide(ChangeSet(ruled.changes), "bash").verdict == "deny"
+
+
+def test_nothing_new_lands_in_a_private_folder_that_is_there():
+    assert not judged(made(".ssh/authorized_keys"), there={".ssh"}).changes
+
+
+def test_what_git_tracks_may_be_changed_and_what_it_does_not_may_not():
+    assert not judged(changed("a.pem"), there={"a.pem"}).changes
+    assert judged(changed("a.pem"), there={"a.pem"}, tracked={"a.pem"}).changes
+
+
+def test_a_rule_of_the_person_is_not_loosened_by_what_git_tracks():
+    own = Policy(excluded=("secrets",))
+    ruled = apply_rules_to_changes(
+        (made("secrets/.env"),),
+        forbidding=lambda path, link: own.forbidding(path, "bash", link=link),
+        view=WorkspaceView(lambda _: False, lambda _: True, lambda _path, _node: None),
+        open_private=lambda _: True,
+    )
+    assert not ruled.changes
+    assert "`excluded`" in ruled.notes[0]
+
+
+@pytest.mark.parametrize("path", ["node_modules/a/key.pem", ".venv/lib/site-packages/certifi/cacert.pem"])
+def test_vendored_files_are_no_secrets(path):
+    assert judged(changed(path), there={path}).changes
 
 
 def test_a_folder_with_something_off_limits_in_it_lands_without_it():
-    ruled = judged(folder("pkg", "a.py", ".env", "sub.txt"))
+    ruled = judged(folder("pkg", "a.py", ".env", "sub.txt"), there={"pkg/.env"})
     assert {change.path for change in ruled.changes} == {"pkg", "pkg/a.py", "pkg/sub.txt"}
 
 
 def test_a_folder_is_not_removed_while_something_off_limits_stays_in_it():
-    ruled = judged(removed("d/.env"), removed("d/a"), removed("d", "folder"))
+    ruled = judged(removed("d/.env"), removed("d/a"), removed("d", "folder"), there={"d/.env"})
     assert [change.path for change in ruled.changes] == ["d/a"]
 
 
@@ -118,19 +169,21 @@ def test_a_link_that_leaves_is_a_question_also_inside_a_folder_that_lands_as_one
     ],
 )
 def test_what_git_takes_for_a_repository_is_a_question_in_any_shape(changes):
-    assert "`lib`" in judged(*changes).question
+    assert "`lib" in judged(*changes).question
 
 
 @pytest.mark.parametrize(
     "path", ["r/config", "r/hooks/update", "r/commondir", "r/config.worktree", "r/hooks"]
 )
 def test_a_repository_that_gets_programs_to_run_is_a_question(path):
-    assert "`r`" in judged(made(path), there={"r/HEAD", "r/objects", "r/refs"}).question
+    assert f"`{path}`" in judged(made(path), there={"r/HEAD", "r/objects", "r/refs"}).question
 
 
-@pytest.mark.parametrize("path", ["r/objects/ab/cd", "r/refs/heads/main", "r/HEAD", "r/packed-refs"])
+@pytest.mark.parametrize(
+    "path", [f"r/objects/ab/{'cd' * 19}", "r/refs/heads/main", "r/HEAD", "r/packed-refs"]
+)
 def test_what_is_pushed_to_a_repository_is_none(path):
-    assert not judged(made(path), there={"r/HEAD", "r/objects", "r/refs"}).question
+    assert not judged(made(path, b"ab" * 20), there={"r/HEAD", "r/objects", "r/refs"}).question
 
 
 def test_a_repository_in_the_root_is_a_question():

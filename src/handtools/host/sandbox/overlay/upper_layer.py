@@ -24,6 +24,7 @@ from handtools.host.files.folder_handle import FolderHandle, Subtree, join_path,
 from handtools.host.files.temporary_file import is_temporary_name
 from handtools.host.sandbox.change_capture import NodeReader
 from handtools.host.sandbox.overlay.whiteouts import OVERLAY_XATTR_PREFIXES, LayerEntry, entry_meaning
+from handtools.text.git_names import git_folder
 
 _SETID_BITS = stat.S_ISUID | stat.S_ISGID
 _CAPABILITY_XATTR = "security.capability"
@@ -131,9 +132,17 @@ class UpperLayerDiff:
                 # A new folder may land as one: then its mode is the one it has here.
                 above, _, name = path.rpartition("/")
                 self._layer.folder(above).set_mode(name, mode)
+        self._add_repository_conflicts()
         spoilt = self._spoilt()
         clean = [change for change in self.changes if change.path not in spoilt]
         return with_whole_folders(sorted(clean, key=change_apply_order), apart=self.cleaner.refused)
+
+    def _add_repository_conflicts(self) -> None:
+        """Count all changes of a repository as conflicts if one is: half of a commit is worse than none."""
+        known = set(self.conflicts)
+        clashes = {folder for path in known if (folder := git_folder(path))}
+        paths = (change.path for change in self.changes)
+        self.conflicts += [path for path in paths if path not in known and git_folder(path) in clashes]
 
     def _spoilt(self) -> set[str]:
         """The conflicting paths, and the folders that can't be removed because one is inside."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from handtools.core.commands import CommandNetwork
 from handtools.core.errors import HostError
 from handtools.host import programs
+from handtools.host.files.git_repository import passed_on_git_config
 from handtools.host.sandbox.launch import Launch, Mount, SessionFolders
 from handtools.host.sandbox.overlay.mask_layer import with_mask_layer
 from handtools.host.sandbox.runners import bubblewrap_args as profile
@@ -82,7 +83,8 @@ class BubblewrapRunner:
         found = self._finders.found(launch.root, launch.private, launch.read_only)
         users_home = profile.private_home(launch)
         launch, scratch = with_reachable_scratch(launch, user)
-        private = hidden.private_masks(launch.root, found.private)
+        closed = hidden.closed_paths(launch.root, found.private, launch.is_open)
+        private = hidden.private_masks(launch.root, closed)
         made: list[int] = []
         try:
             if launch.overlay is not None and len(private.files) + len(private.folders) > _MOST_MASKS:
@@ -90,7 +92,8 @@ class BubblewrapRunner:
                 private = MaskedPaths()
             hide, notes = self._masks(launch, private, as_root=os.geteuid() == 0 and user is None)
             made.append(_seccomp_fd(countable=launch.allowance.memory_bytes is not None))
-            kept = hidden.read_only_paths(launch.root, found.read_only)
+            made.append(_memory_fd("gitconfig", passed_on_git_config(os.path.expanduser("~")).encode()))
+            kept = hidden.read_only_paths(launch.root, () if launch.overlay else found.read_only)
             readable = outermost(
                 path
                 for path in (*profile.toolchain_folders(users_home), *self._readable, *launch.readable)
@@ -104,6 +107,7 @@ class BubblewrapRunner:
                 *profile.system_args(
                     launch, home=home, sizes=self._sizes, readable=readable, scratch=scratch
                 ),
+                *profile.git_config_args(made[1]),
                 *profile.workspace_args(
                     launch, filter(partial(profile.can_mount_at, scratch=scratch), kept)
                 ),
@@ -118,9 +122,15 @@ class BubblewrapRunner:
         return replace(
             launch,
             argv=tuple(argv),
-            env=profile.sandbox_environment(
-                launch.env, home=home, root_inside=os.geteuid() == 0 and user is None, users_home=users_home
-            ),
+            env={
+                "GIT_CONFIG_SYSTEM": profile.SANDBOX_GIT_CONFIG,
+                **profile.sandbox_environment(
+                    launch.env,
+                    home=home,
+                    root_inside=os.geteuid() == 0 and user is None,
+                    users_home=users_home,
+                ),
+            },
             pass_fds=(*launch.pass_fds, *made),
             user=user,
             allowance=with_default_limits(launch.allowance),
@@ -244,7 +254,11 @@ def _seccomp_program(*, countable: bool) -> bytes:
 
 def _seccomp_fd(*, countable: bool) -> int:
     """A descriptor from which bubblewrap reads the seccomp filter."""
-    fd = os.memfd_create("filter", os.MFD_CLOEXEC)
-    os.write(fd, _seccomp_program(countable=countable))
+    return _memory_fd("filter", _seccomp_program(countable=countable))
+
+
+def _memory_fd(name: str, data: bytes) -> int:
+    fd = os.memfd_create(name, os.MFD_CLOEXEC)
+    os.write(fd, data)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd

@@ -16,6 +16,8 @@ SANDBOX_SYSTEM_FOLDERS = ("/usr", "/etc", "/opt", "/nix/store", "/gnu/store", "/
 """System folders with programs and settings, mounted read-only where they exist."""
 _MERGED_USR_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Folders that are links into /usr on current systems, and real folders on older ones."""
+SANDBOX_GIT_CONFIG = "/run/gitconfig"
+"""Where a command's git finds whose commits it makes; a repository's own settings go before it."""
 _DEV_SHM, _TMP = "/dev/shm", "/tmp"  # noqa: S108
 _SCRATCH_PARENTS = ("/home", "/var/lib", "/srv")
 """Folders in which a lasting home folder may be shown: the first in which nothing else is shown."""
@@ -107,6 +109,11 @@ def system_args(
         yield from ("--bind", scratch.caches, os.path.join(os.path.dirname(home), _SCRATCH_CACHES))
     for tree in readable:
         yield from ("--ro-bind", tree, tree)
+
+
+def git_config_args(fd: int) -> tuple[str, ...]:
+    """Arguments that put a git configuration, read from a descriptor, where git looks for the system's."""
+    return ("--perms", "0444", "--ro-bind-data", str(fd), SANDBOX_GIT_CONFIG)
 
 
 def tmpfs_folders(home: str, scratch: SessionFolders | None) -> tuple[str, ...]:

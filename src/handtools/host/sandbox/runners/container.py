@@ -76,8 +76,9 @@ class ContainerRunner:
                 f"{launch.root} can't be a workspace in a container: the image's own lies there."
             )
         found = self._finders.found(launch.root, launch.private, launch.read_only)
-        hide, notes = self._hidden(launch, found.private)
-        kept = tuple(hidden.read_only_paths(launch.root, found.read_only))
+        closed = hidden.closed_paths(launch.root, found.private, launch.is_open)
+        hide, notes = self._hidden(launch, closed)
+        kept = tuple(hidden.read_only_paths(launch.root, () if launch.overlay else found.read_only))
         if launch.overlay is None:
             shape = self._shape(launch, hide, kept)
         else:

@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
+from handtools.core.commands import PathPredicate
 from handtools.core.errors import HostError
 from handtools.host.files.git_repository import worktree_git_folder
 from handtools.host.sandbox.runners.bubblewrap_args import SANDBOX_SYSTEM_FOLDERS, MaskedPaths
@@ -26,6 +28,8 @@ DEPENDENCY_FOLDERS = frozenset(
 """Folders with other people's files: private-looking names there (certificates, samples) are no secrets."""
 _PASSED_BY = DEPENDENCY_FOLDERS | {".git", ".hg", ".jj", ".bzr"}
 """Folders that are not searched: dependencies and the data of version control."""
+_MOST_LOOKED_AT = 200
+"""How many files of a private folder are looked at one by one; a larger folder is hidden whole."""
 EXCEPTION_MARK = "!"
 """Prefix of a glob that makes an exception: paths that match it are not hidden."""
 
@@ -244,6 +248,25 @@ def limit_masks(masks: MaskedPaths, root: str, *, most: int) -> tuple[MaskedPath
             f"`{os.path.relpath(shut, root)}` is hidden from it whole: it holds too many private files."
         )
     return MaskedPaths(tuple(files), tuple(folders)), tuple(notes)
+
+
+def closed_paths(root: str, private: Iterable[str], is_open: PathPredicate) -> list[str]:
+    """The private paths without those that may be seen; of a folder with some of them, its other files."""
+    closed: list[str] = []
+    for path in private:
+        if not os.path.isdir(path) or os.path.islink(path):
+            closed += [] if is_open(os.path.relpath(path, root)) else [path]
+            continue
+        files = list(islice(_files_below(path), _MOST_LOOKED_AT + 1))
+        shut = [each for each in files if not is_open(os.path.relpath(each, root))]
+        whole = len(shut) == len(files) or len(files) > _MOST_LOOKED_AT
+        closed += [path] if whole else shut
+    return closed
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    for above, _, names in os.walk(folder):
+        yield from (os.path.join(above, name) for name in names)
 
 
 def read_only_paths(root: str, read_only: Iterable[str]) -> list[str]:

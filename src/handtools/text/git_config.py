@@ -1,0 +1,148 @@
+"""Git's configuration files as values: sections, subsections, quoting, continuation lines, as git reads them.
+
+A text that git would not read, or that is not one text for every reader, is a `BadGitConfig`. ADR 163.
+"""
+
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+GitConfig = Mapping[str, tuple[str | None, ...]]
+"""Values by key, in the order written. Section and name are in lower case, a subsection is as written.
+
+None is a name without `=`, which git takes for true.
+"""
+_KEY_CHARACTERS = frozenset(string.ascii_letters + string.digits + "-")
+_SPACES = frozenset(" \t\n\r")
+_ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "\\": "\\", '"': '"'}
+
+
+class BadGitConfig(ValueError):
+    """Git could not read this configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class GitConfigKey:
+    """A key in its three parts; `remote.origin.url` is the name `url` of the section `remote "origin"`."""
+
+    section: str
+    subsection: str | None
+    name: str
+
+    @classmethod
+    def of(cls, key: str) -> "GitConfigKey":
+        """Split a key at its first and its last dot, as git does."""
+        section, _, rest = key.partition(".")
+        inner, dot, name = rest.rpartition(".")
+        return cls(section, inner if dot else None, name)
+
+
+def parse_git_config(data: bytes) -> GitConfig:
+    """Parse a configuration file; raises `BadGitConfig`. Included files are not read."""
+    if b"\0" in data:
+        raise BadGitConfig("It holds a NUL byte.")
+    text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff").replace("\r\n", "\n")
+    return _Reader(text).read()
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def read(self) -> GitConfig:
+        found: dict[str, tuple[str | None, ...]] = {}
+        section = ""
+        while self._at < len(self._text):
+            char = self._next()
+            if char in "#;":
+                self._skip_line()
+            elif char == "[":
+                section = self._section() + "."
+            elif char not in _SPACES:
+                if not (char.isascii() and char.isalpha()):
+                    raise BadGitConfig(f"A line begins with {char!r}.")
+                key = section + char.lower() + self._name()
+                found[key] = (*found.get(key, ()), self._value_or_none())
+        return found
+
+    def _next(self) -> str:
+        """The next character; after the end, git sees one more line end."""
+        char = self._text[self._at] if self._at < len(self._text) else "\n"
+        self._at += 1
+        return char
+
+    def _skip_line(self) -> None:
+        while self._next() != "\n":
+            pass
+
+    def _section(self) -> str:
+        name = ""
+        while self._at < len(self._text):
+            char = self._next()
+            if char == "]" and name:
+                return name
+            if char in _SPACES:
+                return f"{name}.{self._subsection(char)}"
+            if char not in _KEY_CHARACTERS and char != ".":
+                break
+            name += char.lower()
+        raise BadGitConfig("A section's name is not closed, or holds what no name may hold.")
+
+    def _subsection(self, char: str) -> str:
+        while char in _SPACES and char != "\n":
+            char = self._next()
+        if char != '"':
+            raise BadGitConfig("A subsection is not quoted.")
+        name = ""
+        while (char := self._next()) != '"':
+            char = self._next() if char == "\\" else char
+            if char == "\n":
+                raise BadGitConfig("A subsection's name is not closed.")
+            name += char
+        if self._next() != "]":
+            raise BadGitConfig("A section's name is not closed.")
+        return name
+
+    def _name(self) -> str:
+        start = self._at
+        while self._at < len(self._text) and self._text[self._at] in _KEY_CHARACTERS:
+            self._at += 1
+        return self._text[start : self._at].lower()
+
+    def _value_or_none(self) -> str | None:
+        while (char := self._next()) in " \t":
+            pass
+        if char == "\n":
+            return None
+        if char != "=":
+            raise BadGitConfig("A name is not followed by `=`.")
+        return self._value()
+
+    def _value(self) -> str:
+        value, blanks, quoted = "", "", False
+        while (char := self._next()) != "\n" or quoted:
+            if char == "\n":
+                raise BadGitConfig("A quoted value is not closed.")
+            if char in _SPACES and not quoted:
+                blanks += char if value else ""
+                continue
+            if char in "#;" and not quoted:
+                self._skip_line()
+                break
+            value, blanks = value + blanks, ""
+            if char == '"':
+                quoted = not quoted
+            elif char == "\\":
+                value += self._escaped()
+            else:
+                value += char
+        return value
+
+    def _escaped(self) -> str:
+        char = self._next()
+        if char == "\n":  # the value goes on in the next line
+            return ""
+        if char not in _ESCAPES:
+            raise BadGitConfig(f"A value holds \\{char}.")
+        return _ESCAPES[char]

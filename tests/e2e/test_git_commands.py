@@ -1,0 +1,309 @@
+"""Git in a confined command: it works without a question, what lands is judged, and undo brings all of it back."""
+
+import os
+import stat
+import subprocess
+
+import pytest
+
+from handtools import BlockingToolbox, coding
+from handtools.host.sandbox.runners.runner_selection import choose_runner
+
+pytestmark = pytest.mark.skipif(
+    choose_runner().runner.name != "bubblewrap", reason="machine: no bubblewrap"
+)
+
+QUIET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
+PERSON = "[user]\n\tname = Somebody\n\temail = somebody@example.org\n[core]\n\tpager = /nothing\n"
+
+
+def git(root, *words):
+    who = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.org"]
+    done = subprocess.run(
+        ["git", *who, *words], cwd=root, env=os.environ | QUIET, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def tree(root):
+    """Everything below a folder, byte for byte."""
+    found = {}
+    for path in sorted(root.rglob("*")):
+        mode = path.lstat().st_mode
+        inside = str(path.relative_to(root))
+        found[inside] = (
+            os.readlink(path)
+            if stat.S_ISLNK(mode)
+            else path.read_bytes()
+            if stat.S_ISREG(mode)
+            else "folder",
+            stat.S_IMODE(mode),
+        )
+    return found
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A repository with two branches that conflict, of a person with a name."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text(PERSON)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "a.txt").write_text("one\n")
+    (work / "b.txt").write_text("one\n")
+    git(work, "init", "-q", "-b", "main")
+    git(work, "add", ".")
+    git(work, "commit", "-qm", "first")
+    git(work, "checkout", "-qb", "other")
+    (work / "a.txt").write_text("theirs\n")
+    git(work, "commit", "-qam", "theirs")
+    git(work, "checkout", "-q", "main")
+    (work / "a.txt").write_text("ours\n")
+    git(work, "commit", "-qam", "ours")
+    return work
+
+
+@pytest.fixture
+def tools(root):
+    made = BlockingToolbox(coding(root))
+    yield made
+    made.close()
+
+
+def ran(tools, script):
+    result = tools.call("bash", {"command": f"set -e\n{script}"})
+    assert result.ok, result.text
+    assert result.request is None, result.request
+    assert result.details.code == 0, result.text
+    return result
+
+
+def asked(tools, script):
+    """What a person is asked about a command's changes."""
+    result = tools.call("bash", {"command": script})
+    assert result.request is not None, result.text
+    return result.request.rule
+
+
+WORK = {
+    "commit": "echo two >> b.txt; echo new > c.txt; git add -A; git commit -qm second",
+    "branch": "git checkout -q -b feature/one; echo x > x; git add x; git commit -qm x; git checkout -q main",
+    "merge": "git merge -q other || { echo both > a.txt; git add a.txt; git commit -qm merged; }",
+    "merge-in-progress": "git merge -q other || true",
+    "rebase": "git checkout -q other; git rebase -q main ||"
+    "{ echo both > a.txt; git add a.txt; git rebase --continue; }",
+    "rebase-in-progress": "git checkout -q other; git rebase -q main || true",
+    "cherry-pick": "git cherry-pick other || { echo both > a.txt; git add a.txt; git cherry-pick --continue; }",
+    "stash": "echo two >> b.txt; git stash -q; git stash list | grep -q stash",
+    "stash-pop": "echo two >> b.txt; git stash -q; git stash pop -q; git diff --quiet && exit 1 || true",
+    "tag": "git tag v1; git tag -a v2 -m two; git tag -l | grep -q v2",
+    "bisect": "for i in 1 2 3 4 5; do echo $i > b.txt; git commit -qam $i; done;"
+    "git bisect start HEAD main~5 -- ; git bisect run sh -c '! grep -q 4 b.txt' | tail -1",
+    "bisect-reset": "git bisect start HEAD HEAD~1; git bisect reset",
+    "worktree": "git worktree add -q sub/tree -b tree; cd sub/tree;"
+    "echo w > w; git add w; git commit -qm w; git status",
+    "worktree-removed": "git worktree add -q tree; git worktree remove tree; git worktree prune",
+    "submodule": "git init -q -b main lib; (cd lib; echo l > l; git add l; git commit -qm l);"
+    "git -c protocol.file.allow=always submodule --quiet add ./lib used; git commit -qm used; cat used/l",
+    "clone": "git clone -q . copy; cd copy; echo c > c; git add c; git commit -qm c",
+    "bare": "git clone -q --bare . store.git; git remote add store $PWD/store.git; git push -q store main",
+    "gc": "for i in 1 2 3; do echo $i > b.txt; git commit -qam $i; done; git gc -q; git log --oneline | wc -l",
+    "settings": "git config user.name Agent; git config user.email a@example.org; git config pull.rebase true;"
+    "git remote add origin https://example.org/a.git; git config branch.main.remote origin;"
+    "git config alias.st status",
+    "amend-and-reset": "echo z > b.txt; git commit -qam z; git commit -q --amend; git reset -q --hard HEAD~1",
+    "index-only": "git rm -q --cached b.txt; git update-index --refresh; git reset -q",
+    "branches-deleted": "git branch -D other; git pack-refs --all; git branch -m main trunk",
+    "rm-lock": "touch .git/index.lock",
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_git_works_without_a_question_lands_and_is_undone_byte_for_byte(name, root, tools):
+    before = tree(root)
+    result = ran(tools, WORK[name])
+    git(root, "fsck", "--no-dangling")
+    git(root, "status")
+    assert tree(root) != before or name == "rm-lock", result.text
+    if name == "rm-lock":
+        assert "nobody holds this lock" in result.text
+        return
+    undone = tools.call("undo", {"scope": "session", "name": "default"})
+    assert undone.ok and undone.request is None, undone.text
+    assert tree(root) == before
+
+
+PLANTED = {
+    "hook": ("cp evil .git/hooks/post-checkout", ".git/hooks/post-checkout"),
+    "hook of a new repository": (
+        "git init -q n; cp evil n/.git/hooks/post-checkout",
+        "n/.git/hooks/post-checkout",
+    ),
+    "hooksPath": ("git config core.hooksPath $PWD/hooked", "core.hookspath"),
+    "monitor over two lines": (
+        "printf '[core]\\n\\tfsmonitor = \\\\\\n%s\\n' $PWD/evil >> .git/config",
+        "core.fsmonitor",
+    ),
+    "included file": (
+        "printf '[core]\\nfsmonitor = evil' > plain; git config include.path ../plain",
+        "include.path",
+    ),
+    "alias": ("git config alias.st '!./evil'", "alias.st"),
+    "filter": (
+        "git config filter.x.clean ./evil; echo '* filter=x' > .git/info/attributes",
+        "filter.x.clean",
+    ),
+    "worktree settings": ("git config extensions.worktreeConfig true", "extensions.worktreeconfig"),
+    "repository elsewhere": ("git init -q n; mv n/.git fake; echo 'gitdir: ../fake' > n/.git", "n/.git"),
+    "common folder": ("git init -q n; mv n/.git fake; echo ../fake > .git/commondir", ".git/commondir"),
+    "alternates": ("echo /home/x/.git/objects > .git/objects/info/alternates", "objects/info/alternates"),
+    "ref that is a link": ("ln -s /etc/passwd .git/refs/heads/x", ".git/refs/heads/x"),
+    "rebase that runs": (
+        "GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i -x ./evil HEAD~1; true",
+        "git-rebase-todo",
+    ),
+    "other letters": ("mkdir n; cp -r .git n/.GIT; cp evil n/.GIT/hooks/post-checkout", ".GIT"),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_is_planted_asks_and_the_persons_own_git_runs_none_of_it(name, root, tools, tmp_path):
+    mark = tmp_path / "mark"
+    (root / "evil").write_text(f"#!/bin/sh\ntouch {mark}\n")
+    (root / "evil").chmod(0o755)
+    (root / "hooked").mkdir()
+    for hook in ("pre-commit", "post-checkout", "post-commit"):
+        (root / "hooked" / hook).write_bytes((root / "evil").read_bytes())
+        (root / "hooked" / hook).chmod(0o755)
+    script, told = PLANTED[name]
+    assert told in asked(tools, script)
+    for words in (
+        "status",
+        "commit -q --allow-empty -m x",
+        "checkout -q -b y",
+        "st",
+        "rebase --continue",
+        "diff",
+    ):
+        env = os.environ | {"GIT_EDITOR": "true"}
+        subprocess.run(["git", *words.split()], cwd=root, env=env, capture_output=True, check=False)
+    assert not mark.exists()
+
+
+def test_a_branch_that_somebody_moved_since_is_a_conflict_and_all_of_the_repository_stays(root, tools):
+    done = ran(tools, "echo two >> b.txt; git commit -qam agent")
+    (root / "c.txt").write_text("person\n")
+    git(root, "add", "c.txt")
+    git(root, "commit", "-qm", "person")
+    before = {path: found for path, found in tree(root).items() if path.startswith(".git")}
+    undone = tools.call("undo", {"scope": "session", "name": "default"})
+    assert "refs/heads/main" in undone.text
+    assert {path: found for path, found in tree(root).items() if path.startswith(".git")} == before
+    assert (root / "b.txt").read_text() == "one\n", done.text
+    git(root, "fsck", "--no-dangling")
+
+
+def test_objects_stay_where_somebody_may_have_built_on_them(root, tools):
+    ran(tools, "echo two >> b.txt; git commit -qam agent")
+    main = (root / ".git/refs/heads/main").read_text()
+    git(root, "branch", "keep")
+    undone = tools.call("undo", {"scope": "session", "name": "default"})
+    assert undone.ok, undone.text
+    assert (root / ".git/refs/heads/main").read_text() != main
+    assert git(root, "show", "keep:b.txt") == "one\ntwo"
+    git(root, "fsck", "--no-dangling")
+
+
+def test_what_a_command_did_to_a_repository_does_not_land_on_what_somebody_did_meanwhile(root, tools):
+    script = "echo x > new; git add new; git commit -qm agent; echo ready; read line"
+    job = tools.call("bash", {"command": script, "background": True})
+    number = job.details.job
+    while "ready" not in tools.call("jobs", {"action": "output", "job": number}).text:
+        pass
+    git(root, "commit", "-q", "--allow-empty", "-m", "person")
+    head = git(root, "rev-parse", "HEAD")
+    tools.call("jobs", {"action": "send", "job": number, "text": "go\n"})
+    ended = tools.call("jobs", {"action": "wait", "job": number, "timeout": 20})
+    assert git(root, "rev-parse", "HEAD") == head, ended.text
+    assert (root / "new").read_text() == "x\n"
+    git(root, "fsck", "--no-dangling")
+    assert git(root, "status", "--porcelain") == "?? new"
+
+
+def test_tracked_fixtures_are_read_and_changed_like_any_file(root, tools):
+    (root / "tests").mkdir()
+    for name in ("cert.pem", ".env", ".netrc"):
+        (root / "tests" / name).write_text(f"fixture of {name}\n")
+    (root / "tests/.aws").mkdir()
+    (root / "tests/.aws/credentials").write_text("fixture of aws\n")
+    (root / "tests/.aws/mine").write_text("secret of mine\n")
+    git(root, "add", "-f", "tests/cert.pem", "tests/.env", "tests/.netrc", "tests/.aws/credentials")
+    git(root, "commit", "-qm", "fixtures")
+    (root / "tests/.netrc").write_text("password hunter2\n")
+    seen = tools.call(
+        "bash", {"command": "git diff --stat; cat tests/cert.pem tests/.env tests/.aws/* tests/.netrc"}
+    )
+    assert all(f"fixture of {name}" in seen.text for name in ("cert.pem", ".env", "aws"))
+    assert "hunter2" not in seen.text and "secret of mine" not in seen.text
+    ran(tools, "echo more >> tests/cert.pem; git commit -qm more tests/cert.pem")
+    assert (root / "tests/cert.pem").read_text() == "fixture of cert.pem\nmore\n"
+
+
+def test_an_index_that_names_a_secret_does_not_show_it(root, tools):
+    (root / ".env").write_text("KEY=hunter2\n")
+    ran(
+        tools,
+        "git update-index --add --cacheinfo 100644,$(git rev-parse HEAD:a.txt),.env; git commit -qm forged",
+    )
+    for script in ("cat .env", "git diff", "git add -f .env && git show :.env", "cp .env out; cat out"):
+        assert "hunter2" not in tools.call("bash", {"command": script}).text
+    assert "hunter2" not in tools.call("read", {"path": ".env"}).text
+    assert (root / ".env").read_text() == "KEY=hunter2\n"
+
+
+def test_what_a_command_makes_itself_lands_and_is_its_own_until_somebody_changes_it(root, tools):
+    before = tree(root)
+    ran(tools, "echo KEY=example > .env; echo cert > tls.pem; mkdir .ssh; echo Host x > .ssh/config")
+    assert (root / ".env").read_text() == "KEY=example\n"
+    assert "KEY=example" in ran(tools, "cat .env tls.pem; echo again >> .env").text
+    assert (root / ".env").read_text() == "KEY=example\nagain\n"
+    assert tools.call("undo", {"scope": "session", "name": "default"}).ok
+    assert tree(root) == before
+    ran(tools, "echo KEY=example > .env")
+    (root / ".env").write_text("KEY=hunter2\n")
+    assert "hunter2" not in tools.call("bash", {"command": "cat .env"}).text
+
+
+def test_a_secret_that_was_there_is_neither_replaced_nor_removed_and_is_named(root, tools):
+    (root / ".env").write_text("KEY=hunter2\n")
+    (root / "many").mkdir()
+    for number in range(300):  # so many are hidden by a layer, and look as if they were not there
+        (root / "many" / f"{number}.pem").write_text("secret\n")
+    result = tools.call("bash", {"command": "echo mine > .env; rm -rf many; echo x > plain"})
+    assert (root / ".env").read_text() == "KEY=hunter2\n"
+    assert len(list((root / "many").iterdir())) == 300
+    assert (root / "plain").read_text() == "x\n"
+    assert "rule `private`" in result.text and "`.env`" in result.text
+
+
+def test_a_certificate_that_a_package_brings_is_installed_and_upgraded(root, tools):
+    place = ".venv/lib/python3/site-packages/certifi"
+    ran(tools, f"mkdir -p {place}; echo one > {place}/cacert.pem")
+    ran(tools, f"cat {place}/cacert.pem; echo two > {place}/cacert.pem")
+    assert (root / place / "cacert.pem").read_text() == "two\n"
+
+
+def test_a_command_commits_as_the_person_and_sees_no_more_of_their_settings(root, tools):
+    ran(tools, 'git commit -q --allow-empty -m x; test -z "$(git config core.pager)"')
+    assert git(root, "log", "-1", "--format=%an <%ae>") == "Somebody <somebody@example.org>"
+    ran(tools, "git -c user.name=Agent commit -q --allow-empty -m y")
+    assert git(root, "log", "-1", "--format=%an") == "Agent"
+
+
+def test_a_look_at_the_repository_changes_nothing(root, tools):
+    (root / "a.txt").touch()
+    result = ran(tools, "git status; git diff; git log -1")
+    assert result.changes is None
