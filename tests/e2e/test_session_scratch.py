@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handtools import Call, Policy, Toolbox
-from handtools.core.commands import Command
+from handtools.core.commands import Allowance, Command
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.commands.session_scratch import KEPT_SCRATCH_SECONDS, ScratchQuota
 from handtools.host.files.backups import FolderBackups
@@ -42,8 +42,8 @@ class Session:
     def call(self):
         return Call(tool="bash", args={}, session=self.name, owner=self.owner)
 
-    async def run(self, script):
-        command = Command(script=script)
+    async def run(self, script, allowance=None):
+        command = Command(script=script, allowance=allowance or Allowance())
         ran = await self.commands.run(
             command, call=self.call(), show=lambda _: None, private=(), read_only=()
         )
@@ -147,6 +147,16 @@ async def test_a_command_that_fills_scratch_is_ended_and_the_answer_says_so(tmp_
     assert any("wrote more to $HOME, /tmp" in note for note in end.notes)
     assert any("held more than 64 MiB" in note for note in end.notes)
     assert await session.said("ls /tmp/big 2>/dev/null; cat ~/b") == "kept\n"
+
+
+@confined
+async def test_what_a_command_may_write_counts_for_scratch_too(tmp_path):
+    session = Session(tmp_path)
+    await session.run("head -c 40M /dev/zero > ~/before")
+    slow = "head -c 20M /dev/zero | tee /tmp/a > ~/b; for i in $(seq 600); do sleep 0.1; done"
+    end = await session.run(slow, Allowance(written_bytes=30 << 20))
+    assert end.ended == "limit"
+    assert await session.said("stat -c %s ~/before") == f"{40 << 20}\n"
 
 
 @confined

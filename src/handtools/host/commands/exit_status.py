@@ -14,7 +14,7 @@ _EXCEEDED_NOTES = {
     "memory": "Its processes together used more memory than allowed, and were ended.",
     "bytes": "It wrote more to the workspace than allowed, and was ended.",
     "files": "It made more files in the workspace than allowed, and was ended.",
-    "scratch": "It wrote more to $HOME, /tmp or package caches than a session may keep there, and was ended.",
+    "scratch": "It wrote more to $HOME, /tmp or package caches than allowed, and was ended.",
 }
 
 

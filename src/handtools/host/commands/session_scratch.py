@@ -116,8 +116,9 @@ class SessionScratch:
                     temporary=os.fspath(own.path / _TMP),
                     caches=os.fspath(caches.path / _FILES),
                     reserved=own.reserve(_names_below_tmp(launch)),
-                    most_bytes=self._quota.bytes,
-                    most_files=self._quota.files,
+                    quotas=tuple(
+                        self._limits(each, launch.allowance.written_bytes) for each in (own, caches)
+                    ),
                 )
             )
             try:
@@ -151,6 +152,13 @@ class SessionScratch:
         """Delete the scratch of a session, unless a command of it still runs."""
         if _set_aside(self._room(session, runner)):
             _delete(self._rooms(gone=True))
+
+    def _limits(self, folder: "_LastingFolder", written: int | None) -> tuple[str, int, int]:
+        """A folder, and how many bytes and files it may hold: the quota, or what one command may add if less."""
+        most = self._quota.bytes
+        if written is not None:
+            most = min(most, folder.count(self._quota).bytes + written)
+        return os.fspath(folder.path), most, self._quota.files
 
     def _room(self, session: str, runner: str) -> Path:
         return self._folder / _SESSIONS / _digest(f"{runner}\n{session}")

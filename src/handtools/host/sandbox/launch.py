@@ -36,9 +36,8 @@ class SessionFolders:
     """Package caches, shared with other sessions."""
     reserved: tuple[str, ...]
     """Names in the temporary folder at which every command has a mount, so that none can replace them."""
-    most_bytes: int
-    most_files: int
-    """How many files the session's folders may hold, and the caches too; a command that makes more is killed."""
+    quotas: tuple[tuple[str, int, int], ...]
+    """Folders, and how many bytes and files each may hold; a command that makes more is killed."""
 
 
 @dataclass(frozen=True, slots=True)

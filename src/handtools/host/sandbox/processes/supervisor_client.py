@@ -183,17 +183,9 @@ def start_order(launch: Launch, mark: str) -> StartOrder:
         seccomp=launch.seccomp.hex(),
         alone=launch.alone,
         layer=(layer.upper, layer.mounted_at, layer.most_bytes, layer.most_files) if layer else None,
-        scratch=_scratch_quotas(launch),
+        scratch=launch.scratch.quotas if launch.scratch else (),
         places=launch.places,
     )
-
-
-def _scratch_quotas(launch: Launch) -> list[tuple[str, int, int]]:
-    """The session's folders with their quotas: its own, and the shared caches."""
-    if launch.scratch is None:
-        return []
-    most = launch.scratch.most_bytes, launch.scratch.most_files
-    return [(os.path.dirname(launch.scratch.home), *most), (launch.scratch.caches, *most)]
 
 
 def extra_fds(launch: Launch) -> tuple[int, ...]:
