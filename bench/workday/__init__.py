@@ -130,7 +130,12 @@ def _ours(options: argparse.Namespace) -> Iterator[Figure]:
     yield _share("what must not be possible is not", len(safety) - len(failing["safety"]), len(safety), 1.0)
     counts = [len(each.questions) for each in told]
     if counts:
-        yield Figure(name="questions, median", value=statistics.median(counts), unit="of a story", goal=0)
+        yield Figure(
+            name="questions, median",
+            value=statistics.median(counts),
+            unit="of a story",
+            goal=None if options.only else 0,
+        )
         yield Figure(name="questions, most", value=max(counts), unit="of a story", goal=MOST_QUESTIONS)
         yield Figure(
             name="time of a story, median", value=statistics.median(t.seconds for t in told), unit="s"
