@@ -2,22 +2,36 @@
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from handtools.cli import options
+from handtools.cli.call import stream_output
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at, open_toolbox_at
 from handtools.cli.results import exit_code, print_result
 from handtools.cli.terminal import (
     CommandStopped,
+    ask_yes_no,
+    is_interactive,
     plain_table,
+    print_approval,
     print_json,
     print_remark,
+    stderr_console,
     stdout_console,
     table_cell,
 )
 from handtools.core.approval import Approval, RememberScope, Reply
+
+if TYPE_CHECKING:
+    from handtools.runtime.journal.calls import PendingCall
+
+
+WaitingArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="ID", help="A call id or the start of one; else the only one that waits."),
+]
 
 
 def pending(
@@ -36,22 +50,23 @@ def pending(
 
 
 def approve(
-    call_id: options.CallArgument,
+    call_id: WaitingArgument = None,
     remember: Annotated[
         RememberScope, typer.Option(help="once, or also for the like of it in this session or project.")
     ] = "once",
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Say yes to a pending call.
+    """Say yes to a pending call; what it wants is shown first.
 
-    It runs now, with a grant for exactly what was asked.
+    It runs now, with a grant for exactly what was asked. Without an id it is the only one that waits, and at a
+    terminal you are asked.
     """
     _answer_call(workspace, call_id, Reply(allow=True, remember=remember), as_json=as_json)
 
 
 def deny(
-    call_id: options.CallArgument,
+    call_id: WaitingArgument = None,
     message: Annotated[
         str, typer.Option("--message", "-m", help="Tells the agent what to do instead.")
     ] = "",
@@ -65,21 +80,46 @@ def deny(
     _answer_call(workspace, call_id, Reply(allow=False, message=message), as_json=as_json)
 
 
-def _answer_call(workspace: Path, name: str, reply: Reply, *, as_json: bool) -> None:
+def _answer_call(workspace: Path, name: str | None, reply: Reply, *, as_json: bool) -> None:
     with open_toolbox_at(workspace, plugins=True) as (toolbox, record):
-        call_id = record.named(name)
-        asked = _waiting_approval(record, call_id)
+        call_id = record.named(name) if name is not None else _only_waiting(record)
+        kept = _waiting_call(record, call_id)
+        asked = kept.approval
+        if reply.allow and not as_json:
+            print_approval(stderr_console(), asked, record.step("show", record.calls.short(call_id)))
+        if (
+            reply.allow
+            and name is None
+            and is_interactive()
+            and not ask_yes_no(stderr_console(), "Allow it?")
+        ):
+            step = f"To say no: {record.step('deny', record.calls.short(call_id))}"
+            raise CommandStopped("It still waits for an answer.", step)
+        streamed = None if as_json else stream_output(toolbox, kept.call.tool)
         result = toolbox.resume(call_id, replace(reply, fingerprint=asked.fingerprint))
         refused = not reply.allow and result.status == "denied"
         if refused and not as_json:
             print_remark(f"Denied; nothing was changed. Call {record.calls.short(call_id)} is told so.")
         else:
-            print_result(result, call_id, record, as_json=as_json)
+            print_result(result, call_id, record, as_json=as_json, streamed=streamed)
     # A denial is what `deny` is for: it did what was asked of it.
     raise typer.Exit(0 if refused else exit_code(result))
 
 
-def _waiting_approval(record: WorkspaceJournal, call_id: str) -> Approval:
+def _only_waiting(record: WorkspaceJournal) -> str:
+    """The id of the only call that waits; raises `CommandStopped` when none or several do."""
+    waiting = record.calls.waiting()
+    if not waiting:
+        raise CommandStopped(
+            "Nothing is waiting for an answer.", f"`{record.step('log')}` lists the calls."
+        )
+    if len(waiting) > 1:
+        step = f"Give the id of one; `{record.step('pending')}` lists them."
+        raise CommandStopped(f"{len(waiting)} calls wait for an answer.", step)
+    return waiting[0].call_id
+
+
+def _waiting_call(record: WorkspaceJournal, call_id: str) -> "PendingCall":
     kept = record.calls.suspended(call_id)
     if kept is None:
         logged = record.calls.find(call_id)
@@ -88,7 +128,7 @@ def _waiting_approval(record: WorkspaceJournal, call_id: str) -> Approval:
         raise CommandStopped(
             f"Call {record.calls.short(call_id)} is not waiting for an answer.{ended}", step
         )
-    return kept.approval
+    return kept
 
 
 def _print_waiting(record: WorkspaceJournal, waiting: list[Approval]) -> None:

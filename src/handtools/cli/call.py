@@ -9,9 +9,10 @@ from handtools.cli import options
 from handtools.cli.open_workspace import WorkspaceJournal, open_toolbox_at
 from handtools.cli.options import parse_tool_arguments
 from handtools.cli.results import exit_code, print_result
-from handtools.cli.terminal import ask_approval, is_interactive, print_remark
+from handtools.cli.terminal import ask_approval, is_interactive, print_output_lines, print_remark
 
 if TYPE_CHECKING:
+    from handtools.cli.streamed_output import StreamedOutput
     from handtools.core.result import Result
     from handtools.toolbox import BlockingToolbox
 
@@ -46,11 +47,24 @@ def call(
     with open_toolbox_at(workspace, plugins=True, yes=yes, runner=runner) as (toolbox, record):
         if call_id and record.calls.recall(call_id) is not None:
             print_remark("This id was called before: what follows is what was recorded then.")
+        as_text = output is options.OutputFormat.text
+        streamed = stream_output(toolbox, tool) if as_text else None
         result = toolbox.call(request)
-        if output is options.OutputFormat.text and is_interactive():
+        if as_text and is_interactive():
             result = ask_person_while_pending(toolbox, record, request.id, result)
-        print_result(result, request.id, record, as_json=output is options.OutputFormat.json)
+        print_result(result, request.id, record, as_json=not as_text, streamed=streamed)
     raise typer.Exit(exit_code(result))
+
+
+def stream_output(toolbox: "BlockingToolbox", tool: str) -> "StreamedOutput | None":
+    """Print what the toolbox's next command prints while it runs; None for a tool that runs none."""
+    from handtools.cli.streamed_output import STREAMED_TOOLS, StreamedOutput
+
+    if tool not in STREAMED_TOOLS:
+        return None
+    streamed = StreamedOutput(toolbox.toolbox.workspace.outputs, print_output_lines)
+    toolbox.toolbox.listen(streamed)
+    return streamed
 
 
 def ask_person_while_pending(

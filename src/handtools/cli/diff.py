@@ -1,17 +1,31 @@
 """CLI command `handtools diff`: print the diff of what one call, a session or all calls on a path changed."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from handtools.cli import options
-from handtools.cli.log import actions_by_path, file_changes_of_call, net_diff
+from handtools.cli.log import actions_by_path, file_changes_of_call, net_changes, net_diff
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
-from handtools.cli.terminal import CommandStopped, print_diff, print_json, print_remark
+from handtools.cli.terminal import CommandStopped, print_diff, print_json, print_remark, stdout_console
 from handtools.core.errors import ToolError
+from handtools.text.changed_files import ChangedFile, changed_files_text
+from handtools.text.plurals import number_with_noun
+from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
+    from handtools.core.changes import Change
     from handtools.runtime.journal import RecordedTouch
+
+MOST_STAT_ROWS = 60
+
+
+class FileStat(NamedTuple):
+    """How many lines of one file were added and removed; None for what is no text."""
+
+    path: str
+    added: int | None
+    removed: int | None
 
 
 def diff(
@@ -19,6 +33,9 @@ def diff(
         str | None, typer.Argument(metavar="ID|PATH", help="A call id or the start of one, or a path.")
     ] = None,
     session: Annotated[str | None, typer.Option(help="Everything this session changed.")] = None,
+    stat: Annotated[
+        bool, typer.Option("--stat", help="Only how many lines of each file came and went.")
+    ] = False,
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
@@ -28,6 +45,9 @@ def diff(
     """
     with open_journal_at(workspace) as record:
         subject, touches = _chosen_touches(record, name, session)
+        if stat:
+            _print_stat(record, subject, touches, as_json=as_json)
+            return
         text = net_diff(record, touches)
         if as_json:
             changed = [
@@ -38,6 +58,51 @@ def diff(
             print_diff(text)
         else:
             print_remark(f"Nothing that {subject} changed still stands.")
+
+
+def _print_stat(
+    record: WorkspaceJournal, subject: str, touches: list["RecordedTouch"], *, as_json: bool
+) -> None:
+    changes, gone = net_changes(record, touches)
+    rows = [FileStat(change.path, *_line_counts(change)) for change in changes]
+    rows += [FileStat(path, None, None) for path in gone]
+    added, removed = sum(row.added or 0 for row in rows), sum(row.removed or 0 for row in rows)
+    if as_json:
+        print_json(
+            {"of": subject, "added": added, "removed": removed, "files": [r._asdict() for r in rows]}
+        )
+        return
+    if not rows:
+        print_remark(f"Nothing that {subject} changed still stands.")
+        return
+    from rich.text import Text
+
+    console = stdout_console()
+    for row in rows[:MOST_STAT_ROWS]:
+        told = Text(f"{with_visible_characters(row.path)}  ")
+        if row.added is None:
+            told.append("not text, or no longer kept", "dim")
+        else:
+            told.append(f"+{row.added:,} ", "green").append(f"-{row.removed:,}", "red")
+        console.print(told, soft_wrap=True)
+    if len(rows) > MOST_STAT_ROWS:
+        folded = [ChangedFile("changed", row.path) for row in rows[MOST_STAT_ROWS:]]
+        console.print(f"{len(folded):,} more: {changed_files_text(folded)}", soft_wrap=True)
+    lines = f"{number_with_noun(added, 'line')} added, {number_with_noun(removed, 'line')} removed"
+    console.print(f"{number_with_noun(len(rows), 'file')}, {lines}")
+
+
+def _line_counts(change: "Change") -> tuple[int, int] | tuple[None, None]:
+    """How many lines a change of one file adds and removes; None for what is no text."""
+    from handtools.core.changes import ChangeSet
+    from handtools.runtime.approval.preview import changes_diff
+
+    text = changes_diff(ChangeSet((change,)))
+    if not text.startswith(("--- ", "diff --git ")):
+        return None, None
+    # Before the first hunk there are only headers, after it only lines of the file.
+    lines = text.partition("\n@@")[2].split("\n")
+    return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
 
 
 def _chosen_touches(

@@ -3,6 +3,8 @@
 Also helpers that `show` and `diff` share: a call's file changes, net diff, undone state.
 """
 
+import contextlib
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -83,6 +85,16 @@ def net_diff(record: "WorkspaceJournal", touches: Iterable["RecordedTouch"]) -> 
     from handtools.core.changes import ChangeSet
     from handtools.runtime.approval.preview import changes_diff
 
+    changes, gone = net_changes(record, touches)
+    return changes_diff(ChangeSet(tuple(changes))) + "".join(
+        f"{path}: the bytes are no longer kept\n" for path in gone
+    )
+
+
+def net_changes(
+    record: "WorkspaceJournal", touches: Iterable["RecordedTouch"]
+) -> tuple[list["Change"], list[str]]:
+    """One change per path from before its first change to after its last; and paths without kept content."""
     by_path: dict[str, list[RecordedTouch]] = {}
     for touch in touches:
         by_path.setdefault(touch.path, []).append(touch)
@@ -91,10 +103,10 @@ def net_diff(record: "WorkspaceJournal", touches: Iterable["RecordedTouch"]) -> 
     for path, group in by_path.items():
         change = _net_change(record, path, group)
         if change is None:
-            gone.append(f"{path}: the bytes are no longer kept\n")
+            gone.append(path)
         elif not _is_folder(change) and change.before != change.after:
             changes.append(change)
-    return changes_diff(ChangeSet(tuple(changes))) + "".join(gone)
+    return changes, gone
 
 
 def logged_to_json(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> dict[str, Any]:
@@ -120,21 +132,30 @@ def _is_folder(change: "Change") -> bool:
 
 
 DAY_SECONDS = 86_400.0
-STATUS_STYLES = {"ok": "green", "pending": "yellow", "denied": "red", "error": "red", "timeout": "red"}
+STATUS_STYLES = {"ok": "green", "pending": "yellow"} | dict.fromkeys(
+    ("denied", "error", "timeout", "failed"), "red"
+)
 UNDONE_TEXT = {"no": "", "partly": " · partly undone", "yes": " · undone"}
 
 
 def log(
+    *,
     session: Annotated[str | None, typer.Option(help="Only this session.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many calls.")] = 20,
     before: Annotated[
         int | None, typer.Option(help="Only calls before this number: the next page.")
     ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with new calls as they end, until Ctrl-C.")
+    ] = False,
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """List the recorded calls, newest first."""
+    """List the recorded calls, newest first; with --follow the newest last."""
     with open_journal_at(workspace) as record:
+        if follow:
+            _follow_log(record, session, limit, as_json=as_json)
+            return
         page = record.calls.page(session=session, before=before, limit=limit + 1)
         rows = [(logged, file_changes_of_call(record, logged.id)) for logged in page[:limit]]
         if as_json:
@@ -165,6 +186,49 @@ def _print_log(record: WorkspaceJournal, rows: Sequence["Row"]) -> None:
         when, short = format_log_time(logged.started), table_cell(record.calls.short(logged.id), 40)
         shown.add_row(when, short, table_cell(logged.tool), what, _status_text(logged, touches), *more)
     stdout_console().print(shown)
+
+
+FOLLOW_INTERVAL_SECONDS = 0.5
+MOST_FOLLOWED_CALLS = 500
+"""How many of the newest calls are looked at each time; of more that ended at once the oldest are left out."""
+
+
+def _follow_log(record: WorkspaceJournal, session: str | None, limit: int, *, as_json: bool) -> None:
+    """Print the newest calls, then each one that ends, or that is answered after it waited, until Ctrl-C."""
+    known: dict[str, str] = {}
+    first = True
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            page = record.calls.page(session=session, limit=limit if first else MOST_FOLLOWED_CALLS)
+            for logged in reversed(page):
+                if known.get(logged.id) != logged.status:
+                    known[logged.id] = logged.status
+                    _print_followed(record, logged, as_json=as_json)
+            if first:
+                # What is older was not asked for.
+                older = record.calls.page(session=session, limit=MOST_FOLLOWED_CALLS)
+                known |= {logged.id: logged.status for logged in older[limit:]}
+                first = False
+            time.sleep(FOLLOW_INTERVAL_SECONDS)
+
+
+def _print_followed(record: WorkspaceJournal, logged: "LoggedCall", *, as_json: bool) -> None:
+    touches = file_changes_of_call(record, logged.id)
+    if as_json:
+        print_json(logged_to_json(logged, touches))
+        sys.stdout.flush()
+        return
+    from rich.text import Text
+
+    words: list[str | Text] = [
+        f"{format_log_time(logged.started)}  {table_cell(record.calls.short(logged.id), 40)}  {logged.tool:<10}  ",
+        f"{table_cell(call_target_summary(logged, touches))}  ",
+        _status_text(logged, touches),
+        f"  {table_cell(' '.join(filter(None, (logged.session, logged.agent))), 40)}",
+    ]
+    console = stdout_console()
+    console.print(Text.assemble(*words), soft_wrap=True)
+    console.file.flush()
 
 
 def format_log_time(at: float) -> str:

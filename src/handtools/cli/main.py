@@ -15,6 +15,7 @@ from handtools.cli.install import install, uninstall
 from handtools.cli.log import log
 from handtools.cli.mcp_serve import mcp, serve
 from handtools.cli.results import EXIT_FAILED
+from handtools.cli.sessions import sessions
 from handtools.cli.show import show
 from handtools.cli.skills import skills
 from handtools.cli.terminal import CommandStopped, print_failure, print_remark
@@ -26,7 +27,7 @@ from handtools.cli.why import why
 from handtools.core.errors import HandtoolsError, ToolError, UsageError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    *(log, show, diff, versions),
+    *(log, sessions, show, diff, versions),
     *(undo, redo, forget),
     *(pending, approve, deny),
     *(call, tools, skills, tokens, why),

@@ -15,6 +15,7 @@ from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
     from handtools.cli.open_workspace import WorkspaceJournal
+    from handtools.cli.streamed_output import StreamedOutput
     from handtools.core.result import Result
 
 EXIT_FAILED, EXIT_PENDING = 1, 3
@@ -25,15 +26,25 @@ def exit_code(result: "Result[Any]") -> int:
     return {"ok": 0, "pending": EXIT_PENDING}.get(result.status, EXIT_FAILED)
 
 
-def print_result(result: "Result[Any]", call_id: str, record: "WorkspaceJournal", *, as_json: bool) -> None:
-    """Print a call's result, failure or pending approval as text or JSON, with the command to run next."""
+def print_result(
+    result: "Result[Any]",
+    call_id: str,
+    record: "WorkspaceJournal",
+    *,
+    as_json: bool,
+    streamed: "StreamedOutput | None" = None,
+) -> None:
+    """Print a call's result, failure or pending approval as text or JSON, with the command to run next.
+
+    Of output that was `streamed` only the rest is printed.
+    """
     short = record.calls.short(call_id)
     if as_json:
         _print_json_result(result, call_id, short, record)
     elif result.status == "pending":
         _print_pending(result, short, record)
     elif result.ok:
-        print_content(result)
+        print_content(result, streamed)
         if result.changes:
             print_remark(f"Call {short}. Take it back: {record.step('undo', short)}")
     else:
@@ -44,14 +55,15 @@ def print_result(result: "Result[Any]", call_id: str, record: "WorkspaceJournal"
             print_remark(f"Some changes had landed before. Take them back: {record.step('undo', short)}")
 
 
-def print_content(result: "Result[Any]") -> None:
+def print_content(result: "Result[Any]", streamed: "StreamedOutput | None" = None) -> None:
     """Print a result's text to stdout, with the diff in it coloured on a terminal.
 
     Images and documents are named by type and size.
     """
     from handtools.core.result import Text
 
-    text, diff = result.text, diff_in_details(result.details)
+    text = streamed.rest(result) if streamed else result.text
+    diff = diff_in_details(result.details)
     console = stdout_console()
     if diff and text.endswith(diff) and console.is_terminal:
         console.print(with_visible_characters(text.removesuffix(diff)), end="", soft_wrap=True)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 PIPE_COLUMNS = 1_000
 """Width of tables, in characters, when the output is not a terminal."""
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_DIFF_COLOURS = {"+": "32", "-": "31", "@": "36"}
+"""The same styles as numbers of ANSI escape sequences."""
 _HEADERS = ("--- ", "+++ ", "diff --git ")
 
 
@@ -63,13 +65,44 @@ def print_untrusted_text(text: str) -> None:
         sys.stdout.write(text if text.endswith("\n") or not text else f"{text}\n")
 
 
-def print_diff(diff: str) -> None:
-    """Print a unified diff to stdout: coloured on a terminal, unchanged into a pipe so that it can be applied."""
+def print_output_lines(text: str) -> None:
+    """Print lines of a running command's output to stdout at once, as `print_untrusted_text` does."""
     console = stdout_console()
     if console.is_terminal:
-        console.print(coloured_diff(diff), soft_wrap=True, end="")
+        console.print(with_visible_characters(text), soft_wrap=True, end="")
     else:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def print_diff(diff: str) -> None:
+    """Print a unified diff to stdout: coloured on a terminal, unchanged into a pipe so that it can be applied.
+
+    One that is longer than the screen is shown in the person's pager.
+    """
+    console = stdout_console()
+    if not console.is_terminal:
         sys.stdout.write(diff)
+    elif sys.stdin.isatty() and diff.count("\n") >= console.height:
+        _page("\n".join(_ansi_lines(diff, coloured=console.color_system is not None)))
+    else:
+        console.print(coloured_diff(diff), soft_wrap=True, end="")
+
+
+def _page(text: str) -> None:
+    """Show text in `$PAGER`, else in less or more; printed as it is where there is none."""
+    import pydoc
+
+    # As git does: colours pass, and what fits on a screen needs no key to leave.
+    os.environ.setdefault("LESS", "FRX")
+    pydoc.pager(text)
+
+
+def _ansi_lines(diff: str, *, coloured: bool) -> Iterator[str]:
+    """The lines of a diff with escape sequences; a long one takes too long as rich text."""
+    for line in with_visible_characters(diff).split("\n"):
+        colour = "1" if line.startswith(_HEADERS) else _DIFF_COLOURS.get(line[:1], "")
+        yield f"\x1b[{colour}m{line}\x1b[m" if colour and coloured else line
 
 
 def coloured_diff(diff: str) -> "Text":
@@ -183,7 +216,12 @@ def _signal_pipe() -> Iterator[int]:
 
 APPROVAL_PREVIEW_LINES = 40
 APPROVAL_PREVIEW_BYTES = 8_000
-APPROVAL_ANSWER_KEYS: dict[str, RememberScope] = {"o": "once", "s": "session", "p": "project"}
+APPROVAL_ANSWER_KEYS: dict[str, RememberScope] = {
+    "y": "once",
+    "o": "once",
+    "s": "session",
+    "p": "project",
+}
 
 
 def ask_approval(approval: Approval, more: str) -> Reply | None:
@@ -193,10 +231,10 @@ def ask_approval(approval: Approval, more: str) -> Reply | None:
     """
     console = stderr_console()
     print_approval(console, approval, more)
-    console.print(f'  o  once\n  s  for this session   ("{table_cell(approval.remembered)}")')
-    console.print("  p  for this project\n  n  no\n  ↵  decide later")
+    console.print(f'  y  yes, once\n  s  yes, for this session   ("{table_cell(approval.remembered)}")')
+    console.print("  p  yes, for this project\n  n  no\n  ↵  decide later")
     while True:
-        answer = ask_line(console, "Allow? [o/s/p/n] ")
+        answer = ask_line(console, "Allow? [y/s/p/n] ")
         if not answer:
             return None
         key = answer[0].lower()

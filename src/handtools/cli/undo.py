@@ -10,6 +10,7 @@ from handtools.cli import options
 from handtools.cli.open_workspace import WorkspaceJournal, open_toolbox_at
 from handtools.cli.results import EXIT_FAILED, exit_code, print_result
 from handtools.cli.terminal import CommandStopped, print_json, print_remark, stdout_console
+from handtools.text.changed_files import ChangedFile, changed_files_text
 from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ PERSON_AGENT_NAME = "person"
 """Agent name under which the log records undo and redo that a person runs from the command line."""
 NEWEST_KEYWORD = "last"
 UNDO_VERBS = {"created": "returned", "changed": "restored", "deleted": "removed"}
+
+MOST_LISTED_PATHS = 40
+"""Of more paths an undo tells how many there were in each folder."""
 
 CallIdArgument = Annotated[
     str | None,
@@ -169,15 +173,25 @@ def _print_undone(
 ) -> None:
     from rich.text import Text
 
-    for touched in result.changes.touched if result.changes else ():
-        verb = UNDO_VERBS[touched.action]
+    done = [
+        ChangedFile(UNDO_VERBS[touched.action], touched.path)
+        for touched in (result.changes.touched if result.changes else ())
+    ]
+    for verb, path in done if len(done) <= MOST_LISTED_PATHS else ():
         stdout_console().print(
-            Text.assemble((f"{verb:<9}", "green"), with_visible_characters(touched.path)), soft_wrap=True
+            Text.assemble((f"{verb:<9}", "green"), with_visible_characters(path)), soft_wrap=True
         )
+    if len(done) > MOST_LISTED_PATHS:
+        told = with_visible_characters(changed_files_text(done))
+        stdout_console().print(f"{len(done):,} paths: {told}", soft_wrap=True)
     conflicts = result.details.conflicts
-    for kept in conflicts:
+    for kept in conflicts[:MOST_LISTED_PATHS]:
         told = with_visible_characters(f"{kept.path}: {kept.reason}")
         stdout_console().print(Text.assemble(("kept     ", "yellow"), told), soft_wrap=True)
+    if len(conflicts) > MOST_LISTED_PATHS:
+        stdout_console().print(
+            f"kept     {len(conflicts) - MOST_LISTED_PATHS:,} more; --json names them all"
+        )
     if not (result.details.restored or conflicts):
         print_remark("Everything was so already; nothing was written.")
     if any(kept.mergeable for kept in conflicts):

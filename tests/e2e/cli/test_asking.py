@@ -40,13 +40,15 @@ main()
 """
 
 
-def at_terminal(shell, *words, answers):
+def at_terminal(shell, *words, answers, **environment):
     """Run the command on a terminal; each answer is typed when its question has been asked."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(shell.folder)
         os.execve(
-            HANDTOOLS, [str(HANDTOOLS), *words], shell.environment | {"TERM": "xterm", "COLUMNS": "100"}
+            HANDTOOLS,
+            [str(HANDTOOLS), *words],
+            shell.environment | {"TERM": "xterm", "COLUMNS": "100"} | environment,
         )
     return typed(pid, terminal, list(answers))
 
@@ -140,7 +142,7 @@ def test_leaving_the_question_forgets_nothing_and_says_how(shell, key):
 
 
 def test_a_key_that_means_nothing_is_asked_again(shell):
-    code, seen = ask_to_write(shell, (QUESTION, "x\n"), (f"{QUESTION} [o/s/p/n] x", "o\n"))
+    code, seen = ask_to_write(shell, (QUESTION, "x\n"), (f"{QUESTION} [y/s/p/n] x", "o\n"))
     assert code == 0
     assert seen.count(QUESTION) == 2
 
@@ -150,3 +152,48 @@ def test_a_change_can_not_steer_the_terminal_from_the_card(shell):
     _, seen = at_terminal(shell, *words, answers=[(QUESTION, "\n")])
     assert "\x1b[2K" not in seen
     assert "␛[2Kharmless" in seen
+
+
+def test_y_means_yes(shell):
+    code, _ = ask_to_write(shell, (QUESTION, "y\n"))
+    assert (code, shell.text(".envrc")) == (0, "x")
+
+
+def test_approve_without_an_id_shows_the_only_one_that_waits_and_asks(shell):
+    shell.run("call", "write", "path=.envrc", "content=shown")
+    code, seen = at_terminal(shell, "approve", answers=[("Allow it?", "n\n")])
+    assert (code, shell.text(".envrc")) == (1, None)
+    assert "+shown" in seen.partition("Allow it?")[0]
+    code, seen = at_terminal(shell, "approve", answers=[("Allow it?", "y\n")])
+    assert (code, shell.text(".envrc")) == (0, "shown")
+
+
+def test_approve_shows_what_it_approves_and_wants_an_id_where_several_wait(shell):
+    assert "Nothing is waiting" in shell.run("approve").err
+    shell.run("call", "write", "path=.envrc", "content=shown")
+    shell.run("call", "write", "path=mise.toml", "content=other")
+    several = shell.run("approve")
+    assert several.code == 1
+    assert "2 calls wait" in several.err
+    one = shell.run("pending", "--json").rows[0]["call_id"]
+    done = shell.run("approve", one)
+    assert (done.code, shell.text(".envrc")) == (0, "shown")
+    assert "+shown" in done.err
+    assert shell.run("deny").code == 0
+    assert shell.text("mise.toml") is None
+
+
+def test_a_long_diff_goes_to_the_pager_of_a_person_and_not_into_a_pipe(shell, tmp_path):
+    shell.write("long.txt", "".join(f"line {n}\n" for n in range(300)))
+    pager = tmp_path / "pager"
+    pager.write_text(f"#!/bin/sh\ncat > {tmp_path}/paged\n")
+    pager.chmod(0o755)
+    code, seen = at_terminal(shell, "diff", answers=[], PAGER=str(pager))
+    assert (code, "line 299" in seen) == (0, False)
+    assert "+line 299" in (tmp_path / "paged").read_text()
+    (tmp_path / "paged").unlink()
+    assert "+line 299\n" in shell.run("diff", PAGER=str(pager)).out
+    short = shell.write("short.txt", "x\n")
+    _, seen = at_terminal(shell, "diff", short, answers=[], PAGER=str(pager))
+    assert "+x" in seen
+    assert not (tmp_path / "paged").exists()

@@ -36,6 +36,19 @@ class LoggedCall:
     code: str
 
 
+@dataclass(frozen=True, slots=True)
+class LoggedSession:
+    """One session in the log: how many calls it made, when, by whom, and how many paths it changed."""
+
+    name: str
+    calls: int
+    started: float
+    ended: float
+    agents: str
+    standing: int
+    """How many paths have a change of this session that was not undone."""
+
+
 class ChangeAuthor(NamedTuple):
     """Call id, session and turn of a change, as undo takes them."""
 
@@ -166,6 +179,34 @@ class Calls:
                 (*values, limit),
             ).fetchall()
         return [_logged(row) for row in rows]
+
+    def sessions(self, limit: int = 20) -> list[LoggedSession]:
+        """List the sessions with recorded calls, the one that was active last first."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT session, count(*), min(started), max(ended), "
+                f"coalesce(group_concat(DISTINCT nullif(agent, '')), '') FROM {self._calls} "
+                "GROUP BY session ORDER BY max(seq) DESC LIMIT ?",
+                (limit,),
+            ).fetchall()
+            standing: dict[str, int] = dict(
+                connection.execute(
+                    f"SELECT e.session, count(DISTINCT t.path) FROM {self._entries} e "
+                    "JOIN touches t ON t.entry = e.id WHERE e.state = 'done' AND e.kind = 'change' "
+                    "AND t.reverted_by IS NULL GROUP BY e.session"
+                ).fetchall()
+            )
+        return [
+            LoggedSession(
+                name=name,
+                calls=calls,
+                started=started,
+                ended=ended,
+                agents=agents,
+                standing=standing.get(name, 0),
+            )
+            for name, calls, started, ended, agents in rows
+        ]
 
     def count_since(self, logged: LoggedCall) -> int:
         """Count the calls of the same session recorded after the given one."""
