@@ -37,7 +37,7 @@ class BashParams(BaseModel):
     )
     live: bool = Field(
         default=False,
-        description="With background: on the files as they are, for a server or watcher; a person may be asked.",
+        description="With background: write in place, where others see it at once; a person may be asked.",
     )
     review: bool = Field(default=False, description="Hold its changes until a person has approved them.")
     hosts: list[str] = Field(

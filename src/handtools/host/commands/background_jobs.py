@@ -5,7 +5,9 @@ ADR 65.
 
 import contextlib
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import anyio
@@ -24,11 +26,15 @@ from handtools.host.commands.launch_pipeline import LaunchPipeline
 from handtools.host.commands.shell_session import ShellStateFile
 from handtools.host.sandbox.launch import Launch
 from handtools.host.sandbox.processes.running_process import ProcessResult, RunningProcess
+from handtools.host.sandbox.runners.hidden_paths import DEPENDENCY_FOLDERS, PolicyGlobs
 
 MOST_RUNNING_JOBS = 32
 """How many jobs of one session may run at the same time."""
 REMEMBERED_JOBS = 64
 """How many ended jobs are kept for later questions about them."""
+_REMEMBERED_FOLDERS = 10_000
+_PASSED_BY = DEPENDENCY_FOLDERS | {".git", ".hg", ".jj", ".bzr"}
+"""Folders whose changes a running job is not shown: dependencies, and the data of version control."""
 
 
 @dataclass(slots=True)
@@ -160,6 +166,21 @@ class BackgroundJobs:
         for kept in over:
             kept.close()
             del self._jobs[kept.id]
+
+
+def refreshed_paths(covered: Sequence[str]) -> Callable[[str], bool]:
+    """A test for paths whose changes a running job is shown: none that is covered, in dependencies or of git."""
+    globs = PolicyGlobs(covered)
+
+    @lru_cache(_REMEMBERED_FOLDERS)
+    def open_folder(path: str) -> bool:
+        above, _, name = path.rpartition("/")
+        return name not in _PASSED_BY and not globs.matches(path, folder=True) and open_above(above)
+
+    def open_above(folder: str) -> bool:
+        return not folder or open_folder(folder)
+
+    return lambda path: open_folder(path) and not globs.matches(path, folder=False)
 
 
 def _job_of(kept: BackgroundJob) -> Job:

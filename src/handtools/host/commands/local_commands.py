@@ -30,7 +30,7 @@ from handtools.core.commands import (
 )
 from handtools.core.errors import HostError, InvalidInput, UsageError
 from handtools.core.web import Visit
-from handtools.host.commands.background_jobs import BackgroundJob, BackgroundJobs
+from handtools.host.commands.background_jobs import BackgroundJob, BackgroundJobs, refreshed_paths
 from handtools.host.commands.exit_status import command_exit_of, exit_notes, output_file_name
 from handtools.host.commands.launch_pipeline import LaunchPipeline
 from handtools.host.commands.session_scratch import ScratchQuota, SessionScratch
@@ -255,7 +255,8 @@ class LocalCommands:
                 command, left, slip, private=private, read_only=read_only, is_open=is_open
             )
             seconds = replace(launch.allowance, seconds=command.allowance.seconds)
-            launch = replace(launch, input_open=True, allowance=seconds)
+            shown = refreshed_paths((*private, *read_only)) if apart else None
+            launch = replace(launch, input_open=True, allowance=seconds, refreshed=shown)
         except BaseException:
             slip.close()
             raise

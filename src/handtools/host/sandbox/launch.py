@@ -1,7 +1,7 @@
 """A launch: argv, environment, mounts and limits of one process; and the `Runner` protocol that confines it."""
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -113,6 +113,8 @@ class Launch:
     scratch: SessionFolders | None = None
     """The lasting folders of the command's session; None for a private home and temporary folder of its own."""
     overlay: Overlay | None = None
+    refreshed: Callable[[str], bool] | None = None
+    """Which paths are brought into its layer when others change them while it runs; None for no path."""
     in_place: bool = False
     """Whether the command writes to the workspace itself, because no overlay can be mounted for it."""
     allowance: Allowance = field(default_factory=Allowance)
@@ -129,6 +131,8 @@ class Launch:
     namespace around it. They belong to the session.
     """
     mounts: tuple[Mount, ...] = ()
+    view: tuple[int, str] | None = None
+    """A socket over which a handle of a mounted folder is sent out, and that folder's path."""
     user: tuple[int, int] | None = None
     """The user and group id to switch to, for runners that start as root."""
     landlock: int | None = None

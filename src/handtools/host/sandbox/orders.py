@@ -30,6 +30,8 @@ class StartOrder(TypedDict):
     """The numbers of descriptors of namespaces that it joins, in this order."""
     mounts: Sequence[Sequence[Any]]
     """The arguments of mount(2)."""
+    view: Sequence[Any] | None
+    """The number of a socket over which a handle of a mounted folder is sent out, and that folder's path."""
     user: Sequence[int] | None
     landlock: int | None
     seccomp: str

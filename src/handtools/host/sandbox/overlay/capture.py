@@ -10,6 +10,7 @@ import stat
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from handtools.host.files.backups import (
 from handtools.host.files.folder_handle import FolderHandle, open_inner_folder, walk_tree
 from handtools.host.sandbox.change_capture import CapturedChanges
 from handtools.host.sandbox.launch import Launch, Mount, Overlay
+from handtools.host.sandbox.overlay.layer_refresh import LayerRefresh
 from handtools.host.sandbox.overlay.upper_layer import UpperLayerDiff, UpperLayerSanitizer
 
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
@@ -112,7 +114,10 @@ class OverlayCapture:
         upper.chmod(stat.S_IMODE(root.st_mode))  # the layer's own folder is what the workspace looks like
         most = launch.allowance.written_bytes or self.quota.bytes
         overlay = Overlay(self._root, os.fspath(upper), os.fspath(work), self._root, most, self.quota.files)
-        return OverlayCommandCapture(with_overlay(launch, overlay), overlay, item, self)
+        captured = OverlayCommandCapture(with_overlay(launch, overlay), overlay, item, self)
+        if launch.refreshed is not None:
+            captured.start_refresh(launch.refreshed)
+        return captured
 
     def give_back(self, item: BackupItem, *, written: bool) -> None:
         """Keep a layer for the next command if it was never written to; else delete it.
@@ -163,6 +168,7 @@ class OverlayCommandCapture:
     since: int = field(init=False)
     written: bool = False
     """Whether changes were found in the layer, so that the record may refer to it."""
+    refresh: LayerRefresh | None = None
 
     def __post_init__(self) -> None:
         os.utime(self.overlay.upper)  # by the clock of the file system
@@ -173,8 +179,18 @@ class OverlayCommandCapture:
         """The name of the backup item that contains the layer."""
         return self.item.name
 
+    def start_refresh(self, wanted: Callable[[str], bool]) -> None:
+        """Bring what others change in the workspace into the layer, from now until the end of the command."""
+        self.refresh = LayerRefresh(self.overlay.lower, self.overlay.upper, self.since, wanted)
+        view = (self.refresh.handle_socket.fileno(), self.overlay.mounted_at)
+        self.launch = replace(self.launch, view=view)
+        self.refresh.start()
+
     def finish(self) -> CapturedChanges:
         """List the command's file changes from its upper layer, ready to be applied."""
+        if self.refresh is not None:
+            self.refresh.stop()
+            self.refresh.take_out()
         # It may have closed the workspace's own folder. That does not land, and we have to look into it.
         os.chmod(self.overlay.upper, stat.S_IMODE(os.stat(self.overlay.lower).st_mode) | stat.S_IRWXU)
         over = self._over_quota()
@@ -186,6 +202,7 @@ class OverlayCommandCapture:
             lambda path: f"{self.name}/{UPPER_LAYER_NAME}/{path}",
             self.since,
             UpperLayerSanitizer(owner),
+            shown=self.refresh.seen if self.refresh else {},
         )
         changes = tuple(listing.of(self.overlay.upper, self.overlay.lower))
         self.written = bool(changes)
@@ -193,6 +210,8 @@ class OverlayCommandCapture:
 
     def discard(self) -> None:
         """Delete the layer; replaced files that are needed for undo stay."""
+        if self.refresh is not None:
+            self.refresh.stop()
         self.capture.give_back(self.item, written=self.written)
 
     def _over_quota(self) -> str:

@@ -5,7 +5,7 @@ import errno
 import os
 import stat
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Literal
@@ -108,6 +108,8 @@ class UpperLayerDiff:
     """When the command began, by the file system's clock, in ns: workspace files changed later are conflicts."""
     cleaner: UpperLayerSanitizer
     notary: NodeReader = field(default_factory=NodeReader)
+    shown: Mapping[str, int] = field(default_factory=dict)
+    """Change times of workspace files that the command was shown while it ran; a later change is a conflict."""
     conflicts: list[str] = field(default_factory=list)
     """Paths that another program changed in the workspace while the command ran."""
     closed: list[str] = field(default_factory=list)
@@ -263,7 +265,7 @@ class UpperLayerDiff:
 
     def _changed(self, path: str, low: LayerEntry, before: Node, after: Node | None) -> None:
         self.changes.append(Change(path, before, after))
-        if low.found.st_ctime_ns > self.since and not low.is_folder:
+        if low.found.st_ctime_ns > self.shown.get(path, self.since) and not low.is_folder:
             self.conflicts.append(path)
 
     def _old(self, path: str, low: LayerEntry) -> Node:

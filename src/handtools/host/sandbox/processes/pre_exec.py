@@ -65,6 +65,8 @@ def set_up_and_exec(order: StartOrder, fds: dict[int, int]) -> None:
     for source, target, kind, flags, options in order["mounts"]:
         mounting = (source.encode(), target.encode(), kind.encode() or None)
         _checked(_LIBC.mount(*mounting, ctypes.c_ulong(flags), options.encode() or None))
+    if order["view"]:
+        _send_folder_handle(*order["view"])
     os.chdir(order["cwd"])
     if order["user"]:
         user, group = order["user"]
@@ -127,6 +129,14 @@ def open_network(order: NetworkOrder, joined: Sequence[int]) -> tuple[list[int],
         listening.bind(("127.0.0.1", 0))
         listening.listen(LISTEN_BACKLOG)
     return made, [each.detach() for each in sockets]
+
+
+def _send_folder_handle(line: int, path: str) -> None:
+    """Send a handle of a folder out over `line`, as it is mounted here, and keep neither."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    with socket.socket(fileno=line) as outside:
+        socket.send_fds(outside, [b"f"], [folder])
+    os.close(folder)
 
 
 def _set_interface_up(any_socket: socket.socket, name: bytes) -> None:

@@ -178,6 +178,7 @@ def start_order(launch: Launch, mark: str) -> StartOrder:
         identity=launch.identity,
         namespaces=launch.namespaces,
         mounts=[(m.source, m.target, m.kind, m.flags, m.options) for m in launch.mounts],
+        view=launch.view,
         user=launch.user,
         landlock=launch.landlock,
         seccomp=launch.seccomp.hex(),
@@ -191,4 +192,5 @@ def start_order(launch: Launch, mark: str) -> StartOrder:
 def extra_fds(launch: Launch) -> tuple[int, ...]:
     """The descriptors of a launch beyond its standard streams."""
     rules = () if launch.landlock is None else (launch.landlock,)
-    return (*launch.pass_fds, *rules, *launch.namespaces)
+    view = () if launch.view is None else (launch.view[0],)
+    return (*launch.pass_fds, *rules, *launch.namespaces, *view)
