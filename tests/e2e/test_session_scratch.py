@@ -1,6 +1,8 @@
 """Scratch of a session: $HOME, /tmp and package caches that stay, have a quota, and are nobody else's."""
 
+import json
 import os
+import subprocess
 import sys
 import time
 import zipfile
@@ -205,6 +207,47 @@ async def test_scratch_that_nobody_used_for_a_week_goes_and_links_in_it_are_not_
     assert not room.exists()
     assert [path.name for path in (old.state / "scratch" / "sessions").iterdir()] == [old.room.name]
     assert (outside / "file").read_text() == "mine"
+
+
+@confined
+async def test_scratch_goes_with_a_session_that_has_ended(tmp_path):
+    one, other = Session(tmp_path, "one"), Session(tmp_path, "other")
+    await one.run("echo x > /tmp/a; mkdir ~/d; chmod 0 ~/d")
+    await other.run("echo kept > /tmp/a")
+    one.commands.end_session("one")
+    assert len(list((one.state / "scratch" / "sessions").iterdir())) == 1
+    assert await other.said("cat /tmp/a") == "kept\n"
+
+
+@confined
+def test_the_scratch_of_a_client_goes_when_its_server_ends(tmp_path):
+    (tmp_path / "work").mkdir()
+    about = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    }
+    called = {"name": "bash", "arguments": {"command": "echo x > /tmp/a; ls /tmp/a"}}
+    messages = (
+        {"id": 1, "method": "initialize", "params": about},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": called},
+    )
+    with subprocess.Popen(
+        [sys.executable, "-m", "handtools", "mcp", str(tmp_path / "work")],
+        env=os.environ | {"HANDTOOLS_STATE": str(tmp_path / "state")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as server:
+        for message in messages:
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        server.stdin.flush()
+        answers = iter(server.stdout.readline, b"")
+        assert any(json.loads(line).get("id") == 2 and b"/tmp/a" in line for line in answers)
+        server.stdin.close()
+        assert server.wait(30) == 0
+    assert list((tmp_path / "state").glob("*/scratch/sessions/*")) == []
+    assert list((tmp_path / "state").glob("*/scratch/sessions")) != []
 
 
 @confined

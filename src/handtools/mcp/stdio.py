@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast, runtime_checkable
 
 from handtools.core.errors import HandtoolsError
 from handtools.host.files.user_folders import policy_file, project_file
@@ -239,6 +239,15 @@ async def _serve(open_toolbox: Callable[[], "Toolbox"], root: Path | None, liste
 
     async with standard_streams(lambda: listed or desk().listed) as (reading, writing), desk().open():
         await _run_sdk_loop(desk(), root, reading, writing)
+    # Its session was named for this process, so nobody comes back to what its commands left in $HOME and /tmp.
+    commands = desk().toolbox.workspace.commands
+    if isinstance(commands, _SessionKeeper):
+        commands.end_session(desk().session)
+
+
+@runtime_checkable
+class _SessionKeeper(Protocol):
+    def end_session(self, session: str) -> None: ...
 
 
 def _cancel_on_sigterm() -> None:

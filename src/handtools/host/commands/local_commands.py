@@ -299,6 +299,11 @@ class LocalCommands:
         """Record that a job's file changes were applied or rejected, with the final result."""
         self._jobs.settled(job_id, session, end)
 
+    def end_session(self, session: str) -> None:
+        """Delete the scratch of a session that nobody comes back to; one whose commands still run keeps it."""
+        if "runner" in self.__dict__:
+            self._scratch.drop(session, self.runner.name)
+
     def close(self) -> None:
         """Kill every job, and remove what the capture and the runner kept for this workspace."""
         self._jobs.close()
