@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -97,6 +98,18 @@ async def test_paths_that_the_user_names_can_be_read_and_not_written(tmp_path, b
     text = await said(box(readable=[data]), f"cat {data}/file; echo x > {data}/file")
     assert text.startswith("given")
     assert "Read-only file system" in text
+
+
+async def test_sockets_of_other_programs_in_readable_paths_are_covered(tmp_path, box):
+    data = tmp_path / "data"
+    data.mkdir()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(data / "s"))
+        listening.listen()
+        code = f"import socket; socket.socket(socket.AF_UNIX).connect('{data}/s'); print('reached')"
+        text = await said(box(readable=[data]), f'ls {data}; /usr/bin/python3 -c "{code}"')
+    assert text.startswith("s\n")
+    assert "reached" not in text
 
 
 async def test_the_sets_of_tools_take_readable_paths_too(tmp_path, work, monkeypatch):

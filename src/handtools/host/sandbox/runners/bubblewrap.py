@@ -90,9 +90,6 @@ class BubblewrapRunner:
             if launch.overlay is not None and len(private.files) + len(private.folders) > _MOST_MASKS:
                 launch = with_mask_layer(launch, launch.overlay, (*private.files, *private.folders))
                 private = MaskedPaths()
-            hide, notes = self._masks(launch, private, as_root=os.geteuid() == 0 and user is None)
-            made.append(_seccomp_fd(countable=launch.allowance.memory_bytes is not None))
-            made.append(_memory_fd("gitconfig", passed_on_git_config(os.path.expanduser("~")).encode()))
             kept = hidden.read_only_paths(launch.root, () if launch.overlay else found.read_only)
             readable = outermost(
                 path
@@ -101,7 +98,10 @@ class BubblewrapRunner:
                 and user_can_reach(path, user)
                 and profile.can_mount_at(path, scratch)
             )
+            hide, notes = self._masks(launch, private, readable, as_root=os.geteuid() == 0 and user is None)
             home = profile.scratch_home(launch, readable) if scratch else users_home
+            made.append(_seccomp_fd(countable=launch.allowance.memory_bytes is not None))
+            made.append(_memory_fd("gitconfig", passed_on_git_config(os.path.expanduser("~")).encode()))
             argv = [
                 *(_bwrap_path(launch.root), *profile.namespace_args(launch), "--seccomp", str(made[0])),
                 *profile.system_args(
@@ -140,11 +140,12 @@ class BubblewrapRunner:
         )
 
     def _masks(
-        self, launch: Launch, every: MaskedPaths, *, as_root: bool
+        self, launch: Launch, every: MaskedPaths, readable: Iterable[str], *, as_root: bool
     ) -> tuple[MaskedPaths, tuple[str, ...]]:
         private, notes = hidden.limit_masks(every, launch.root, most=_MOST_MASKS)
         # Through an overlay a socket has no other end.
-        sockets = hidden.visible_sockets(launch.root if launch.overlay is None else os.devnull)
+        shown = readable if launch.overlay else (launch.root, *readable)
+        sockets = hidden.visible_sockets(*shown)
         system = hidden.system_secrets() if as_root else MaskedPaths()
         files = (*private.files, *sockets, *system.files)
         return MaskedPaths(tuple(dict.fromkeys(files)), (*private.folders, *system.folders)), notes

@@ -197,13 +197,13 @@ def _world_readable(path: str, bits: int) -> bool:
     return stat.S_ISLNK(mode) or mode & bits == bits
 
 
-def visible_sockets(root: str) -> list[str]:
+def visible_sockets(*folders: str) -> list[str]:
     """Sockets of running programs in folders that a command sees: a read-only mount does not block them."""
     try:
         rows = Path(_UNIX_SOCKETS).read_text("utf-8", "surrogateescape").splitlines()[1:]
     except OSError:
         return []
-    seen = tuple(f"{tree.rstrip('/')}/" for tree in (root, *SANDBOX_SYSTEM_FOLDERS))
+    seen = tuple(f"{tree.rstrip('/')}/" for tree in (*folders, *SANDBOX_SYSTEM_FOLDERS))
     paths = {row.split(None, 7)[7] for row in rows if row.count(" /")}
     return sorted(path for path in paths if path.startswith(seen) and os.path.exists(path))
 
