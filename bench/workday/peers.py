@@ -2,9 +2,7 @@
 
 import json
 import os
-import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -43,22 +41,10 @@ def prefix(name: str, place: Place, folder: Path) -> tuple[str, ...]:
         (place.base / "codex").mkdir(exist_ok=True)
         return (str(programs / "codex"), "sandbox", "-c", 'sandbox_mode="workspace-write"', "--")
     if name == "sandbox-runtime":
-        place.environment["PATH"] += os.pathsep + str(_only_ripgrep(place))
         settings = place.base / "srt.json"
         settings.write_text(json.dumps(_SRT_SETTINGS))
         return (str(programs / "srt"), "--settings", str(settings), "--")
     return ()
-
-
-def _only_ripgrep(place: Place) -> Path:
-    """A folder with nothing but the rg that this peer looks for on PATH."""
-    folder = place.base / "ripgrep"
-    folder.mkdir(exist_ok=True)
-    beside = Path(sys.executable).with_name("rg")
-    found = str(beside) if beside.exists() else shutil.which("rg")
-    if found and not (folder / "rg").exists():
-        (folder / "rg").symlink_to(found)
-    return folder
 
 
 _SRT_SETTINGS = {

@@ -8,6 +8,7 @@ import shutil
 import socket
 import stat
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterable
@@ -82,7 +83,7 @@ class Place:
 
     def _environment(self, story: Story) -> dict[str, str]:
         basis = {
-            "PATH": person_path(),
+            "PATH": f"{person_path()}{os.pathsep}{self._only_ripgrep()}",
             "HOME": str(self.home),
             "USER": "ada",
             "LOGNAME": "ada",
@@ -95,6 +96,16 @@ class Place:
         for name, value in story.environment.items():
             basis[name] = self.filled(value).replace("$PATH", basis["PATH"])
         return basis
+
+    def _only_ripgrep(self) -> Path:
+        """A folder with nothing but the rg that tools and peers look for, wherever this bench was started."""
+        folder = self.base / "ripgrep"
+        folder.mkdir()
+        beside = Path(sys.executable).with_name("rg")
+        found = str(beside) if beside.exists() else shutil.which("rg")
+        if found:
+            (folder / "rg").symlink_to(found)
+        return folder
 
     def filled(self, text: str) -> str:
         """A story's text with what is different each time: folders, ports, the secret."""

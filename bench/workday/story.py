@@ -99,6 +99,9 @@ def load_story(folder: Path, kind: Kind = "stories") -> Story:
     needed = ("does", "family", "check") if kind == "stories" else ("does", "family", "never")
     if missing := [key for key in needed if not written.get(key)]:
         raise BadStory(f"{folder.name}: it lacks {', '.join(missing)}")
+    judges = written.get("check", "") + "\n" + written.get("never", "")
+    if any(line.startswith("! ") for line in judges.splitlines()):
+        raise BadStory(f"{folder.name}: bash goes on after `! x`; write `if x; then false; fi`")
     try:
         answers = tuple(Answer(**each) for each in written.get("answers", ()))
     except TypeError as problem:

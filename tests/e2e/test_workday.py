@@ -115,6 +115,7 @@ def test_a_story_that_does_not_end_is_ended(folder):
         ('does = "x."', "lacks family, check"),
         ('does = "x."\nfamily = "x"\ncheck = "true"\nchek = ""', "no such key: chek"),
         ('does = "x."\nfamily = "x"\ncheck = "true"\n[[step]]\nsays = "x"', "one of bash, tool"),
+        ('does = "x."\nfamily = "x"\ncheck = """\n! grep -q x a.txt\ntrue\n"""', "bash goes on"),
         ("does =", "Invalid value"),
     ],
 )
