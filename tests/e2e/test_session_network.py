@@ -76,6 +76,20 @@ async def test_the_next_command_reaches_a_server_in_the_background(box):
     assert "from the job" in ended.text
 
 
+async def test_a_job_tells_the_ports_on_which_it_listens_and_no_others(box):
+    one, port = await serving(box)
+    other, far = await serving(box)
+    seen = await box.call(Call(tool="jobs", args={"action": "output", "job": one}, session="s"))
+    assert f"listens on port {port}," in seen.text
+    assert seen.details.ports == [int(port)]
+    listed = await box.call(Call(tool="jobs", args={}, session="s"))
+    assert f"{other}: running for " in listed.text
+    assert f"listens on port {far}," in listed.text
+    ended = await box.call(Call(tool="jobs", args={"action": "kill", "job": one}, session="s"))
+    assert "listens" not in ended.text
+    assert ended.details.ports == []
+
+
 async def test_a_server_is_gone_when_its_job_is(box):
     job, port = await serving(box)
     await box.call(Call(tool="jobs", args={"action": "kill", "job": job}, session="s"))

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from handtools.core.result import Result
     from handtools.toolbox import BlockingToolbox
 
+_BACKGROUND_NAMES = ("background", "run_in_background", "is_background")
+_NO_JOBS = (
+    "A job ends with the process that started it, and this one ends with its answer. Leave `background` out and "
+    "do all in one script (`server & …; kill %1`), or start it where the process stays: in a client of "
+    "`handtools mcp`, or from Python."
+)
+
 
 def call(
     tool: Annotated[str, typer.Argument(help="The tool's name; `handtools tools` lists them.")],
@@ -39,6 +46,8 @@ def call(
     1 when it failed or was denied, 3 when it waits for an answer.
     """
     args = parse_tool_arguments(given, pairs)
+    if tool == "bash" and any(map(args.get, _BACKGROUND_NAMES)):
+        raise typer.BadParameter(_NO_JOBS)
     from handtools.core.call import Call, new_call_id
 
     request = Call(

@@ -169,6 +169,8 @@ class Job:
     review: bool = False
     """Whether a person must approve the job's changes before they are applied."""
     terminal: tuple[int, int] | None = None
+    ports: tuple[int, ...] = ()
+    """TCP ports on which the running job listens, in the session's network."""
 
 
 @dataclass(frozen=True, slots=True)

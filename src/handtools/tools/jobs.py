@@ -55,6 +55,7 @@ class JobsDetails(BaseModel):
     output_bytes: int = 0
     output_path: str = ""
     cursor: int = 0
+    ports: list[int] = []
 
 
 @tool(effects=("run", "change"))
@@ -124,6 +125,8 @@ def _row(job: Job) -> str:
     end = job.exit
     if end is None:
         state = f"running for {job.seconds:.0f} s"
+        if job.ports:
+            state += f", listens on port {', '.join(map(str, job.ports))}"
     elif end.ended != "exited":
         state = f"{'timed out' if end.ended == 'timeout' else 'killed'} after {job.seconds:.1f} s"
     elif end.signal is not None:
@@ -143,4 +146,5 @@ def _details(job: Job, cursor: int) -> JobsDetails:
         output_bytes=job.output.bytes,
         output_path=job.output.kept,
         cursor=cursor,
+        ports=list(job.ports),
     )

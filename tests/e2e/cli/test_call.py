@@ -141,3 +141,13 @@ def test_the_policy_pages_own_example_asks_about_commands(shell, tmp_path):
     assert shell.run(*words, HANDTOOLS_POLICY=str(policy)).code == 3
     assert shell.text("here.txt") is None
     assert shell.run(*words).code == 0
+
+
+def test_a_job_is_refused_since_it_would_end_with_the_answer(shell):
+    ran = shell.run("call", "bash", "command=touch made", "background:=true")
+    assert ran.code == 2
+    said = " ".join(ran.err.replace("│", " ").split())
+    assert "A job ends with the process that started it" in said
+    assert "handtools mcp" in said
+    assert "made" not in shell.run("call", "list").out
+    assert shell.run("call", "bash", "command=touch made", "background:=false").code == 0

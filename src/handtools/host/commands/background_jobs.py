@@ -25,6 +25,7 @@ from handtools.host.commands.exit_status import (
 from handtools.host.commands.launch_pipeline import LaunchPipeline
 from handtools.host.commands.shell_session import ShellStateFile
 from handtools.host.sandbox.launch import Launch
+from handtools.host.sandbox.processes.listening_ports import listening_ports
 from handtools.host.sandbox.processes.running_process import ProcessResult, RunningProcess
 from handtools.host.sandbox.runners.hidden_paths import DEPENDENCY_FOLDERS, PolicyGlobs
 
@@ -196,4 +197,5 @@ def _job_of(kept: BackgroundJob) -> Job:
         waiting=kept.waiting if ended else None,
         review=kept.command.review,
         terminal=kept.command.terminal,
+        ports=listening_ports(kept.running.pid) if kept.running.pid and not ended else (),
     )

@@ -14,14 +14,20 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import anyio
 
 from handtools.core.commands import OutputProgress
 from handtools.core.errors import HostError, ToolError
 from handtools.host.sandbox.launch import Launch, LaunchSupervisor
-from handtools.host.sandbox.orders import CommandEnd, CommandReport, EndOrder, SupervisorAnswer
+from handtools.host.sandbox.orders import (
+    CommandEnd,
+    CommandReport,
+    CommandStarted,
+    EndOrder,
+    SupervisorAnswer,
+)
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message
 from handtools.host.sandbox.processes.kill_tree import kill_by_environment
 from handtools.host.sandbox.processes.output_buffer import OutputBuffer
@@ -157,6 +163,8 @@ class RunningProcess:
     ) -> None:
         self.output = OutputBuffer(kept, launch.allowance.output_bytes)
         self.started = time.monotonic()
+        self.pid: int | None = None
+        """The process id on this machine, once it runs; None in a container."""
         self._launch = launch
         self._mark = secrets.token_hex(8)
         self._show = show
@@ -269,6 +277,7 @@ class RunningProcess:
                 answer: SupervisorAnswer = receive_message(hired.line)[0]
                 if "pid" not in answer:
                     return answer
+                self.pid = cast("CommandStarted", answer)["pid"] if launch.crew is None else None
                 self._begun.set()
                 self._pipes.close_theirs()
                 deadline = now + launch.allowance.seconds
