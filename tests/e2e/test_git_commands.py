@@ -307,3 +307,24 @@ def test_a_look_at_the_repository_changes_nothing(root, tools):
     (root / "a.txt").touch()
     result = ran(tools, "git status; git diff; git log -1")
     assert result.changes is None
+
+
+def test_a_large_folder_that_a_command_removes_comes_back_byte_for_byte(root, tools):
+    for number in range(600):
+        file = root / "large" / str(number % 20) / f"{number}.js"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"// {number}\n")
+        os.utime(file, ns=(number, number))
+    before = tree(root)
+    times = {path: path.lstat().st_mtime_ns for path in root.rglob("*.js")}
+    removed = ran(tools, "rm -rf large")
+    assert not (root / "large").exists()
+    assert [item.path for item in removed.changes.touched] == ["large"]
+    assert tools.call("undo", {"scope": "session", "name": "default"}).ok
+    assert tree(root) == before
+    assert {path: path.lstat().st_mtime_ns for path in root.rglob("*.js")} == times
+    assert tools.call("undo", {"scope": "session", "name": "default", "action": "redo"}).ok
+    assert not (root / "large").exists()
+    one = tools.call("undo", {"scope": "path", "name": "large/7/7.js"})
+    assert one.ok, one.text
+    assert (root / "large/7/7.js").read_text() == "// 7\n"

@@ -247,7 +247,8 @@ def plan_reversal(
     for part in reversal_parts(workspace, list(touches), plan.conflicts, within=within):
         by_path.setdefault(part.change.path, []).append(part)
     for path, group in by_path.items():
-        now = node_at(workspace, path, like=group[0].change.after)
+        # What was removed is known as it was then: by its bytes, or by size and time.
+        now = node_at(workspace, path, like=group[0].change.after or group[0].change.before)
         node = now
         for part in group:
             back = _step_back(part.change, node, merge=merge)

@@ -1,9 +1,13 @@
 """Rules over effects."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from handtools import Change, ChangeSet, Policy, Rule, UsageError
+from handtools.core.changes import Node
 from handtools.core.effects import ReadEffect
+from handtools.runtime.policy.rules import VERDICT_STRENGTH
 from handtools.tools.edit import edit
 from handtools.tools.fetch import fetch
 from handtools.tools.now import now
@@ -89,3 +93,33 @@ def test_excluded_paths_are_hidden_and_denied():
 )
 def test_tool_sets_allow_and_block(policy, names):
     assert {tool.name for tool in TOOLS if policy.offers(tool)} == names
+
+
+PARTS = st.sampled_from(
+    [
+        ".env",
+        ".ENV",
+        "a.pem",
+        "a.pub",
+        "src",
+        ".git",
+        "config",
+        "node_modules",
+        ".ssh",
+        ".github",
+        "workflows",
+        "x~",
+    ]
+)
+
+
+@given(parts=st.lists(PARTS, min_size=1, max_size=4), kind=st.sampled_from(["read", "change"]))
+def test_a_first_look_at_all_paths_of_the_rules_changes_no_decision(parts, kind):
+    path = "/".join(parts)
+    policy = Policy(excluded=("src/config",)).with_rules([Rule("own", "ask", "mine", paths=("**/x~",))])
+    verdicts = [verdict for rule in policy.all_rules if (verdict := rule.judge(kind, path, "tool"))]
+    wanted = max(verdicts, key=lambda verdict: VERDICT_STRENGTH[verdict], default="allow")
+    effect = ReadEffect((path,)) if kind == "read" else ChangeSet((Change(path, None, Node("file")),))
+    assert policy.decide(effect, "tool").verdict == wanted
+    denying = [rule.name for rule in policy.all_rules if rule.judge("change", path, "tool") == "deny"]
+    assert [rule.name for rule in policy.forbidding(path, "tool")] == denying

@@ -33,6 +33,7 @@ from handtools.runtime.policy.rules import (
     Verdict,
     without_trailing_slashes,
 )
+from handtools.text.search.glob import GlobSet
 from handtools.text.web.host_access import BadHost, HostList, parse_host_list
 
 ToolSet = Literal["all", "coding", "read_only", "none"]
@@ -142,6 +143,8 @@ class Policy:
 
     def forbidding(self, path: str, tool: str, *, link: bool = False) -> list[Rule]:
         """List the rules that deny changing a path, or making it a link."""
+        if not link and self._path_rules and not self._path_rules.matches(path):
+            return []
         return [rule for rule in self.all_rules if rule.judge("change", path, tool, link=link) == "deny"]
 
     def hides(self, path: str) -> bool:
@@ -162,6 +165,13 @@ class Policy:
         link: bool = False,
         exempt: Collection[tuple[str, str]] = (),
     ) -> Decision:
+        if (
+            not link
+            and self._path_rules
+            and not self._path_rules.matches(target)
+            and kind in {"read", "change"}
+        ):
+            return self._default(kind, target)
         found = [
             Decision(verdict, rule.name, rule.reason, target)
             for rule in self.all_rules
@@ -195,6 +205,14 @@ class Policy:
             return self.rules
         reason = "It is excluded from this workspace."
         return (*self.rules, Rule("excluded", "deny", reason, paths=self.excluded))
+
+    @cached_property
+    def _path_rules(self) -> GlobSet | None:
+        """All paths that any rule names, for a first look at very many paths; None if a rule names no path."""
+        rules = [rule for rule in self.all_rules if not rule.commands and not rule.hosts]
+        if not all(rule.paths for rule in rules):
+            return None
+        return GlobSet([glob for rule in rules for glob in rule.globs], case_sensitive=False)
 
     @cached_property
     def read_once(self) -> dict[str, Any]:

@@ -89,8 +89,11 @@ class UpperLayerSanitizer:
 
 
 RefForPath = Callable[[str], str]
-FolderState = Literal["merged", "new", "gone"]
-"""Where a folder exists: in both layer and workspace, only in the layer, or only in the workspace."""
+FolderState = Literal["merged", "new", "gone", "gone as one"]
+"""Where a folder exists: in both layer and workspace, only in the layer, or only in the workspace.
+
+One that is gone and large is moved to the backups as one. Its files are known by size and time, and not read.
+"""
 _FolderToVisit = tuple[str, FolderState]
 _UNREADABLE_ERRNOS = {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 """Errors for a workspace folder without permission, or replaced meanwhile: it is skipped."""
@@ -168,14 +171,15 @@ class UpperLayerDiff:
     def _looked(self, path: str, way: FolderState) -> list[_FolderToVisit]:
         """Collect the changes of one folder's entries; returns the subfolders to visit next."""
         tasks: list[_FolderToVisit] = []
-        upper = None if way == "gone" else self._layer.folder(path)
+        is_gone = way in {"gone", "gone as one"}
+        upper = None if is_gone else self._layer.folder(path)
         lower = None if way == "new" else self._workspace.folder(path)
         for spot in _entries(upper or lower):
             inside = join_path(path, spot.name)
             if upper:
                 tasks += self._entry(inside, spot, _entry_named(lower, spot.name))
             elif not is_temporary_name(spot.name):  # that is another call's at work
-                tasks += self._leave(inside, spot, None)
+                tasks += self._leave(inside, spot, None, unread=way == "gone as one")
         return tasks
 
     def _entry(self, path: str, up: LayerEntry, low: LayerEntry | None) -> list[_FolderToVisit]:
@@ -221,13 +225,30 @@ class UpperLayerDiff:
         self.changes.append(Change(path, None, after))
         return []
 
-    def _leave(self, path: str, low: LayerEntry, after: Node | None) -> list[_FolderToVisit]:
+    def _leave(
+        self, path: str, low: LayerEntry, after: Node | None, *, unread: bool = False
+    ) -> list[_FolderToVisit]:
         """Collect the removal of a workspace entry, or its replacement by `after`."""
         if kind_of_mode(low.found.st_mode) is None:
             self.stuck.append(path)
             return []
-        self._changed(path, low, self._old(path, low), after)
-        return [(path, "gone")] if low.is_folder else []
+        unread = unread or (low.is_folder and after is None and self._is_large(path))
+        reader = _UNREAD if unread else self.notary
+        before = reader.node(low.folder, low.name, low.found, ref=self.old(path))
+        self._changed(path, low, before, after)
+        return [(path, "gone as one" if unread else "gone")] if low.is_folder else []
+
+    def _is_large(self, path: str) -> bool:
+        """Whether a workspace folder has so many items that it is moved as one."""
+        count, waiting = 0, [path]
+        while waiting and count <= WHOLE_FOLDER_ITEMS:
+            above = waiting.pop()
+            with contextlib.suppress(OSError), os.scandir(_open_fd(self._workspace.folder(above))) as found:
+                for entry in found:
+                    count += 1
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(join_path(above, entry.name))
+        return count > WHOLE_FOLDER_ITEMS
 
     def _permitted(self, path: str, low: LayerEntry, mode: int) -> None:
         if mode != low.mode:
@@ -270,6 +291,10 @@ class UpperLayerDiff:
 
     def _old(self, path: str, low: LayerEntry) -> Node:
         return self.notary.node(low.folder, low.name, low.found, ref=self.old(path))
+
+
+_UNREAD = NodeReader(hashed_files=0)
+"""Makes nodes without opening a file."""
 
 
 def _entries(folder: FolderHandle | None) -> list[LayerEntry]:
