@@ -36,6 +36,7 @@ NO_LIMITS = Allowance(seconds=inf)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])(?:i?B)?|B)?", re.IGNORECASE)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PROXY = re.compile(r"http://(?:[^/@\s]+@)?(?:\[[0-9A-Fa-f:.]+\]|[^/@:\s\[\]]+):\d{1,5}/?", re.ASCII)
 _MOST_AMOUNT = 1 << 62
 
 
@@ -53,6 +54,8 @@ class Settings:
     """Names of environment variables that commands get, beside the usual ones; their values may be secrets."""
     hosts: tuple[str, ...] = ()
     """Hosts that commands and web tools may reach without a question, as the policy's `hosts`."""
+    proxy: str = ""
+    """The HTTP proxy through which web tools and commands reach hosts, as `http://[USER:PASSWORD@]HOST:PORT`."""
     limits: Allowance = NO_LIMITS
     """Most that one command may use: `seconds`, `memory`, `processes`, `open_files`, `written`."""
 
@@ -224,12 +227,19 @@ def _runner(value: Any) -> str:
     return value
 
 
+def _proxy(value: Any) -> str:
+    if not isinstance(value, str) or (value and not _PROXY.fullmatch(value)):
+        raise UsageError("proxy is written as `http://HOST:PORT` or `http://USER:PASSWORD@HOST:PORT`.")
+    return value
+
+
 SETTINGS_KEYS: Mapping[str, Callable[[Any], Any]] = {
     "runner": _runner,
     "readable": partial(_paths, key="readable"),
     "path": partial(_paths, key="path"),
     "environment": _variables,
     "hosts": _host_list,
+    "proxy": _proxy,
     "limits": read_limits,
 }
 """The keys of `settings.toml`, each with the function that reads its value."""

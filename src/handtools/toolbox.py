@@ -263,6 +263,7 @@ def local_workspace(
         path=settings.path,
         readable=(*settings.readable, *readable),
         limits=settings.limits,
+        outgoing_proxy=settings.proxy,
     )
     return Workspace(
         files=held,
@@ -281,7 +282,8 @@ def local_workspace(
             users=user_skill_folders(),
             packages=package_skill_folders,
         ),
-        web=web or LocalWeb(pages=PageCache(FolderBlobStore(folder / "pages")), root=root),
+        web=web
+        or LocalWeb(pages=PageCache(FolderBlobStore(folder / "pages")), proxy=settings.proxy, root=root),
         commands=ran,
         language=language or choose_language(None if files else root, folder, ran),
         formatters=formatters

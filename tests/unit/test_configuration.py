@@ -31,6 +31,7 @@ WIDENING = {
     "path": 'path = ["/tmp/bin"]',
     "environment": 'environment = ["AWS_SECRET_ACCESS_KEY"]',
     "hosts": 'hosts = ["evil.example"]',
+    "proxy": 'proxy = "http://evil.example:1"',
     "allow": 'allow = ["bash"]',
     "tools": 'tools = "all"',
     "unattended": 'unattended = "allow"',
@@ -112,7 +113,8 @@ def test_whatever_a_project_says_no_verdict_gets_weaker(said):
             run = CommandRun(Command(script=script), confined=confined)
             before, after = STRICT.decide(run, "bash").verdict, found.decide(run, "bash").verdict
             assert strength[after] >= strength[before]
-    assert found.forbids("any.txt", "write")
+    change = ChangeSet.of(Change.of("any.txt", before=None, after=b""))
+    assert found.decide(change, "write").verdict == "deny"
     assert found.hosts == STRICT.hosts
 
 
@@ -141,7 +143,8 @@ def test_only_a_small_plain_file_of_a_project_is_read(home, kind):
 def test_every_setting_can_be_written(home):
     text = (
         'runner = "landlock"\nreadable = ["~/data", "/opt/x"]\npath = ["~/bin"]\nenvironment = ["CARGO_HOME"]\n'
-        'hosts = ["a.example"]\n[limits]\nseconds = 30\nmemory = "1.5 GiB"\nwritten = 1000\nopen_files = 9\n'
+        'hosts = ["a.example"]\nproxy = "http://me:pw@a.example:3128"\n'
+        '[limits]\nseconds = 30\nmemory = "1.5 GiB"\nwritten = 1000\nopen_files = 9\n'
     )
     found = settings_from_toml(text, "settings.toml")
     assert found == Settings(
@@ -150,6 +153,7 @@ def test_every_setting_can_be_written(home):
         path=(f"{home}/home/bin",),
         environment=("CARGO_HOME",),
         hosts=("a.example",),
+        proxy="http://me:pw@a.example:3128",
         limits=Allowance(seconds=30, memory_bytes=3 << 29, written_bytes=1000, open_files=9),
     )
 
@@ -170,6 +174,8 @@ def test_every_setting_can_be_written(home):
         ("[limits]\nseconds = 0", "above 0"),
         ("[limits]\nprocesses = true", "above 0"),
         ("runner = 1", "runner is a word"),
+        ('proxy = "socks5://a.example:1"', "proxy is written as"),
+        ('proxy = "http://a.example"', "proxy is written as"),
     ],
 )  # fmt: skip
 def test_what_can_not_be_meant_is_refused_with_the_name_of_the_file(home, text, told):

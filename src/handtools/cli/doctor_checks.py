@@ -116,7 +116,7 @@ def _settings_in_words(found: "Configuration") -> str:
 
     settings = found.settings
     said = [
-        f"{field.name} {value if isinstance(value, str) else ', '.join(value)}"
+        f"{field.name} {value.rpartition('@')[2] if isinstance(value, str) else ', '.join(value)}"
         for field in fields(settings)
         if field.name != "limits" and (value := getattr(settings, field.name))
     ]

@@ -147,6 +147,7 @@ class LocalCommands:
         scratch_quota: ScratchQuota | None = None,
         path: Sequence[str] = (),
         limits: Allowance | None = None,
+        outgoing_proxy: str = "",
     ) -> None:
         """`readable` are paths outside the workspace that commands may read besides programs on PATH.
 
@@ -161,6 +162,7 @@ class LocalCommands:
         self._readable = tuple(readable_path(path, root=self._root, state=self._state) for path in readable)
         self._path = tuple(path)
         self._limits = limits or Allowance(seconds=inf)
+        self._outgoing_proxy = outgoing_proxy
         self._sessions = ShellSessions(state / "sessions")
         self._scratch = SessionScratch(state / "scratch", quota=scratch_quota)
         self._jobs = BackgroundJobs()
@@ -349,6 +351,7 @@ class LocalCommands:
             terminal=command.terminal,
             network=command.network,
             hosts=command.hosts,
+            outgoing_proxy=self._outgoing_proxy,
             private=tuple(private),
             read_only=tuple(read_only),
             is_open=is_open,

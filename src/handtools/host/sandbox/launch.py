@@ -98,6 +98,8 @@ class Launch:
     """Rows and columns of the command's terminal; None for pipes."""
     network: CommandNetwork = "off"
     hosts: tuple[str, ...] = ()
+    outgoing_proxy: str = ""
+    """The HTTP proxy through which listed hosts are reached, as `http://[USER:PASSWORD@]HOST:PORT`."""
     private: tuple[str, ...] = ()
     """Absolute paths to be hidden from the command."""
     read_only: tuple[str, ...] = ()

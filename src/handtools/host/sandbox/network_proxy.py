@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from typing import Literal
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from handtools.core.errors import InvalidInput
 from handtools.core.web import Visit
@@ -256,6 +256,31 @@ class ByteRelay:
             self.target.write_eof()
 
 
+async def open_tunnel(proxy: str, host: str, port: int) -> StreamPair:
+    """Connect to a host through an HTTP proxy (`CONNECT`); raises `OSError` with its words if it refuses."""
+    parts = urlsplit(proxy)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port, limit=REQUEST_HEAD_BYTES)
+    try:
+        named = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        lines = [f"CONNECT {named} HTTP/1.1", f"Host: {named}"]
+        if parts.username:
+            secret = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            lines.append(f"Proxy-Authorization: Basic {base64.b64encode(secret.encode()).decode()}")
+        writer.write("\r\n".join([*lines, "", ""]).encode())
+        head = await reader.readuntil(b"\r\n\r\n")
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        writer.close()
+        raise OSError("the proxy of this machine does not answer as one") from error
+    except BaseException:
+        writer.close()
+        raise
+    status = head.partition(b"\r\n")[0].decode("latin-1").split(" ", 1)[-1]
+    if not status.startswith("200"):
+        writer.close()
+        raise OSError(f"the proxy of this machine says {status}")
+    return reader, writer
+
+
 class HostNotAllowed(Exception):
     """Raised for a host that is not on the list, or whose name resolves to a forbidden address."""
 
@@ -272,6 +297,8 @@ class EgressProxy:
     visits: list[Visit] = field(default_factory=list)
     """All connection attempts, in the order in which they ended."""
     unnoted: int = 0
+    outgoing: str = ""
+    """The HTTP proxy through which hosts are reached; empty for connections of our own."""
     _loop: asyncio.AbstractEventLoop | None = None
     _thread: threading.Thread | None = None
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
@@ -351,9 +378,14 @@ class EgressProxy:
         """
         if not self.hosts.lists(visit.host, visit.port):
             raise HostNotAllowed(f"{visit.host}:{visit.port} is not on the list of hosts for this command.")
-        found = await asyncio.get_running_loop().getaddrinfo(
-            visit.host, visit.port, type=socket.SOCK_STREAM, flags=_lookup_flags(visit.host)
-        )
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(
+                visit.host, visit.port, type=socket.SOCK_STREAM, flags=_lookup_flags(visit.host)
+            )
+        except OSError:
+            if self.outgoing:  # which may know names that this machine does not
+                return visit
+            raise
         addresses = dict.fromkeys(str(place[4][0]) for place in found)
         reasons = {each: ip_address_refusal(each, but=self.hosts.networks) for each in addresses}
         fit = [each for each, reason in reasons.items() if not reason]
@@ -365,6 +397,9 @@ class EgressProxy:
 
     async def _connected(self, visit: Visit) -> StreamPair:
         """Connect to the address that was checked, and not to the name, which might resolve differently by now."""
+        if self.outgoing:
+            async with asyncio.timeout(self.patience.connect):
+                return await open_tunnel(self.outgoing, visit.host, visit.port)
         failure: OSError | TimeoutError = OSError("no address")
         for address in visit.addresses:
             try:
@@ -449,7 +484,7 @@ def with_network_proxy(
         hosts = parse_host_list(launch.hosts)
     except BadHost as error:
         raise InvalidInput(str(error), hint="List hosts as `name`, `*.name` or `name:port`.") from error
-    proxy = EgressProxy(hosts, secrets.token_hex(16), tell)
+    proxy = EgressProxy(hosts, secrets.token_hex(16), tell, outgoing=launch.outgoing_proxy)
     listening = network.listening_socket()
     env = {**launch.env, **proxy_environment(listening.getsockname()[1], proxy.password)}
     proxy.start(listening)

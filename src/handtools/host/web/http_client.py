@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import cast
+from urllib.parse import unquote, urlsplit
 
 import anyio
 import httpcore2
@@ -76,13 +77,25 @@ class RawHttpResponse:
     body: bytearray = field(default_factory=bytearray)
 
 
+def proxy_connection(proxy: str, trust: ssl.SSLContext | None) -> httpcore2.AsyncHTTPProxy:
+    """A connection through an HTTP proxy, given as `http://[USER:PASSWORD@]HOST:PORT`."""
+    parts = urlsplit(proxy)
+    auth = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
+    return httpcore2.AsyncHTTPProxy(
+        httpcore2.URL(scheme=b"http", host=(parts.hostname or "").encode(), port=parts.port, target=b"/"),
+        proxy_auth=auth,
+        ssl_context=trust,
+    )
+
+
 async def send_request(
     sent: OutboundHttpRequest,
     addresses: tuple[str, ...],
     limits: ResponseLimits,
     trust: ssl.SSLContext | None,
+    proxy: str = "",
 ) -> RawHttpResponse:
-    """Send a request to one of the addresses and read the response within the limits."""
+    """Send a request to one of the addresses, or through a proxy, and read the response within the limits."""
     url = sent.url
     origin = httpcore2.Origin(url.scheme.encode(), url.host.encode(), url.port)
     target = httpcore2.URL(
@@ -92,7 +105,11 @@ async def send_request(
     # As bytes came in, so they go out: an `ETag` may hold any.
     headers += [(name.encode(), value.encode("latin-1")) for name, value in sent.headers.items()]
     patience = {"connect": limits.connect, "read": limits.silence, "write": limits.silence}
-    line = httpcore2.AsyncHTTPConnection(origin, trust, network_backend=PinnedBackend(addresses))
+    line: httpcore2.AsyncHTTPConnection | httpcore2.AsyncHTTPProxy
+    if proxy:
+        line = proxy_connection(proxy, trust)
+    else:
+        line = httpcore2.AsyncHTTPConnection(origin, trust, network_backend=PinnedBackend(addresses))
     try:
         with anyio.fail_after(limits.total):
             async with (
@@ -115,6 +132,11 @@ async def send_request(
         ) from error
     except httpcore2.TimeoutException as error:
         raise TimedOut(f"{url.host} said nothing for {limits.silence:g} s.", hint=_RETRY_HINT) from error
+    except httpcore2.ProxyError as error:
+        message = f"{url.host} can't be reached: the proxy says {error}."
+        raise Unreachable(
+            message, hint="Tell the person: the proxy in their settings refuses it."
+        ) from error
     except httpcore2.LocalProtocolError:
         # Its words quote what was to be sent, and there may be a key in it.
         message = f"{url.host} can't be asked: the request can't be sent as it is."
@@ -223,6 +245,8 @@ class HttpClient:
     limits: ResponseLimits
     trusted: Callable[[], ssl.SSLContext]
     pace: RateLimiter
+    proxy: str = ""
+    """The HTTP proxy through which every request goes; empty for none."""
 
     async def page(
         self, request: WebRequest, addresses: tuple[str, ...], conditions: Mapping[str, str]
@@ -276,7 +300,7 @@ class HttpClient:
         await self.pace.turn(url.host)
         trust = await to_thread.run_sync(self.trusted) if url.scheme == "https" else None
         sent = OutboundHttpRequest(url=url, headers=headers, body=body)
-        received = await send_request(sent, addresses, self.limits, trust)
+        received = await send_request(sent, addresses, self.limits, trust, self.proxy)
         if received.status == 429:
             wait = retry_after_seconds(received)
             self.pace.hold(url.host, DEFAULT_RETRY_SECONDS if wait is None else wait)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
-from handtools.core.errors import Denied, HostError, NotFound, TimedOut
+from handtools.core.errors import Denied, HostError, NotFound, TimedOut, Unreachable
 from handtools.core.web import (
     NO_ENGINE_HINT,
     HostIsListed,
@@ -37,7 +37,7 @@ WEB_NOT_INSTALLED = "The web tools are not installed: `pip install handtools-sli
 
 @dataclass(slots=True, kw_only=True)
 class LocalWeb:
-    """Fetches pages and searches over direct connections: no proxy, no cookies, no settings of the environment."""
+    """Fetches pages and searches: no cookies, no settings of the environment, no proxy but the one that is set."""
 
     pages: PageCache | None = None
     """The cache of pages; None for no cache."""
@@ -48,6 +48,8 @@ class LocalWeb:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     """The environment variables with the keys of search engines."""
     pace: RateLimiter = field(default_factory=RateLimiter)
+    proxy: str = ""
+    """The HTTP proxy through which every request goes, as `http://[USER:PASSWORD@]HOST:PORT`; empty for none."""
     root: str | os.PathLike[str] = ""
     """The workspace, from which no library is imported."""
 
@@ -75,7 +77,7 @@ class LocalWeb:
             return kept.answer(request.url)
         from handtools.host.web.http_client import HttpClient
 
-        visiting = HttpClient(self.limits, self._trusted, self.pace)
+        visiting = HttpClient(self.limits, self._trusted, self.pace, self.proxy)
         addresses = await self._vetted(request.url, opens)
         received = await visiting.page(request, addresses, kept.conditions if kept else {})
         if kept is not None and received.status == 304:
@@ -99,7 +101,7 @@ class LocalWeb:
             raise NotFound("No search engine is set up here.", hint=NO_ENGINE_HINT)
         from handtools.host.web.http_client import HttpClient
 
-        visiting = HttpClient(self.limits, self._trusted, self.pace)
+        visiting = HttpClient(self.limits, self._trusted, self.pace, self.proxy)
         addresses = await self._vetted(found.url, opens)
         return await visiting.search(found, query, addresses)
 
@@ -107,7 +109,13 @@ class LocalWeb:
         try:
             with anyio.fail_after(self.limits.connect):
                 return await vetted_addresses(url, self.look_up, opens)
+        except Unreachable:
+            if self.proxy:  # which may know names that this machine does not
+                return ()
+            raise
         except TimeoutError as error:
+            if self.proxy:
+                return ()
             message = f"Nobody said within {self.limits.connect:g} s where {url.host} is."
             raise TimedOut(message, hint="Try again, or another source.") from error
 

@@ -46,10 +46,16 @@ def server() -> Iterator[Server]:
 class Through:
     """A proxy that listens, and what clients say to it."""
 
-    def __init__(self, *hosts: str, patience: ProxyTimeouts | None = None, password: str = "") -> None:
+    def __init__(
+        self, *hosts: str, patience: ProxyTimeouts | None = None, password: str = "", outgoing: str = ""
+    ) -> None:
         self.told: list[Visit] = []
         self.proxy = EgressProxy(
-            parse_host_list(hosts), password, self.told.append, patience or ProxyTimeouts()
+            parse_host_list(hosts),
+            password,
+            self.told.append,
+            patience or ProxyTimeouts(),
+            outgoing=outgoing,
         )
         self.listening = socket.create_server(("127.0.0.1", 0))
         self.address = self.listening.getsockname()
@@ -257,3 +263,60 @@ def test_socks_without_a_password_is_refused(server):
         wish = b"\x05\x01\x00\x01\x7f\x00\x00\x01" + struct.pack("!H", server.port)
         assert through.says(b"\x05\x01\x00", wish).startswith(b"\x05\x00\x05\x02")
     assert server.heard == []
+
+
+TUNNEL = b"CONNECT only-there.invalid:443 HTTP/1.1\r\n\r\n"
+
+
+class Parent:
+    """A proxy above ours: remembers what it is asked, and then answers itself, or refuses."""
+
+    def __init__(self, answer: bytes = b"HTTP/1.1 200 OK\r\n\r\n") -> None:
+        self.asked: list[bytes] = []
+        self.answer = answer
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.socket.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.socket.accept()
+                with client:
+                    self.asked.append(client.recv(65536))
+                    client.sendall(self.answer)
+                    if b" 200 " in self.answer:
+                        client.recv(65536)
+                        client.sendall(b"from above")
+
+
+@pytest.fixture
+def parent() -> Iterator[Parent]:
+    made = Parent()
+    yield made
+    made.socket.close()
+
+
+def test_a_listed_host_is_reached_through_the_proxy_above_also_if_only_that_knows_its_name(parent):
+    with Through("only-there.invalid:443", outgoing=f"http://me:p%40ss@{parent.address}") as through:
+        assert through.says(TUNNEL, b"hello").endswith(b"from above")
+    [asked] = parent.asked
+    assert asked.startswith(b"CONNECT only-there.invalid:443 HTTP/1.1\r\n")
+    assert b"Proxy-Authorization: Basic bWU6cEBzcw==\r\n" in asked
+
+
+@pytest.mark.parametrize("host", ["other.invalid:443", "localhost:443", "169.254.169.254:443"])
+def test_the_proxy_above_is_not_asked_for_what_no_command_may_reach(parent, host):
+    with Through("only-there.invalid:443", "localhost:443", outgoing=f"http://{parent.address}") as through:
+        assert b"403 Forbidden" in through.says(f"CONNECT {host} HTTP/1.1\r\n\r\n".encode())
+    assert parent.asked == []
+
+
+def test_what_the_proxy_above_says_is_told_and_its_password_is_not():
+    above = Parent(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+    with Through("only-there.invalid:443", outgoing=f"http://me:secret@{above.address}") as through:
+        heard = through.says(TUNNEL)
+    above.socket.close()
+    assert b"502 Bad Gateway" in heard
+    assert b"407 Proxy Authentication Required" in heard
+    assert b"secret" not in heard

@@ -289,3 +289,38 @@ async def test_a_request_that_can_not_be_sent_is_not_quoted(serve):
     with pytest.raises(Unreachable) as refused:
         await send_request(sent, ("127.0.0.1",), ResponseLimits(), None)
     assert "secret" not in str(refused.value)
+
+
+class ParentProxy(Echo):
+    """A proxy that answers plain requests itself, with what it was asked for."""
+
+    asked: ClassVar[list[tuple[str, str]]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append((self.path, self.headers.get("Proxy-Authorization", "")))
+        super().do_GET()
+
+
+def unknown_name(host: str, port: int) -> list[str]:
+    raise OSError(f"{host}:{port} is not known here")
+
+
+async def visited(port: int, url: str, look_up) -> WebResponse:
+    ParentProxy.asked.clear()
+    web = LocalWeb(proxy=f"http://me:pw@127.0.0.1:{port}", look_up=look_up)
+    return await web.visit(WebRequest(url=parse_url(url), form="text"), opens=lambda *_: False)
+
+
+async def test_a_page_is_fetched_through_the_proxy_also_if_only_that_knows_the_name(serve):
+    port = serve(ParentProxy)
+    answer = await visited(port, "http://only-there.example/a?b=c", unknown_name)
+    assert answer.status == 200
+    assert ParentProxy.asked == [("http://only-there.example:80/a?b=c", "Basic bWU6cHc=")]
+
+
+async def test_the_proxy_is_not_asked_for_what_leads_to_this_machine(serve):
+    port = serve(ParentProxy)
+    for url in ("http://169.254.169.254/latest", "http://127.0.0.1/", "http://lying.example/"):
+        with pytest.raises(Denied):
+            await visited(port, url, lambda *_: ["127.0.0.1"])
+    assert ParentProxy.asked == []
