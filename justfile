@@ -40,6 +40,7 @@ bench name *options:
 # Write the pages and snapshots that are made from the code.
 docs:
     {{bin}}/python -m tests.docs.tool_pages
+    {{bin}}/python -m tests.docs.walls_page
     {{bin}}/pytest tests/snapshot -q -p no:randomly --update-snapshots
 
 # Resolve dependencies anew and export the lock: hashes, no hosts (docs/adr/0003-slim-and-full.md).

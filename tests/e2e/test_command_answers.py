@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from handtools import Call, Policy, Toolbox
+from handtools.core.approval import Reply
 from handtools.host.files.backups import FolderBackups
 from handtools.host.sandbox.overlay.capture import overlay_problem
 from handtools.text.token_budget import estimate_tokens
@@ -58,3 +59,24 @@ async def test_changed_files_are_a_small_part_of_what_commands_answer(box):
     share = sum(map(estimate_tokens, told)) / sum(map(estimate_tokens, texts))
     # 34.8 % before folders were folded, over a similar day.
     assert share < 0.05, told
+
+
+async def test_a_command_whose_changes_wait_shows_its_output_and_why(tmp_path):
+    root = tmp_path / "work"
+    root.mkdir()
+    if overlay_problem(root, FolderBackups(tmp_path / "state" / "vault")):
+        pytest.skip("machine: no layers can be mounted")
+    workspace = local_workspace(root, state=tmp_path / "state")
+    asking = Policy(defaults={"read": "allow", "change": "allow", "run": "allow", "visit": "ask"})
+    async with Toolbox(CODING, workspace=workspace, policy=asking) as toolbox:
+        script = "echo built; ln -s /home/elsewhere out; false"
+        result = await toolbox.call(Call(tool="bash", args={"command": script}, session="s"))
+        assert result.status == "pending"
+        assert result.text.startswith(
+            "built\nIt ran and ended with exit code 1; what it changed has not landed"
+        )
+        assert "Why: " in result.text
+        assert "links that lead out of the workspace (`out` -> `/home/elsewhere`)" in result.text
+        done = await toolbox.resume(result.request.call_id, Reply(allow=True))
+        assert done.text.startswith("built\nExit code 1")
+        assert "Files: created out." in done.text

@@ -67,6 +67,10 @@ class Files(Protocol):
         """Return the new path of a missing file that git history shows as renamed; None if unknown."""
         ...
 
+    async def near(self, path: str) -> str:
+        """Return a sentence on where a missing path went, or on names near it; empty if nothing is known."""
+        ...
+
     async def seen(self, path: str) -> bytes | None:
         """Return the bytes of a file as this agent last read them, or None if they were not kept."""
         ...

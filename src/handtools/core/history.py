@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-UndoScope = Literal["call", "turn", "session", "path"]
+from handtools.core.changes import TouchedPath
+
+UndoScope = Literal["last", "call", "since", "turn", "session", "path"]
+"""What to undo: the session's newest change, a call, a call and all that its session did after it, a turn, …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class UndoOutcome:
     entry: int | None
     restored: tuple[str, ...]
     conflicts: tuple["UndoConflict", ...]
+    touched: tuple[TouchedPath, ...] = ()
+    """What the undo itself did to each restored path: one that it deleted had been created."""
     changed_at: float | None = None
     """When the undone change of a single path had been made, in seconds since the epoch."""
 
@@ -51,11 +56,15 @@ class UndoConflict:
 class History(Protocol):
     """Port for tools to undo, redo and restore recorded changes."""
 
-    async def undo(self, scope: UndoScope, name: str, *, merge: bool = False) -> UndoOutcome:
-        """Undo the changes of a call, a turn or a session, or the last change of a path."""
+    async def undo(
+        self, scope: UndoScope, name: str, *, merge: bool = False, dry_run: bool = False
+    ) -> UndoOutcome:
+        """Undo the changes of a call, a turn or a session, or the last change of a path; `dry_run` only tells."""
         ...
 
-    async def redo(self, scope: UndoScope, name: str, *, merge: bool = False) -> UndoOutcome:
+    async def redo(
+        self, scope: UndoScope, name: str, *, merge: bool = False, dry_run: bool = False
+    ) -> UndoOutcome:
         """Redo: revert the last undo with the same scope and name."""
         ...
 
@@ -63,7 +72,7 @@ class History(Protocol):
         """List the recorded versions of a path, newest first."""
         ...
 
-    async def restore(self, path: str, number: int) -> UndoOutcome:
+    async def restore(self, path: str, number: int, *, dry_run: bool = False) -> UndoOutcome:
         """Restore a path to one of its recorded versions."""
         ...
 

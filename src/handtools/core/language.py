@@ -141,6 +141,13 @@ class LanguageAnswer:
     verdicts: tuple[DiagnosticReport, ...] = ()
     notes: tuple[str, ...] = ()
     """Sentences on what the answer may lack."""
+    partial: bool = False
+    """Whether the server had not read the whole project yet, so that it may find more later."""
+
+    @property
+    def tells(self) -> bool:
+        """Whether there is anything in the answer."""
+        return bool(self.places or self.text or self.titles or self.files or self.verdicts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_json
@@ -153,6 +153,28 @@ class Result(Generic[D]):
         """Return a copy of the result with fields set by the executor."""
         known = {name: getattr(self, name) for name in _FIELDS}
         return Result(**(known | facts))
+
+
+@runtime_checkable
+class LoggedOutcome(Protocol):
+    """Details that tell the log more than `ok`: a command that failed, an undo that kept every file."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether what was asked for did not come about, although the tool did its work."""
+        ...
+
+    @property
+    def outcome(self) -> str:
+        """One or two words on what came of it, such as `exit 1` or `redo`; empty if there is nothing to add."""
+        ...
+
+
+def logged_status(result: Result[Any]) -> tuple[str, str]:
+    """Return status and code of a call as the log shows them."""
+    if result.fault is not None or not result.ok or not isinstance(result.details, LoggedOutcome):
+        return result.status, result.fault.code if result.fault else ""
+    return "failed" if result.details.failed else result.status, result.details.outcome
 
 
 _FIELDS = tuple(one.name for one in fields(Result))

@@ -17,7 +17,7 @@ from handtools.core.errors import HostError, ToolError
 from handtools.core.events import Reviewed
 from handtools.core.files import Store
 from handtools.core.language import DiagnosticReview, review_text
-from handtools.core.result import Result, SpilledOutput, Text
+from handtools.core.result import ContentBlock, Result, SpilledOutput, Text
 from handtools.core.skills import GUIDE_FILE, Skill
 from handtools.runtime.guards.commands import hidden_globs
 from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_redirected
@@ -39,12 +39,24 @@ AfterChangeStep = Callable[[GuardedFiles, float], Awaitable[str]]
 
 
 async def after_change(result: Result[Any], files: GuardedFiles, deadline: float) -> Result[Any]:
-    """Run the after-change steps and add their texts to the result; after mere reads, start language servers."""
+    """Add the number of the change, by which it is undone, and the texts of the after-change steps.
+
+    After mere reads, start language servers.
+    """
     if not files.changed:
         _warm_servers(files)
         return result
+    number = f"(Change {files.landed[0].entry}.)"
     said = [await step(files, deadline) for step in AFTER_CHANGE_STEPS]
-    return result.settled(content=(*result.content, *(Text(each) for each in said if each)))
+    told = [Text(each) for each in (number, *said) if each]
+    return result.settled(content=(*_without_last_newline(result.content), *told))
+
+
+def _without_last_newline(content: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
+    """Yield the blocks, the last without its newline if it is text: what follows begins a line of its own."""
+    *before, last = content
+    yield from before
+    yield Text(last.text.removesuffix("\n")) if isinstance(last, Text) else last
 
 
 def net_changes(landed: Sequence[Transaction]) -> ChangeSet:

@@ -30,6 +30,7 @@ from handtools.core.errors import (
     Denied,
     HandtoolsError,
     HostError,
+    NotFound,
     Repeated,
     TimedOut,
     ToolError,
@@ -268,9 +269,8 @@ class Executor:
             await to_thread.run_sync(
                 self.workspace.journal.calls.suspend, call, out.approval, files.gate.used
             )
-            return Result(
-                _approval_pending_text(out.approval), None, status="pending", request=out.approval
-            )
+            text = "\n".join(filter(None, (out.so_far, _approval_pending_text(out.approval))))
+            return Result(text, None, status="pending", request=out.approval)
         except ToolError as failure:
             return _result_of_error(failure)
         except HostError as failure:
@@ -323,7 +323,10 @@ class Executor:
             return await self._work(tool, params, files, end)
 
     async def _work(self, tool: AnyTool, params: BaseModel, files: GuardedFiles, end: float) -> Result[Any]:
-        result = await tool.run(self._context(files.call, files), params)
+        try:
+            result = await tool.run(self._context(files.call, files), params)
+        except NotFound as missing:
+            raise await files.with_near_names(missing, tool.paths(params)) from None
         return await with_guidance(await after_change(result, files, end), files)
 
     async def _located(self, paths: list[str]) -> set[str]:
@@ -414,7 +417,8 @@ def _result_of_error(failure: ToolError) -> Result[Any]:
 
 
 def _approval_pending_text(approval: Approval) -> str:
-    return f"Waiting for approval: {approval.title}. A person must answer; go on with something else."
+    why = f" Why: {approval.rule}" if approval.rule else ""
+    return f"Waiting for approval: {approval.title}.{why} A person must answer; go on with something else."
 
 
 def _fault_result(code: str, message: str, hint: str) -> Result[Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from anyio import to_thread
 
@@ -10,6 +11,8 @@ from handtools.core.changes import (
     Change,
     ChangeSet,
     Node,
+    RecordedChanges,
+    TouchedPath,
     change_apply_order,
     is_whole_folder,
     parent_folders,
@@ -20,7 +23,7 @@ from handtools.core.errors import NotFound, NothingToUndo, ToolError
 from handtools.core.history import FileVersion, ReplacingCall, UndoConflict, UndoOutcome, UndoScope
 from handtools.runtime.guards.files import GuardedFiles
 from handtools.runtime.journal import RecordedTouch
-from handtools.runtime.journal.change_entries import ChangeEntryKind, Transaction
+from handtools.runtime.journal.change_entries import ChangeEntryKind, Transaction, action_of
 from handtools.runtime.policy.command_rules import judge_reversal
 from handtools.runtime.transaction import node_at, node_bytes
 from handtools.runtime.workspace import Workspace
@@ -47,6 +50,16 @@ class ReversalPlan:
     conflicts: list[UndoConflict] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class ReversalOptions:
+    """How to revert: the note for the log, the kind of entry, whether to merge, whether only to tell."""
+
+    note: str
+    kind: ChangeEntryKind = "undo"
+    merge: bool = False
+    dry_run: bool = False
+
+
 @dataclass(slots=True)
 class GuardedHistory:
     """The history port for one call: undo is judged, approved and recorded like any change."""
@@ -54,36 +67,43 @@ class GuardedHistory:
     workspace: Workspace
     files: GuardedFiles
 
-    async def undo(self, scope: UndoScope, name: str, *, merge: bool = False) -> UndoOutcome:
-        """Undo the changes of a call, a turn or a session, or the last change of a path."""
+    async def undo(
+        self, scope: UndoScope, name: str, *, merge: bool = False, dry_run: bool = False
+    ) -> UndoOutcome:
+        """Undo the changes of a call, a turn or a session, or the last change of a path; `dry_run` only tells."""
+        how = ReversalOptions(f"undo {scope} {name}".rstrip(), merge=merge, dry_run=dry_run)
+        scope, name = await to_thread.run_sync(self._named, scope, name, "undo")
         touches = await to_thread.run_sync(self._standing, scope, name)
-        note = f"undo {scope} {name}"
         if scope != "path":
-            return await self._revert(touches, note, merge=merge)
+            return await self._revert(touches, how)
         at = await to_thread.run_sync(self._made_at, touches[0])
         located = await to_thread.run_sync(self.workspace.files.locate, name)
         if located != touches[0].path:
-            return replace(await self._revert_within(touches[0], located, note, merge=merge), changed_at=at)
-        return replace(await self._revert(touches, note, merge=merge), changed_at=at)
+            return replace(await self._revert_within(touches[0], located, how), changed_at=at)
+        return replace(await self._revert(touches, how), changed_at=at)
 
-    async def redo(self, scope: UndoScope, name: str, *, merge: bool = False) -> UndoOutcome:
+    async def redo(
+        self, scope: UndoScope, name: str, *, merge: bool = False, dry_run: bool = False
+    ) -> UndoOutcome:
         """Redo: revert the newest undo of the named changes."""
+        how = ReversalOptions(f"redo {scope} {name}".rstrip(), kind="redo", merge=merge, dry_run=dry_run)
+        scope, name = await to_thread.run_sync(self._named, scope, name, "redo")
         touches = await to_thread.run_sync(self._undone, scope, name)
-        return await self._revert(touches, f"redo {scope} {name}", kind="redo", merge=merge)
+        return await self._revert(touches, how)
 
     async def versions(self, path: str) -> list[FileVersion]:
         """List the recorded versions of a path, newest first."""
         located = await to_thread.run_sync(self.workspace.files.locate, path)
         return await to_thread.run_sync(self.workspace.journal.entries.versions, located)
 
-    async def restore(self, path: str, number: int) -> UndoOutcome:
+    async def restore(self, path: str, number: int, *, dry_run: bool = False) -> UndoOutcome:
         """Restore a path to a recorded version; 0 is its state before the first recorded change."""
         changes = await to_thread.run_sync(self._to_version, path, number)
         if not changes:
             return UndoOutcome(None, (), ())
         restored = ChangeSet(tuple(sorted(changes, key=change_apply_order)), f"restore version {number}")
-        done = await self.files.apply(restored)
-        return UndoOutcome(done.entry, restored.paths, ())
+        done = None if dry_run else await self.files.apply(restored)
+        return _outcome(done, restored, ())
 
     async def replacer(self, path: str, text: str) -> ReplacingCall | None:
         """Return the recorded call that removed a text from a file, or None."""
@@ -101,32 +121,48 @@ class GuardedHistory:
                     return ReplacingCall(call_id, logged.tool, journal.calls.count_since(logged))
         return None
 
-    async def _revert(
-        self, named: Sequence[RecordedTouch], note: str, *, merge: bool, kind: ChangeEntryKind = "undo"
-    ) -> UndoOutcome:
-        plan = await to_thread.run_sync(lambda: plan_reversal(self.workspace, named, merge=merge))
+    async def _revert(self, named: Sequence[RecordedTouch], how: "ReversalOptions") -> UndoOutcome:
+        plan = await to_thread.run_sync(lambda: plan_reversal(self.workspace, named, merge=how.merge))
         conflicts = tuple(plan.conflicts)
         if not plan.reverts:
             return UndoOutcome(None, (), conflicts)
+        planned = ChangeSet(tuple(plan.changes), how.note)
+        if how.dry_run:
+            return _outcome(None, planned, conflicts)
         reverts = tuple(dict.fromkeys(touch for touches in plan.reverts.values() for touch in touches))
-        changes, question = await to_thread.run_sync(self._judged, ChangeSet(tuple(plan.changes), note))
-        done = await self.files.land(Transaction(changes, kind, reverts), question=question)
-        return UndoOutcome(done.entry, changes.paths, conflicts)
+        changes, question = await to_thread.run_sync(self._judged, planned)
+        done = await self.files.land(Transaction(changes, how.kind, reverts), question=question)
+        return _outcome(done, changes, conflicts)
 
-    async def _revert_within(
-        self, touch: RecordedTouch, path: str, note: str, *, merge: bool
-    ) -> UndoOutcome:
+    async def _revert_within(self, touch: RecordedTouch, path: str, how: "ReversalOptions") -> UndoOutcome:
         """Undo one path inside a folder that was moved as one; the rest of that change stays."""
         plan = await to_thread.run_sync(
-            lambda: plan_reversal(self.workspace, [touch], merge=merge, within=path)
+            lambda: plan_reversal(self.workspace, [touch], merge=how.merge, within=path)
         )
         if not plan.changes and not plan.conflicts:
             raise _nothing_to_undo("path", path, undone=True)
         if not plan.changes:
             return UndoOutcome(None, (), tuple(plan.conflicts))
-        changes, question = await to_thread.run_sync(self._judged, ChangeSet(tuple(plan.changes), note))
+        planned = ChangeSet(tuple(plan.changes), how.note)
+        if how.dry_run:
+            return _outcome(None, planned, tuple(plan.conflicts))
+        changes, question = await to_thread.run_sync(self._judged, planned)
         done = await self.files.land(Transaction(changes, "undo"), question=question)
-        return UndoOutcome(done.entry, changes.paths, tuple(plan.conflicts))
+        return _outcome(done, changes, tuple(plan.conflicts))
+
+    def _named(self, scope: UndoScope, name: str, action: Literal["undo", "redo"]) -> tuple[UndoScope, str]:
+        """Return scope and name with `last` resolved to a call, and calls to the ids under which they are kept."""
+        journal, session = self.workspace.journal, self.files.call.session
+        if scope in ("call", "since"):
+            return scope, journal.call_named(name)
+        if scope != "last":
+            return scope, name
+        calls = journal.calls
+        newest = calls.newest_change(session) if action == "undo" else calls.newest_undone(session)
+        if newest is None:
+            hint = "`handtools log` lists the calls of all sessions."
+            raise NothingToUndo(f"There is no change of this session to {action}.", hint=hint)
+        return "call", newest.call_id
 
     def _judged(self, changes: ChangeSet) -> tuple[ChangeSet, str]:
         return judge_reversal(changes, self.files.view)
@@ -136,7 +172,7 @@ class GuardedHistory:
         entries = self.workspace.journal.entries
         if scope == "path":
             name = self.workspace.files.locate(name)
-        named = entries.selected(scope, self._kept_name(scope, name))
+        named = entries.selected(scope, name)
         if scope == "path":
             named = sorted([*named, *self._moved_along(name)], key=lambda touch: -touch.id)
         standing = [t for t in named if t.reverted_by is None and (scope == "call" or t.kind == "change")]
@@ -167,9 +203,6 @@ class GuardedHistory:
             going = above
         return folders
 
-    def _kept_name(self, scope: UndoScope, name: str) -> str:
-        return self.workspace.journal.own_id(name) if scope == "call" else name
-
     def _moved_along(self, path: str) -> Iterator[RecordedTouch]:
         """Yield touches of folders moved as one that contain a path."""
         for above in parent_folders(path):
@@ -186,7 +219,7 @@ class GuardedHistory:
         entries = self.workspace.journal.entries
         if scope == "path":
             name = self.workspace.files.locate(name)
-        named = entries.selected(scope, self._kept_name(scope, name))
+        named = entries.selected(scope, name)
         if scope == "path" and named and self._restored(named[0]):
             return entries.touches(named[0].entry)[::-1]
         # What a redo took back is no change that was undone: a second redo goes on, it does not undo the first.
@@ -412,6 +445,13 @@ def _keep_used_folders(workspace: Workspace, plan: ReversalPlan) -> None:
             plan.conflicts.append(
                 UndoConflict(change.path, "The folder is not empty any more; it is kept.", None)
             )
+
+
+def _outcome(
+    done: RecordedChanges | None, changes: ChangeSet, conflicts: tuple[UndoConflict, ...]
+) -> UndoOutcome:
+    touched = tuple(TouchedPath(each.path, action_of(each.before, each.after)) for each in changes)
+    return UndoOutcome(done.entry if done else None, changes.paths, conflicts, touched)
 
 
 def _same(one: Node | None, other: Node | None) -> bool:

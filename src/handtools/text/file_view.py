@@ -9,6 +9,8 @@ from handtools.text.truncation import clip_line
 
 LINE_NUMBER_TOKENS = 4
 """Estimated tokens of a line number."""
+MINIFIED_LINE_CHARS = 5_000
+"""Lines longer than this are not for people."""
 NOTE_TOKENS = 35
 """Estimated tokens of the note that says which lines are shown."""
 
@@ -102,6 +104,15 @@ def number_page(
         text += f"\n(Showing lines {first}-{end} of {total} total."
         text += f" Use start_line={end + 1} to continue reading.)" if end < total else ")"
     return NumberedPage(text, first, end, clipped=end < min(last, total))
+
+
+def is_minified(lines: Sequence[str]) -> bool:
+    """Whether a text is written for machines: most of it lies in lines too long to be read.
+
+    An outline of such a text repeats a line, and parsing it may take seconds.
+    """
+    long = [len(line) for line in lines if len(line) > MINIFIED_LINE_CHARS]
+    return bool(long) and 2 * sum(long) > sum(map(len, lines))
 
 
 def clip_long_lines(lines: list[str], max_chars: int) -> list[str]:

@@ -62,6 +62,20 @@ class BashDetails(BaseModel):
     job: str = ""
     notes: list[str] = []
 
+    @property
+    def failed(self) -> bool:
+        """Whether the command ended with anything but exit code 0."""
+        return self.ended != "running" and self.code != 0
+
+    @property
+    def outcome(self) -> str:
+        """What the log says of a command that failed: its exit code, signal or how it was ended."""
+        if not self.failed:
+            return ""
+        if self.ended != "exited":
+            return self.ended
+        return f"signal {self.signal}" if self.signal is not None else f"exit {self.code}"
+
 
 @tool(effects=("run", "change"))
 async def bash(ctx: Context, params: BashParams) -> Result[BashDetails]:
@@ -134,7 +148,8 @@ def _ending(end: CommandExit) -> str:
     took = f"after {end.seconds:.1f} s"
     match end.ended:
         case "timeout":
-            return f"Timed out {took}; it and everything it started were killed."
+            longer = f"Send a longer `timeout` (up to {MAX_SECONDS}), or background=true."
+            return f"Timed out {took}; it and everything it started were killed. {longer}"
         case "killed" | "cancelled":
             return f"Killed {took}."
         case "limit":

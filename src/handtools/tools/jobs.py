@@ -117,7 +117,11 @@ async def _screen(ctx: Context, job: Job) -> Result[JobsDetails]:
 
 
 async def _changes_and_notes(ctx: Context, job: Job) -> list[str]:
-    return [] if job.exit is None else await changes_and_notes(ctx.search, job.exit)
+    if job.exit is None:
+        return []
+    # The change belongs to the call that started the job, so nobody else tells its number.
+    number = [f"(Change {job.exit.changes.entry}.)"] if job.exit.changes else []
+    return [*await changes_and_notes(ctx.search, job.exit), *number]
 
 
 def _row(job: Job) -> str:

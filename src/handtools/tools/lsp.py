@@ -33,6 +33,7 @@ from handtools.tools.search import ranked_hits
 LINE_NUMBER_TOLERANCE = 3
 """Number of lines by which the model's line number may be off."""
 MAX_LISTED_LINES = 10
+_COLD_NOTE = " It has just started and may not have read the whole project: ask again for the rest."
 _LAST_NAME = re.compile(r"[^\W\d][\w$]*\Z")
 
 
@@ -225,7 +226,8 @@ def _complaint(each: Diagnostic) -> LspError:
 
 async def _placed(ctx: Context, params: LspParams, answer: LanguageAnswer) -> Result[LspDetails]:
     if not answer.places:
-        return Result(f"{answer.server} knows none.", LspDetails(server=answer.server))
+        text = f"{answer.server} knows none{' yet' if answer.partial else ''}."
+        return Result(f"{text}{_COLD_NOTE if answer.partial else ''}", LspDetails(server=answer.server))
     try:
         cursor = parse_cursor(params.cursor) if params.cursor else None
     except BadCursor as problem:
@@ -245,7 +247,9 @@ async def _placed(ctx: Context, params: LspParams, answer: LanguageAnswer) -> Re
         total=len(hits),
         cursor=page.after(shown) if more else None,
     )
-    notes = [f"Showing {shown} of {len(hits)} ({answer.server}).", *answer.notes]
+    least = "at least " if answer.partial else ""
+    notes = [f"Showing {shown} of {least}{len(hits)} ({answer.server}).", *answer.notes]
+    notes += [_COLD_NOTE.strip()] if answer.partial else []
     notes += [f"Next page: cursor={details.cursor}."] if details.cursor else []
     return Result(f"{text}\n({' '.join(notes)})", details)
 

@@ -11,7 +11,6 @@ from handtools.core.tool import tool
 from handtools.text import lines
 from handtools.text.diffs.unified_diff import trim_diff_indent
 from handtools.text.editing import AlreadyApplied, EditRefused
-from handtools.text.editing.literal_edits import insert_lines
 from handtools.tools.editing.drafts import Draft, DraftSet, match_note, refusal_error
 
 MOST_EDITS = 200
@@ -117,7 +116,7 @@ def _insert(draft: Draft, single: SingleEdit, where: str) -> None:
     total = lines.count_lines(draft.body)
     if single.insert_line is None or single.insert_line > total + 1:
         raise InvalidInput(f"{where}the file has {total} lines.", hint=f"Insert at 1 to {total + 1}.")
-    draft.put(insert_lines(draft.body, single.insert_line, single.new_string))
+    draft.insert(single.insert_line, single.new_string)
 
 
 def _told(draft: Draft, edits: int) -> MultiEditFile:

@@ -18,7 +18,7 @@ from handtools.core.tool import Tool, tool
 from handtools.text import lines
 from handtools.text.diffs.unified_diff import trim_diff_indent
 from handtools.text.editing import EditRefused
-from handtools.text.editing.literal_edits import insert_lines, replace_verbatim
+from handtools.text.editing.literal_edits import replace_verbatim
 from handtools.text.encoding import without_surrogates
 from handtools.tools.editing.drafts import Draft, refusal_error
 
@@ -181,7 +181,7 @@ def _insert(draft: Draft, params: TextEditorParams) -> None:
     total = lines.count_lines(draft.body)
     if not 0 <= params.insert_line <= total:
         raise InvalidInput(f"Invalid `insert_line` {params.insert_line}.", hint=f"Stay in [0, {total}].")
-    draft.put(insert_lines(draft.body, params.insert_line + 1, text))
+    draft.insert(params.insert_line + 1, text)
 
 
 async def _undo_edit(ctx: Context, params: TextEditorParams) -> Result[TextEditorDetails]:

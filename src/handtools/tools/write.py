@@ -16,6 +16,7 @@ from handtools.text.diffs.unified_diff import (
     unified_diff,
 )
 from handtools.text.encoding import Unencodable, decode, is_binary, without_surrogates
+from handtools.text.lines import count_lines
 from handtools.text.truncation import clip_text
 
 MAX_BYTES = 10_000_000
@@ -46,7 +47,7 @@ class WriteDetails(BaseModel):
 @tool
 async def write(ctx: Context, params: WriteParams) -> Result[WriteDetails]:
     """Write a whole file."""
-    before = await _present(ctx, params)
+    before, unseen = await _present(ctx, params)
     after = _encoded(params, before)
     if len(after) > MAX_BYTES:
         raise TooLarge(f"{len(after):,} bytes are more than {MAX_BYTES:,}.", hint="Write it in parts.")
@@ -69,10 +70,11 @@ async def write(ctx: Context, params: WriteParams) -> Result[WriteDetails]:
         first_changed_line=first_changed_line(was or "", params.content),
     )
     verb = "Created" if details.created else "Replaced"
-    return Result(f"{verb} {path} ({len(after):,} bytes).", details)
+    return Result(f"{verb} {path} ({len(after):,} bytes).{unseen}", details)
 
 
-async def _present(ctx: Context, params: WriteParams) -> bytes | None:
+async def _present(ctx: Context, params: WriteParams) -> tuple[bytes | None, str]:
+    """Return the bytes that are to be replaced, and a sentence if the agent has not seen them."""
     facts = await ctx.files.facts(params.path)
     if params.path.endswith("/") or (facts is not None and facts.kind == "folder"):
         hint = "Give the path of a file; the folders above it are made."
@@ -81,7 +83,7 @@ async def _present(ctx: Context, params: WriteParams) -> bytes | None:
         if facts is not None:
             hint = "Edit it, or write with mode=overwrite."
             raise AlreadyExists(f"`{params.path}` exists already.", hint=hint)
-        return None
+        return None, ""
     if facts is None:
         raise NotFound(f"`{params.path}` does not exist.", hint="Write it with mode=create.")
     seen = await ctx.files.seen(params.path)
@@ -91,7 +93,13 @@ async def _present(ctx: Context, params: WriteParams) -> bytes | None:
             f"`{params.path}` changed since you last saw it.\n{_since(params.path, seen, before)}",
             hint="Take those changes in and write again, or edit it.",
         )
-    return before
+    unseen = "" if seen is not None or not before else _unseen_text(before)
+    return before, unseen
+
+
+def _unseen_text(before: bytes) -> str:
+    what = f"{len(before):,} bytes" if is_binary(before) else f"{count_lines(decode(before).body):,} lines"
+    return f" You had not read the {what} that were there; `undo` brings them back."
 
 
 def _since(path: str, seen: bytes, before: bytes) -> str:

@@ -189,3 +189,25 @@ async def test_a_fifth_server_takes_the_place_of_the_one_that_was_used_longest_a
 
 def test_the_projects_of_these_tests_can_be_written(tmp_path):
     assert (written(tmp_path, PYTHON) / "uses/one.py").exists()
+
+
+async def test_a_linter_does_not_answer_for_the_type_checker(tmp_path):
+    files = PYTHON | {"ruff.toml": ""}
+    async with real_box(tmp_path, "pyright", files, servers=("pyright", "ruff")) as box:
+        await known(box, "core/__init__.py")
+        where = {"path": "core/__init__.py", "symbol": "area"}
+        used = await box.call("lsp", {"operation": "references", **where})
+        assert used.ok, used.text
+        assert used.details.server == "pyright"
+        assert {place.path for place in used.details.places} >= {"uses/one.py", "uses/two.py"}
+        assert "width: int" in (await box.call("lsp", {"operation": "hover", **where})).text
+
+
+async def test_a_server_that_has_just_started_is_not_called_complete(tmp_path):
+    """Whatever it finds at once: all of it, or a part that is said to be one."""
+    async with real_box(tmp_path, "pyright", PYTHON) as box:
+        where = {"path": "core/__init__.py", "symbol": "area"}
+        used = await box.call("lsp", {"operation": "references", **where})
+        assert used.ok, used.text
+        every = {place.path for place in used.details.places} >= {"uses/one.py", "uses/two.py"}
+        assert every or "at least" in used.text

@@ -171,3 +171,19 @@ async def test_a_job_has_the_variables_of_the_call_that_started_it():
     call = Call(tool="bash", args={"command": "go", "background": True}, env={"A": "1"})
     assert (await memory_toolbox(commands=commands).call(call)).ok
     assert commands.ran[0].env == {"A": "1"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "code"),
+    [
+        (CannedOutput(b"", 0), "ok", ""),
+        (CannedOutput(b"", 3), "failed", "exit 3"),
+        (CannedOutput(b"", None, 11), "failed", "signal 11"),
+    ],
+)
+async def test_the_log_says_failed_of_a_command_that_failed(answer, status, code):
+    commands = MemoryCommands({"go": answer})
+    box = memory_toolbox(commands=commands)
+    assert (await box.call("bash", {"command": "go"})).ok
+    [logged] = box.workspace.journal.calls.page()
+    assert (logged.status, logged.code) == (status, code)

@@ -436,3 +436,35 @@ async def test_what_is_left_out_of_what_was_asked_for_is_in_the_details():
     files = dict.fromkeys("ab", b"x\n" * MAX_LINES)
     both = await read(files, path="a", also=["b"])
     assert (both.details.clipped, both.details.also[0].clipped) == (False, True)
+
+
+@pytest.mark.parametrize("view", ["auto", "text", "outline", "fold"])
+async def test_a_minified_file_is_read_as_what_it_is(view):
+    script = ";".join(f"function f{number}(a){{return a+{number}}}" for number in range(8_000))
+    result = await read({"a.min.js": f"/* licence */\n{script}\n".encode()}, path="a.min.js", view=view)
+    assert result.text.startswith(f"(Minified: 2 lines, the longest of {len(script) + 1:,} characters;")
+    assert result.text.count("function f0(") == 1
+    assert estimate_tokens(result.text) < 1_200
+
+
+async def test_a_long_line_among_many_is_no_minified_file():
+    text = "def f():\n    return 1\n\n\n" * 2_000 + f"DATA = '{'x' * 9_000}'\n"
+    result = await read({"a.py": text.encode()}, path="a.py", view="text", limit=3)
+    assert "Minified" not in result.text
+
+
+async def test_near_names_are_offered_by_every_tool_that_takes_a_path():
+    box = memory_toolbox({"src/settings.py": b"x = 1\n", "src/main.py": b""})
+    missing = {"path": "src/setings.py"}
+    calls = [
+        ("edit", missing | {"old_string": "x", "new_string": "y"}),
+        ("multi_edit", missing | {"edits": [{"old_string": "x", "new_string": "y"}]}),
+        ("write", missing | {"content": "x", "mode": "overwrite"}),
+        ("patch", {"patch": "*** Begin Patch\n*** Update File: src/setings.py\n-x\n+y\n*** End Patch"}),
+        ("grep", missing | {"pattern": "x"}),
+        ("list", {"path": "sr"}),
+    ]
+    for tool, args in calls:
+        result = await box.call(tool, args)
+        assert result.fault.code == "not_found", (tool, result.text)
+        assert "Near it: src" in result.text, (tool, result.text)

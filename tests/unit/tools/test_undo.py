@@ -1,9 +1,11 @@
 """Undo as a model calls it; the depths are in the runtime's tests."""
 
+import re
 from itertools import pairwise
 
 import pytest
 
+from handtools.core.call import Call
 from handtools.testing.memory_toolbox import memory_toolbox
 
 
@@ -48,3 +50,108 @@ async def test_an_undo_is_taken_back_by_redo():
 async def test_versions_of_anything_but_a_path_are_refused():
     result = await memory_toolbox().call("undo", {"scope": "call", "name": "x", "version": 1})
     assert result.fault.code == "invalid_input"
+
+
+async def edited(box, path, old, new, session="s"):
+    args = {"path": path, "old_string": old, "new_string": new}
+    result = await box.call(Call(tool="edit", args=args, session=session))
+    assert result.ok, result.text
+    return result
+
+
+async def undone(box, session="s", **args):
+    return await box.call(Call(tool="undo", args=args, session=session))
+
+
+def number_in(result):
+    return re.search(r"\(Change (\d+)\.\)", result.text)[1]
+
+
+@pytest.mark.claim("undo.last")
+async def test_the_last_change_of_this_session_is_taken_back():
+    box = memory_toolbox({"a": b"one", "b": b"one"})
+    await edited(box, "a", "one", "two")
+    await edited(box, "b", "one", "two", session="another")
+    assert (await undone(box, scope="last")).text.startswith("Restored a.")
+    assert box.workspace.files.files == {"a": b"one", "b": b"two"}
+    assert (await undone(box)).fault.code == "nothing_to_undo"
+    assert (await undone(box, scope="last", action="redo")).text.startswith("Restored a.")
+    assert box.workspace.files.files["a"] == b"two"
+
+
+@pytest.mark.claim("undo.number")
+async def test_a_change_is_undone_by_the_number_in_its_answer():
+    box = memory_toolbox({"a": b"one", "b": b"one"})
+    first = await edited(box, "a", "one", "two")
+    await edited(box, "b", "one", "two")
+    number = number_in(first)
+    assert (await undone(box, scope="call", name=int(number))).details.restored == ["a"]
+    assert box.workspace.files.files == {"a": b"one", "b": b"two"}
+    assert (await undone(box, scope="call", name=f"#{number}", action="redo")).ok
+    assert box.workspace.files.files["a"] == b"two"
+
+
+async def test_a_call_is_undone_by_the_start_of_its_id():
+    box = memory_toolbox({"a": b"one"})
+    call = Call(tool="edit", args={"path": "a", "old_string": "one", "new_string": "two"})
+    assert (await box.call(call)).ok
+    assert (await undone(box, scope="call", name=call.id[:7])).details.restored == ["a"]
+
+
+@pytest.mark.claim("undo.since")
+async def test_everything_since_a_change_is_taken_back_and_nothing_of_other_sessions():
+    box = memory_toolbox({"a": b"one", "b": b"one", "c": b"one"})
+    await edited(box, "a", "one", "two")
+    since = number_in(await edited(box, "a", "two", "three"))
+    await edited(box, "b", "one", "two")
+    await edited(box, "c", "one", "two", session="another")
+    assert sorted((await undone(box, since=since)).details.restored) == ["a", "b"]
+    assert box.workspace.files.files == {"a": b"two", "b": b"one", "c": b"two"}
+    assert (await undone(box, since=since, name="a")).fault.code == "invalid_input"
+
+
+@pytest.mark.claim("undo.dry_run")
+async def test_a_dry_run_tells_what_would_be_done_and_does_nothing():
+    box = memory_toolbox({"a": b"one", "c": b"one"})
+    await box.call(Call(tool="write", args={"path": "new", "content": "x"}, session="s"))
+    await edited(box, "a", "one", "two")
+    await edited(box, "c", "one", "two")
+    await edited(box, "c", "two", "three", session="another")
+    before = dict(box.workspace.files.files)
+    told = await undone(box, scope="session", name="s", dry_run=True)
+    assert told.text.startswith("It would remove new; restore a.\nIt would keep c: It changed since")
+    assert told.details.removed == ["new"]
+    assert told.changes is None
+    assert box.workspace.files.files == before
+
+
+async def test_a_file_that_is_gone_after_an_undo_is_said_to_be_removed():
+    box = memory_toolbox({"old": b"x"})
+    await box.call("write", {"path": "new", "content": "x"})
+    result = await box.call("undo", {"name": "new"})
+    assert result.text.startswith("Removed new.")
+    patch = "*** Begin Patch\n*** Delete File: old\n*** End Patch"
+    assert (await box.call("patch", {"patch": patch})).ok
+    assert (await box.call("undo", {"name": "old"})).text.startswith("Brought back old.")
+
+
+async def test_the_log_tells_a_redo_and_an_undo_that_kept_every_file():
+    box = await changed(["one", "two"])
+    [first] = [call.id for call in box.workspace.journal.calls.page()]
+    await box.call("undo", {"name": "a"})
+    await box.call("undo", {"name": "a", "action": "redo"})
+    await box.call("edit", {"path": "a", "old_string": "two", "new_string": "three"})
+    await box.call("undo", {"scope": "call", "name": first})
+    logged = [(call.tool, call.status, call.code) for call in box.workspace.journal.calls.page()]
+    assert logged == [
+        ("undo", "failed", "conflicts"),
+        ("edit", "ok", ""),
+        ("undo", "ok", "redo"),
+        ("undo", "ok", ""),
+        ("edit", "ok", ""),
+    ]
+
+
+@pytest.mark.parametrize("scope", ["call", "turn", "session", "path"])
+async def test_what_is_to_be_taken_back_must_be_named(scope):
+    assert (await undone(memory_toolbox(), scope=scope)).fault.code == "invalid_input"

@@ -70,7 +70,10 @@ class BackgroundJob:
         delta = self.carrier.delta
         ran = FinishedCommand(
             exit=command_exit_of(
-                ended, output_file_name(self.call), "", (*exit_notes(ended), *self.carrier.notes)
+                ended,
+                output_file_name(self.call),
+                "",
+                (*exit_notes(ended), *self.carrier.notes, *self.carrier.walls(ended)),
             ),
             delta=delta.changes,
             coverage=delta.coverage,

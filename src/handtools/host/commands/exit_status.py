@@ -11,10 +11,12 @@ from handtools.host.sandbox.processes.running_process import ProcessResult
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 
 _EXCEEDED_NOTES = {
-    "memory": "Its processes together used more memory than allowed, and were ended.",
-    "bytes": "It wrote more to the workspace than allowed, and was ended.",
-    "files": "It made more files in the workspace than allowed, and was ended.",
-    "scratch": "It wrote more to $HOME, /tmp or package caches than allowed, and was ended.",
+    "memory": "Its processes together used more memory than allowed, and were ended: do less at once, or give it "
+    "fewer workers.",
+    "bytes": "It wrote more to the workspace than allowed, and was ended: write less, or in parts.",
+    "files": "It made more files in the workspace than allowed, and was ended: make fewer, or in parts.",
+    "scratch": "It wrote more to $HOME, /tmp or package caches than allowed, and was ended: remove what is not "
+    "needed there.",
 }
 
 
@@ -66,7 +68,9 @@ def exit_notes(ended: ProcessResult, running: int = 0) -> tuple[str, ...]:
     if ended.over:
         notes.append(_EXCEEDED_NOTES[ended.over])
     if ended.starved:
-        notes.append("The kernel ended a process of it for lack of memory.")
+        notes.append(
+            "The kernel ended a process of it for lack of memory: do less at once, or give it fewer workers."
+        )
     if ended.output.fault:
         notes.append(f"The output could not be kept whole: {ended.output.fault}.")
     return tuple(notes)

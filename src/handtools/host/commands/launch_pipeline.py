@@ -1,8 +1,10 @@
 """The stages around one command's launch: capture of its changes, network, proxy, sandbox. ADR 65."""
 
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from handtools.core.call import Call
 from handtools.core.commands import ProgressListener
@@ -11,8 +13,15 @@ from handtools.host.commands.session_scratch import OpenScratch, SessionScratch
 from handtools.host.sandbox.change_capture import Capture, CapturedChanges, CommandCapture
 from handtools.host.sandbox.launch import Launch, PersistentRunner, Runner
 from handtools.host.sandbox.network_proxy import with_network_proxy
+from handtools.host.sandbox.processes.running_process import ProcessResult
+from handtools.host.sandbox.runners.hidden_paths import PolicyGlobs
 from handtools.host.sandbox.runners.runner_selection import confined_launch
 from handtools.host.sandbox.session_network import CLONE_NEWUSER, SessionNetwork, SessionNetworks
+from handtools.text.command_walls import CommandSurroundings, wall_notes
+from handtools.text.terminal_emulator import decode_output, plain_output
+
+WALL_OUTPUT_BYTES = 16_000
+"""How much of a command's last output is looked at for messages of programs that met a wall."""
 
 
 @dataclass(slots=True)
@@ -31,6 +40,7 @@ class LaunchPipeline:
     delta: CapturedChanges = field(default=CapturedChanges((), "none"))
     notes: tuple[str, ...] = ()
     _capturing: CommandCapture | None = None
+    _launch: Launch | None = None
 
     @contextmanager
     def carry(self, launch: Launch) -> Iterator[Launch]:
@@ -38,6 +48,7 @@ class LaunchPipeline:
 
         It blocks, so run it in a thread.
         """
+        self._launch = launch
         in_place = isinstance(self.runner, PersistentRunner) and not self.runner.layered
         self._capturing = capturing = self.capture.begin(replace(launch, in_place=in_place), self.call.id)
         try:
@@ -76,8 +87,37 @@ class LaunchPipeline:
                 launch = replace(launch, unshare=launch.unshare & ~CLONE_NEWUSER)
             yield (replace(launch, namespaces=network.namespaces) if network else launch), network
 
+    def walls(self, ended: ProcessResult) -> tuple[str, ...]:
+        """Notes for the model about the walls of the sandbox that the command met, by what it printed."""
+        launch = self._launch
+        if launch is None:
+            return ()
+        around = CommandSurroundings(
+            confined=self.runner.confined,
+            network=launch.network,
+            terminal=launch.terminal is not None,
+            is_private=partial(_is_private, launch),
+        )
+        head, tail = ended.output.ends()
+        text = plain_output(decode_output((tail or head)[-WALL_OUTPUT_BYTES:], starts=False))
+        return wall_notes(text, failed=ended.code != 0, around=around)
+
     def discard(self) -> None:
         """Delete the captured changes, after they were applied or rejected."""
         capturing, self._capturing = self._capturing, None
         if capturing is not None:
             capturing.discard()
+
+
+def _is_private(launch: Launch, path: str) -> bool:
+    """Whether a path that a message names is in the workspace, and hidden from the command."""
+    globs = PolicyGlobs(launch.private)
+    for folder in dict.fromkeys((launch.cwd, launch.root)):
+        there = os.path.normpath(os.path.join(folder, path))
+        if not there.startswith(f"{launch.root.rstrip('/')}/") or not os.path.lexists(there):
+            continue
+        names = os.path.relpath(there, launch.root).split("/")
+        ways = ["/".join(names[:depth]) for depth in range(1, len(names) + 1)]
+        if any(globs.matches(way, folder=len(way) < len(ways[-1])) for way in ways):
+            return True
+    return False

@@ -217,7 +217,7 @@ class LocalCommands:
                 raise
             kept = slip.notes()
             cwd = self._keep(call.session, kept, left)
-            notes = (*exit_notes(ended, kept.jobs if kept else 0), *carrier.notes)
+            notes = (*exit_notes(ended, kept.jobs if kept else 0), *carrier.notes, *carrier.walls(ended))
             return FinishedCommand(
                 exit=command_exit_of(ended, name, cwd, notes),
                 delta=carrier.delta.changes,

@@ -8,7 +8,6 @@ from typing import Any
 
 from handtools.core.errors import NoMatch, NotFound, OutsideWorkspace, Stale, Unavailable
 from handtools.core.language import (
-    NO_SERVER_HINT,
     CodeLocation,
     LanguageAnswer,
     LanguageOperation,
@@ -151,6 +150,10 @@ _RETRY_SECONDS = 0.1
 _EDIT_INSTEAD = "Nothing was changed; edit the files instead."
 
 
+COLD_SECONDS = 3.0
+"""Seconds that a server which has just started may take to read the project before it is asked about all of it."""
+
+
 @dataclass(slots=True)
 class ServerQuery:
     """Asks one language server one question and converts the LSP answer."""
@@ -160,10 +163,10 @@ class ServerQuery:
     texts: DocumentFiles
     deadline: float
 
-    async def answer(self, question: LanguageQuestion) -> LanguageAnswer:
-        """Send the request for a question.
+    async def answer(self, question: LanguageQuestion) -> LanguageAnswer | None:
+        """Send the request for a question; None if the server does not offer to answer such questions.
 
-        Raises a tool error when the server can't or does not answer in time.
+        Raises a tool error when the server does not answer in time.
         """
         try:
             async with self.seat.lock:
@@ -183,16 +186,17 @@ class ServerQuery:
             hint = "Check the symbol, or use `grep`."
             raise NoMatch(f"{self.seat.name} refused: {failure}.", hint=hint) from failure
 
-    async def _answer(self, client: LspClient, question: LanguageQuestion) -> LanguageAnswer:
+    async def _answer(self, client: LspClient, question: LanguageQuestion) -> LanguageAnswer | None:
         name = client.server.name
         if question.kind == "diagnostics":
             return await self._diagnosed(client, question.path)
         capability, method = _REQUEST_METHODS[question.kind]
         if not client.offers(capability, method):
-            raise Unavailable(f"{name} can't tell {question.kind.replace('_', ' ')}.", hint=NO_SERVER_HINT)
+            return None
         if question.kind == "workspace_symbols":
             found = await self._request(client, method, {"query": question.text})
-            return LanguageAnswer(server=name, places=tuple(self._symbols(found or ())))
+            cold = not client.proved or bool(client.progress.running)
+            return LanguageAnswer(server=name, places=tuple(self._symbols(found or ())), partial=cold)
         document = self._told(client, question.path)
         at = self._at(document, question)
         if question.kind == "symbols":
@@ -201,17 +205,27 @@ class ServerQuery:
         if question.kind == "hover":
             return LanguageAnswer(server=name, text=_hover_text(await self._request(client, method, at)))
         if question.kind in {"callers", "callees"}:
-            return LanguageAnswer(server=name, places=tuple(await self._calls(client, question.kind, at)))
+            cold = await self._is_cold(client, document, question.path)
+            places = tuple(await self._calls(client, question.kind, at))
+            return LanguageAnswer(server=name, places=places, partial=cold)
         if question.kind == "actions":
             return await self._actions(client, document, question)
         if question.kind == "rename":
             return await self._renamed(client, document, question)
+        cold = False
         if question.kind == "references":
             at["context"] = {"includeDeclaration": True}
+            cold = await self._is_cold(client, document, question.path)
             await self._open_users(client, _identifier_at(document.text, question))
-        return LanguageAnswer(
-            server=name, places=tuple(self._places(await self._request(client, method, at)))
-        )
+        places = tuple(self._places(await self._request(client, method, at)))
+        return LanguageAnswer(server=name, places=places, partial=cold)
+
+    async def _is_cold(self, client: LspClient, document: OpenDocument, path: str) -> bool:
+        """Whether a server may not know the project yet, after giving it some time to read it."""
+        if not client.proved:
+            until = min(self.deadline, time.monotonic() + COLD_SECONDS)
+            await proved_diagnostics(client, document, path, until)
+        return not client.proved or bool(client.progress.running)
 
     async def _request(self, client: LspClient, method: str, params: Any) -> Any:
         """Send a request, again as long as the server says that the content was modified meanwhile."""

@@ -257,8 +257,25 @@ class WorkspaceLanguageServers:
         if why := self._finder.missing(question.path):
             raise Unavailable(why, hint=NO_SERVER_HINT)
         spoken = self._finder.spoken(question.path)
+        if question.kind != "diagnostics":
+            return await self._first_answer(spoken, question, private)
         answers = [await self._asked(each, question, private) for each in spoken]
-        return answers[0] if question.kind != "diagnostics" else _joined_answer(answers)
+        return _joined_answer([answer for answer in answers if answer])
+
+    async def _first_answer(
+        self, spoken: Sequence[FoundServer], question: LanguageQuestion, private: tuple[str, ...]
+    ) -> LanguageAnswer:
+        """The answer of the first server that offers one and has something to tell: a linter has no references."""
+        empty: LanguageAnswer | None = None
+        for each in spoken:
+            answer = await self._asked(each, question, private)
+            if answer is not None and answer.tells:
+                return answer
+            empty = empty or answer
+        if empty is None:
+            names = " and ".join(each.server.name for each in spoken)
+            raise Unavailable(f"{names} can't tell {question.kind.replace('_', ' ')}.", hint=NO_SERVER_HINT)
+        return empty
 
     async def _ask_project(self, question: LanguageQuestion) -> LanguageAnswer:
         seats = [
@@ -273,11 +290,11 @@ class WorkspaceLanguageServers:
         for seat in seats:
             asker = ServerQuery(seat, LANGUAGE_THREAD.pool, self._texts, time.monotonic() + QUERY_SECONDS)
             answers.append(await asker.answer(question))
-        return _joined_answer(answers)
+        return _joined_answer([answer for answer in answers if answer])
 
     async def _asked(
         self, spoken: FoundServer, question: LanguageQuestion, private: tuple[str, ...]
-    ) -> LanguageAnswer:
+    ) -> LanguageAnswer | None:
         asker = ServerQuery(
             self._seat(spoken, private), LANGUAGE_THREAD.pool, self._texts, time.monotonic() + QUERY_SECONDS
         )
@@ -332,4 +349,5 @@ def _joined_answer(answers: Sequence[LanguageAnswer]) -> LanguageAnswer:
         places=tuple(place for answer in answers for place in answer.places),
         verdicts=tuple(verdict for answer in answers for verdict in answer.verdicts),
         notes=tuple(note for answer in answers for note in answer.notes),
+        partial=any(answer.partial for answer in answers),
     )

@@ -377,7 +377,9 @@ class EgressProxy:
         Raises `HostNotAllowed`.
         """
         if not self.hosts.lists(visit.host, visit.port):
-            raise HostNotAllowed(f"{visit.host}:{visit.port} is not on the list of hosts for this command.")
+            raise HostNotAllowed(
+                f"{visit.host}:{visit.port} is not on the list of hosts for this command: send it in `hosts`."
+            )
         try:
             found = await asyncio.get_running_loop().getaddrinfo(
                 visit.host, visit.port, type=socket.SOCK_STREAM, flags=_lookup_flags(visit.host)

@@ -67,6 +67,8 @@ class ApprovalPending(HandtoolsError):
     def __init__(self, approval: Approval) -> None:
         super().__init__(approval.title)
         self.approval = approval
+        self.so_far = ""
+        """What the model is told of what has been done already, such as the output of a command that ended."""
 
 
 @dataclass(slots=True)

@@ -33,9 +33,13 @@ from handtools.runtime.policy import Policy
 from handtools.runtime.policy.command_rules import RuledChanges, apply_rules_to_changes
 from handtools.runtime.policy.rules import Rule
 from handtools.runtime.workspace import Workspace
+from handtools.text.terminal_emulator import decode_output, plain_output
+from handtools.text.truncation import clip_text
 
 NO_UNDO_NOTE = "What it changed was not captured and can't be undone."
 CHANGE_NOTE = "by a command"
+HELD_OUTPUT_LINES, HELD_OUTPUT_BYTES = 400, 15_000
+"""Most output that is shown of a command whose changes wait for an approval."""
 REVIEW_QUESTION = "Its changes are held until a person has seen them."
 
 
@@ -65,8 +69,9 @@ class GuardedCommands:
             )
         try:
             end = await self.landed(ran, review=command.review)
-        except ApprovalPending:
+        except ApprovalPending as pending:
             await to_thread.run_sync(self.workspace.journal.holds.keep, self.call.id, ran)
+            pending.so_far = held_command_text(ran.exit)
             raise
         except BaseException:
             with CancelScope(shield=True):
@@ -224,6 +229,17 @@ class GuardedCommands:
         else:
             path = f"{OUTPUT_SCHEME}{shown.kept}" if shown.kept else ""
             self.announce(Progressed(self.call.id, shown.tail, shown.bytes, shown.clipped, path))
+
+
+def held_command_text(end: CommandExit) -> str:
+    """Return what a model is told of a command that ended and whose changes wait: output, exit code, notes."""
+    whole = plain_output(decode_output(end.output.head, ends=not end.output.tail)).rstrip("\n")
+    shown = clip_text(whole, max_lines=HELD_OUTPUT_LINES, max_bytes=HELD_OUTPUT_BYTES, keep="both")
+    cut = shown.clipped or end.output.tail
+    kept = f"(The whole output is `{OUTPUT_SCHEME}{end.output.kept}`.)" if cut and end.output.kept else ""
+    status = f"exit code {end.code}" if end.code is not None else f"signal {end.signal}"
+    ended = f"It ran and ended with {status}; what it changed has not landed yet."
+    return "\n".join(filter(None, (shown.text, kept, ended, *(f"({note})" for note in end.notes))))
 
 
 def _exit_without_changes(ran: FinishedCommand, denied: Denied) -> CommandExit:

@@ -3,7 +3,7 @@ changes. ADR 114.
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -13,9 +13,10 @@ from anyio import to_thread
 from handtools.core.call import Call
 from handtools.core.changes import Change, ChangeSet, Node, RecordedChanges
 from handtools.core.effects import ReadEffect
-from handtools.core.errors import NotFound, Redirected, StorageFault, ToolError, WrongKind
+from handtools.core.errors import HandtoolsError, NotFound, Redirected, StorageFault, ToolError, WrongKind
 from handtools.core.events import Changed, Event
 from handtools.core.files import FileFacts
+from handtools.core.search import SearchScope
 from handtools.core.skills import SKILL_SCHEME, Skill, SkillFiles
 from handtools.runtime.approval.gate import ApprovalGate
 from handtools.runtime.journal.change_entries import Transaction
@@ -23,6 +24,7 @@ from handtools.runtime.policy.command_rules import reason_to_ask
 from handtools.runtime.policy.git_changes import MAX_JUDGED_BYTES, WorkspaceView
 from handtools.runtime.transaction import commit, lock_keys, node_at, node_bytes, recover_transactions
 from handtools.runtime.workspace import Workspace
+from handtools.text.paths import parse_path_spec, similar_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,11 @@ OUTPUT_SCHEME = "output:"
 READ_ONLY_SCHEMES = (OUTPUT_SCHEME, SKILL_SCHEME)
 """Prefixes of paths outside the workspace that can be read only."""
 LOCK_TIMEOUT_SECONDS = 30.0
+SIMILAR_PATH_SEARCH_SECONDS = 2.0
+"""Time limit in seconds of the search for a missing file's new place."""
+MOST_NEAR_HINTS = 2
+"""Most missing paths of one call for which near names are looked up."""
+_GLOB_CHARACTERS = frozenset("*?[]{}!\\")
 REDIRECT_TRIES = 16
 """Most attempts to open a path whose links keep changing; more in a row mean an attack."""
 T = TypeVar("T")
@@ -165,6 +172,55 @@ class GuardedFiles:
         if now is None or self.gate.policy.hides(now) or files.facts(now) is None:
             return None
         return now
+
+    async def near(self, path: str) -> str:
+        """Return a sentence on where a missing path went, or on names near it; empty if nothing is known."""
+        if path.startswith(READ_ONLY_SCHEMES):
+            return ""
+        if (now := await self.moved(path)) is not None:
+            return f"It moved to {now}."
+        folder, _, name = path.rpartition("/")
+        facts = await self.facts(folder or ".")
+        entries = await self.names(folder or ".") if facts is not None and facts.kind == "folder" else []
+        names = {entry.path.rpartition("/")[2]: entry.kind for entry in entries}
+        if names.get(name) == "link":
+            return "It is a link whose target is not there. List its folder."
+        close = [f"{folder}/{found}" if folder else found for found in similar_names(name, list(names))]
+        close = close or await self._same_name_elsewhere(name)
+        return f"Near it: {', '.join(close)}." if close else ""
+
+    async def _same_name_elsewhere(self, name: str) -> list[str]:
+        if not name or _GLOB_CHARACTERS.intersection(name):
+            return []
+        hides = self.gate.policy.hides
+        scope = SearchScope(include=(f"**/{name}",), timeout=SIMILAR_PATH_SEARCH_SECONDS)
+        try:
+            found = await self.workspace.search.paths(
+                scope,
+                wanted="file",
+                most=3,
+                admit=lambda paths: [path for path in paths if not hides(path)],
+            )
+        except HandtoolsError:
+            return []
+        return [entry.path for entry in found.found]
+
+    async def with_near_names(self, missing: NotFound, paths: Iterable[str]) -> NotFound:
+        """Return the error of a call with what is near those of its paths that are not there."""
+        told: dict[str, None] = {}
+        for path in dict.fromkeys(parse_path_spec(path).path for path in paths):
+            if len(told) < MOST_NEAR_HINTS and await to_thread.run_sync(self._is_gone, path):
+                told |= dict.fromkeys([await self.near(path)])
+        new = [hint for hint in told if hint and hint not in missing.hint]
+        return NotFound(missing.message, hint=" ".join([*new, missing.hint]).strip()) if new else missing
+
+    def _is_gone(self, path: str) -> bool:
+        try:
+            return not path.startswith(READ_ONLY_SCHEMES) and not self.is_there(
+                self.workspace.files.locate(path)
+            )
+        except ToolError:
+            return False
 
     async def seen(self, path: str) -> bytes | None:
         """Return the bytes of a file as this agent last read them, or None if they were not kept."""

@@ -68,6 +68,18 @@ class Journal:
             return name
         return hashlib.sha256(f"{self.owner}\n{name}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
+    def call_named(self, name: str) -> str:
+        """Return the stored call id for an id, the number of a change, or the start of an id that only one has."""
+        if self.calls.has(name):
+            return name
+        number = name.removeprefix("#")
+        numbered = number.isdecimal() and self.entries.call_numbered(int(number))
+        own = self.own_id(name)
+        if numbered or self.calls.has(own):
+            return numbered or own
+        found = self.calls.find(name) if name else None
+        return found.id if found else own
+
     @property
     def path(self) -> str:
         """Path of the database file."""

@@ -11,7 +11,7 @@ from handtools.core.approval import Approval, approval_to_json
 from handtools.core.call import Call, call_from_json, call_to_json, new_call_id
 from handtools.core.changes import BackupRef, Change, Node
 from handtools.core.commands import CommandExit, CommandOutput, FinishedCommand
-from handtools.core.result import Result, result_to_bytes, result_to_json
+from handtools.core.result import Result, logged_status, result_to_bytes, result_to_json
 from handtools.runtime.journal.blobs import compress_blob, decompress_blob
 from handtools.runtime.journal.database import Database, path_to_column, rows_of_owner
 
@@ -78,10 +78,11 @@ class Calls:
     def record(self, call: Call, result: Result[Any], started: float, ended: float | None = None) -> None:
         """Record a call's result; the first result of an id stays, unless it was pending."""
         packed = result_to_bytes(result)
+        status, code = logged_status(result)
         row = (
             call.id, call.session, call.turn, call.agent, call.parent, call.tool,
-            json.dumps(dict(call.args)), started, ended or time.time(), result.status,
-            result.fault.code if result.fault else "", len(packed).to_bytes(4) + compress_blob(packed), call.owner,
+            json.dumps(dict(call.args)), started, ended or time.time(), status, code,
+            len(packed).to_bytes(4) + compress_blob(packed), call.owner,
         )  # fmt: skip
         with self._database.writing() as connection:
             connection.execute(
@@ -145,24 +146,33 @@ class Calls:
         starts = (call_id[:length] for length in lengths)
         return next((s for s in starts if not any(other.startswith(s) for other in others)), call_id)
 
-    def newest_change(self) -> ChangeAuthor | None:
-        """Return the author of the newest change that is not undone, or None."""
+    def newest_change(self, session: str | None = None) -> ChangeAuthor | None:
+        """Return the author of the newest change, of a session if one is given, that is not undone; or None."""
         return self._author(
             f"FROM {self._entries} e WHERE e.state = 'done' AND e.kind = 'change' AND EXISTS "
-            "(SELECT 1 FROM touches t WHERE t.entry = e.id AND t.reverted_by IS NULL) ORDER BY e.id DESC"
+            "(SELECT 1 FROM touches t WHERE t.entry = e.id AND t.reverted_by IS NULL) "
+            "AND coalesce(?, e.session) = e.session ORDER BY e.id DESC",
+            session,
         )
 
-    def newest_undone(self) -> ChangeAuthor | None:
-        """Return the author of the change that was undone last and not redone, or None."""
+    def newest_undone(self, session: str | None = None) -> ChangeAuthor | None:
+        """Return the author of the change, of a session if one is given, that was undone last; or None.
+
+        One that was redone since does not count.
+        """
         return self._author(
             "FROM reversals r JOIN touches t ON t.id = r.touch AND t.reverted_by = r.entry "
             "JOIN entries u ON u.id = r.entry AND u.kind = 'undo' "
-            f"JOIN {self._entries} e ON e.id = t.entry AND e.kind = 'change' ORDER BY r.entry DESC"
+            f"JOIN {self._entries} e ON e.id = t.entry AND e.kind = 'change' "
+            "WHERE coalesce(?, e.session) = e.session ORDER BY r.entry DESC",
+            session,
         )
 
-    def _author(self, chosen: str) -> ChangeAuthor | None:
+    def _author(self, chosen: str, session: str | None) -> ChangeAuthor | None:
         with self._database.reading() as connection:
-            row = connection.execute(f"SELECT e.call_id, e.session, e.turn {chosen} LIMIT 1").fetchone()
+            row = connection.execute(
+                f"SELECT e.call_id, e.session, e.turn {chosen} LIMIT 1", (session,)
+            ).fetchone()
         return None if row is None else ChangeAuthor(*row)
 
     def page(

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from handtools.core.call import Call
 from handtools.core.changes import BackupRef, Change, ChangeCoverage, ChangeSet, Node, NodeKind
 from handtools.core.effects import effect_fingerprint
+from handtools.core.errors import UsageError
 from handtools.core.files import PlannedWrite
 from handtools.core.history import FileVersion, UndoScope
 from handtools.runtime.journal.backup_refs import BackupRefs, DeferredDigests
@@ -201,6 +202,14 @@ class ChangeEntries:
         match scope:
             case "call":
                 return self._touches("e.call_id = ? AND e.state = 'done' ORDER BY t.id DESC", name)
+            case "last":
+                raise UsageError("`last` is resolved to a call before anything is selected.")
+            case "since":
+                first = f"SELECT min(id) FROM {self._owned} WHERE call_id = ?"
+                where = (
+                    f"e.id >= ({first}) AND e.session = (SELECT session FROM entries WHERE id = ({first}))"
+                )
+                return self._touches(f"{where} AND e.state = 'done' ORDER BY t.id DESC", name, name)
             case "turn":
                 session, _, turn = name.rpartition("/")
                 where = "e.session = ? AND e.turn = ? AND e.state = 'done' ORDER BY t.id DESC"
@@ -256,6 +265,12 @@ class ChangeEntries:
         """Return the id of the call that made an entry."""
         with self._database.reading() as connection:
             row = connection.execute("SELECT call_id FROM entries WHERE id = ?", (entry,)).fetchone()
+        return str(row[0]) if row else ""
+
+    def call_numbered(self, entry: int) -> str:
+        """Return the id of the owner's call that made an entry; empty if there is none."""
+        with self._database.reading() as connection:
+            row = connection.execute(f"SELECT call_id FROM {self._owned} WHERE id = ?", (entry,)).fetchone()
         return str(row[0]) if row else ""
 
     def touch(self, number: int) -> RecordedTouch | None:

@@ -36,6 +36,8 @@ from handtools.text.editing import (
     render_refusal,
     replace_text,
 )
+from handtools.text.editing.literal_edits import insert_lines
+from handtools.text.editing.notebook_cells import NOTEBOOK_SUFFIX, is_notebook, replace_in_cells
 from handtools.text.encoding import DecodedText, Unencodable, decode, is_binary, without_surrogates
 from handtools.text.lazy_splice import SplicedText
 from handtools.text.lines import convert_line_ends, number_lines
@@ -156,7 +158,11 @@ class Draft:
 
         With `files`, the version that the agent last saw helps to match a text that has changed since.
         """
-        outcome = replace_text(self.body, old, new, every=every)
+        if self.is_notebook:
+            outcome = replace_in_cells(self.body, old, new, every=every)
+            files = None
+        else:
+            outcome = replace_text(self.body, old, new, every=every)
         if files and not every and not (isinstance(outcome, EditApplied) and outcome.tier == "exact"):
             seen = await files.seen(self.path)
             if seen is not None and seen != self.before and not is_binary(seen):
@@ -172,6 +178,20 @@ class Draft:
     def body(self) -> str:
         """The text to be written."""
         return self._text if isinstance(self._text, str) else self._text.whole
+
+    @property
+    def is_notebook(self) -> bool:
+        """Whether the file is a notebook, which is read and edited by cells."""
+        return self.path.endswith(NOTEBOOK_SUFFIX) and is_notebook(self.source.body)
+
+    def insert(self, line: int, text: str) -> None:
+        """Insert text as a line of its own; raises for a notebook, whose lines are not those that were read."""
+        if self.is_notebook:
+            raise InvalidInput(
+                f"`{self.path}` is a notebook: its lines as read are not those of the file.",
+                hint="Replace text of a cell: old_string and new_string as its source reads.",
+            )
+        self.put(insert_lines(self.body, line, text))
 
     def put(self, body: str) -> None:
         """Replace the whole text."""
@@ -196,7 +216,12 @@ class Draft:
         return b"".join((around[: now.start], self.source.encode(now.new), around[now.end :]))
 
     def change(self) -> Change:
-        """Return the file change to apply."""
+        """Return the file change to apply; raises if it would leave a notebook that no program can open."""
+        if self.before is not None and self.is_notebook and not is_notebook(self.body):
+            raise InvalidInput(
+                f"`{self.path}` would no longer be a notebook.",
+                hint="Use `edit`: it replaces text in the source of a cell.",
+            )
         return Change.of(self.path, before=self.before, after=self.bytes(), mode=self.mode)
 
     @property

@@ -10,11 +10,10 @@ from pydantic import BaseModel
 
 from handtools.core.changes import sha256_hex
 from handtools.core.context import Context
-from handtools.core.errors import HandtoolsError, InvalidInput, NotFound, TooLarge, WrongKind
+from handtools.core.errors import InvalidInput, NotFound, TooLarge, WrongKind
 from handtools.core.files import Files
 from handtools.core.media import MAX_RESULT_IMAGES, Preview, PreviewRequest
 from handtools.core.result import Image
-from handtools.core.search import SearchScope
 from handtools.core.syntax import Outline, Symbol, qualified_name, symbol_chains, symbols_named
 from handtools.text.diffs.unified_diff import unified_diff
 from handtools.text.encoding import DecodedText, decode, is_binary
@@ -24,6 +23,7 @@ from handtools.text.file_view import (
     ReadBudget,
     RequestedLines,
     fold_bodies,
+    is_minified,
     lines_that_fit,
     number_page,
     render_outline,
@@ -100,10 +100,7 @@ LARGE_FILE_PAGE_BYTES = 2 * MAX_BYTES
 """Most bytes of a large text file that are read to show one page."""
 MEDIA_BYTES = 64 << 20
 MAP_TOKENS = 4_000
-SIMILAR_PATH_SEARCH_SECONDS = 2.0
-"""Time limit in seconds of the search for a missing file's new place."""
 _BINARY_HINT = "Use a tool that understands its format."
-_GLOB = frozenset("*?[]{}!\\")
 _ENDS = {"\n": "lf", "\r\n": "crlf", "\r": "cr"}
 _UNFOLDED_KINDS = frozenset({"class", "impl", "interface", "namespace", "struct", "trait", "enum"})
 """Kinds of symbols whose bodies hold more symbols; a folded view keeps them open."""
@@ -164,6 +161,12 @@ class FileView:
             return await self._media(data)
         source = decode(data)
         lines = split_lines(source.body)
+        if (
+            self.view in {"auto", "text", "outline", "fold"}
+            and not self.target.symbol
+            and is_minified(lines)
+        ):
+            return self._page(_facts(path, data, source, len(lines)), lines, _minified_note(lines))
         long = self.view == "auto" and self._whole and (len(lines) > MAX_LINES or len(data) > MAX_BYTES)
         if long and kind == "table":
             return await self._media(data)
@@ -350,13 +353,18 @@ class FileView:
         try:
             return await self.ctx.files.read(path, size=WHOLE_TEXT_BYTES + 1)
         except NotFound as missing:
-            raise await _not_found_with_hint(self.ctx, path, missing) from None
+            raise NotFound(missing.message, hint=await self.ctx.files.near(path) or missing.hint) from None
         except WrongKind as other:
             facts = await self.ctx.files.facts(path)
             hint = "Only regular files can be read; leave it alone."
             if facts is not None and facts.kind == "folder":
                 hint = "List it, or read it with view=map to see what its sources define."
             raise WrongKind(other.message, hint=hint) from None
+
+
+def _minified_note(lines: list[str]) -> str:
+    size = f"{number_with_noun(len(lines), 'line')}, the longest of {max(map(len, lines)):,} characters"
+    return f"(Minified: {size}; `grep` shows the places around a match.)\n"
 
 
 def _pictures(found: Preview, part: ViewFacts) -> tuple[Image, ...]:
@@ -407,42 +415,3 @@ def _outline_head(depth: int, one: Symbol) -> OutlineSymbol:
         one.kind in {"key", "element", "heading"} and one.children
     )
     return OutlineSymbol(depth, one.start_line, one.end_line, one.line, one.body_line, foldable)
-
-
-async def _not_found_with_hint(ctx: Context, path: str, missing: NotFound) -> NotFound:
-    """Return the error with a hint: where git says that the file went, or similar names."""
-    if (now := await ctx.files.moved(path)) is not None:
-        return NotFound(missing.message, hint=f"It moved to {now}.")
-    folder, _, name = path.rpartition("/")
-    if await _is_link(ctx, folder or ".", name):
-        return NotFound(missing.message, hint="It is a link whose target is not there. List its folder.")
-    close = await _near_names(ctx, path)
-    return NotFound(missing.message, hint=f"Near it: {', '.join(close)}.") if close else missing
-
-
-async def _is_link(ctx: Context, folder: str, name: str) -> bool:
-    facts = await ctx.files.facts(folder)
-    if facts is None or facts.kind != "folder":
-        return False
-    return any(
-        e.kind == "link" and e.path.rpartition("/")[2] == name for e in await ctx.files.names(folder)
-    )
-
-
-async def _near_names(ctx: Context, path: str) -> list[str]:
-    """List names similar to the missing one in its folder, else files of the same name elsewhere."""
-    folder, _, name = path.rpartition("/")
-    facts = await ctx.files.facts(folder or ".")
-    if facts is not None and facts.kind == "folder":
-        names = [entry.path.rpartition("/")[2] for entry in await ctx.files.names(folder or ".")]
-        close = [f"{folder}/{found}" if folder else found for found in similar_names(name, names)]
-        if close:
-            return close
-    if not name or _GLOB.intersection(name):
-        return []
-    try:
-        scope = SearchScope(include=(f"**/{name}",), timeout=SIMILAR_PATH_SEARCH_SECONDS)
-        moved = await ctx.search.paths(scope, wanted="file", most=3)
-    except HandtoolsError:
-        return []
-    return [entry.path for entry in moved.found]
