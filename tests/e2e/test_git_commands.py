@@ -218,7 +218,7 @@ def test_objects_stay_where_somebody_may_have_built_on_them(root, tools):
 
 
 def test_what_a_command_did_to_a_repository_does_not_land_on_what_somebody_did_meanwhile(root, tools):
-    script = "echo x > new; git add new; git commit -qm agent; echo ready; read line"
+    script = "echo x > new; git add new; git commit -qm agent; echo re''ady; read line"
     job = tools.call("bash", {"command": script, "background": True})
     number = job.details.job
     while "ready" not in tools.call("jobs", {"action": "output", "job": number}).text:
