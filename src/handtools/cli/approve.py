@@ -57,10 +57,10 @@ def approve(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """Say yes to a pending call; what it wants is shown first.
+    """Say yes to a pending call.
 
-    It runs now, with a grant for exactly what was asked. Without an id it is the only one that waits, and at a
-    terminal you are asked.
+    What it wants is shown first; it runs with a grant for exactly that. Without an id it is the only one that
+    waits, and at a terminal you are asked.
     """
     _answer_call(workspace, call_id, Reply(allow=True, remember=remember), as_json=as_json)
 

@@ -146,13 +146,16 @@ def _policy_in_words(found: "Configuration") -> str:
 
 def _search_path(root: Path, found: "Configuration") -> Iterator[DoctorCheckResult]:
     """Compare the programs on PATH with those that a command sees, by running one."""
+    from handtools.host.files.user_folders import state_folder
     from handtools.host.sandbox.environment_variables import command_environment
 
     environment = command_environment({}, frozenset(), terminal=False, path=found.settings.path)
     folders = list(dict.fromkeys(filter(None, environment["PATH"].split(os.pathsep))))
     yield DoctorCheckResult("PATH", "ok", os.pathsep.join(folders))
     try:
-        seen = _programs_in_a_command(root, found)
+        # A state of its own: looking leaves nothing behind.
+        with tempfile.TemporaryDirectory(dir=state_folder(root), ignore_cleanup_errors=True) as state:
+            seen = _programs_in_a_command(root, found, state)
     except HostError as failure:
         yield DoctorCheckResult("PATH in commands", "broken", str(failure), "Until then no command runs.")
         return
@@ -186,7 +189,7 @@ done; done
 """
 
 
-def _programs_in_a_command(root: Path, found: "Configuration") -> dict[str, set[str]]:
+def _programs_in_a_command(root: Path, found: "Configuration", state: str) -> dict[str, set[str]]:
     """The names of the programs that a command finds in each folder on its PATH."""
     from functools import partial
 
@@ -196,7 +199,7 @@ def _programs_in_a_command(root: Path, found: "Configuration") -> dict[str, set[
     from handtools.core.commands import Command
     from handtools.toolbox import local_workspace
 
-    workspace = local_workspace(root, settings=found.settings)
+    workspace = local_workspace(root, state=state, settings=found.settings)
     call = Call(tool="bash", args={}, session="handtools-doctor")
     command = Command(script=LIST_PROGRAMS_SCRIPT)
     try:

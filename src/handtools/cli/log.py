@@ -151,7 +151,7 @@ def log(
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
-    """List the recorded calls, newest first; with --follow the newest last."""
+    """List the recorded calls, newest first."""
     with open_journal_at(workspace) as record:
         if follow:
             _follow_log(record, session, limit, as_json=as_json)

@@ -66,6 +66,7 @@ def undo(
         int | None, typer.Option(help="With --path: back to this version; `handtools versions` lists them.")
     ] = None,
     merge: MergeOption = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
     as_json: options.JsonOption = False,
     workspace: options.WorkspaceOption = options.CURRENT_FOLDER,
 ) -> None:
@@ -76,7 +77,7 @@ def undo(
     if version is not None and path is None:
         raise typer.BadParameter("It belongs to --path.", param_hint="--version")
     given = UndoArguments(call_id, turn, session, path)
-    _revert(workspace, "undo", given, version, merge=merge, as_json=as_json)
+    _revert(workspace, "undo", given, version, merge=merge, dry_run=dry_run, as_json=as_json)
 
 
 def redo(
@@ -102,13 +103,20 @@ def _revert(
     *,
     merge: bool,
     as_json: bool,
+    dry_run: bool = False,
 ) -> None:
     from handtools.core.call import Call
 
     # The person who types this is the one who would be asked.
     with open_toolbox_at(workspace, yes=True) as (toolbox, record):
         words = _undo_target(record, action, given)
-        args = {"action": action, "scope": words.scope, "name": words.name, "merge": merge}
+        args = {
+            "action": action,
+            "scope": words.scope,
+            "name": words.name,
+            "merge": merge,
+            "dry_run": dry_run,
+        }
         call = Call(
             tool="undo",
             args=args | ({} if version is None else {"version": version}),
@@ -116,7 +124,7 @@ def _revert(
         )
         result = toolbox.call(call)
         kept = result.details.conflicts if result.ok else []
-        if as_json or not result.ok:
+        if as_json or dry_run or not result.ok:
             _print_plain(result, call.id, record, words, as_json=as_json)
         else:
             _print_undone(result, record, action, words, versioned=version is not None)

@@ -95,6 +95,9 @@ def test_a_long_undo_is_summed_up(shell):
     made = "for n in $(seq 200); do echo $n > many/deep/$n.txt; done"
     script = f"mkdir -p many/deep && {made}; echo x > one.txt"
     call = shell.call("bash", command=script)
+    planned = shell.run("undo", call, "--dry-run")
+    assert "200 in many/deep/" in planned.out
+    assert (shell.folder / "one.txt").exists()
     ran = shell.run("undo", call)
     assert ran.code == 0
     assert len(ran.out) < 2_000
