@@ -1,6 +1,7 @@
 """What a story needs from the machine, and how to get it where it is missing."""
 
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -30,7 +31,7 @@ HOW = {
     "postgres": "apt-get install postgresql",
     "venv": "apt-get install python3-venv",
     "pyenv": "an interpreter below ~/.pyenv/versions",
-    "not-root": "--user 5001: initdb refuses to run as root",
+    "account": "--user with a number that /etc/passwd has a name for: initdb refuses root, and asks who it is",
     "inotify": "a Linux with inotify",
     "pip-index": "a package index that pip's configuration names and this machine reaches",
     "npm-registry": "a registry that npm's configuration names and this machine reaches",
@@ -62,8 +63,8 @@ def _is_there(need: str) -> bool:
             return bool(python) and _works(str(python), "-c", "import venv, ensurepip")
         case "pyenv":
             return pyenv_python() is not None
-        case "not-root":
-            return os.geteuid() != 0
+        case "account":
+            return os.geteuid() != 0 and _has_a_name()
         case "inotify":
             return sys.platform == "linux"
         case "postgres":
@@ -71,6 +72,13 @@ def _is_there(need: str) -> bool:
         case "pip-index" | "npm-registry":
             return bool(registry_hosts(need))
     return shutil.which(need, path=person_path()) is not None
+
+
+def _has_a_name() -> bool:
+    try:
+        return bool(pwd.getpwuid(os.geteuid()))
+    except KeyError:
+        return False
 
 
 def pyenv_python() -> Path | None:

@@ -59,7 +59,7 @@ def test_every_story_says_in_a_sentence_what_a_developer_would_be_doing():
 
 
 def test_what_fails_today_is_the_name_of_a_story():
-    known = {"stories": STORIES, "undo": STORIES, "safety": SAFETY}
+    known = {"stories": STORIES, "undo": STORIES, "safety": SAFETY, workday.ORDINARY_USER: STORIES}
     for part, listed in workday.not_yet().items():
         assert set(listed) <= {story.name for story in known[part]}
 
