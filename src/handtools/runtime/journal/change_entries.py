@@ -295,8 +295,9 @@ class ChangeEntries:
         )
         with self._database.reading() as connection:
             row = connection.execute(query, (path_to_column(path),)).fetchone()
-        is_own = row is not None and row[5] == "change" and row[6] in {"declared", "overlay"}
-        return _recorded_node(*row[:5]) if is_own else None
+        if row is None or row[5] != "change" or row[6] not in {"declared", "overlay"}:
+            return None
+        return _recorded_node(*row[:5])
 
     def ref_left(self, path: str, mark: str) -> str | None:
         """Return the backup reference of what a change left at a path, if its mark is the same; else None."""
