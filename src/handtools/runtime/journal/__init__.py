@@ -69,16 +69,19 @@ class Journal:
         return hashlib.sha256(f"{self.owner}\n{name}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     def call_named(self, name: str) -> str:
-        """Return the stored call id for an id, the number of a change, or the start of an id that only one has."""
+        """Return the stored call id for an id, the number of a change, or the start of an id that only one has.
+
+        What names no call is returned as it is: a refusal then speaks of what was sent.
+        """
         if self.calls.has(name):
             return name
         number = name.removeprefix("#")
         numbered = number.isdecimal() and self.entries.call_numbered(int(number))
         own = self.own_id(name)
-        if numbered or self.calls.has(own):
+        if numbered or self.calls.has(own) or self.entries.selected("call", own):
             return numbered or own
         found = self.calls.find(name) if name else None
-        return found.id if found else own
+        return found.id if found else name
 
     @property
     def path(self) -> str:
