@@ -26,7 +26,7 @@ MET = [
         "python3 -c \"import urllib.request as u; u.urlopen('https://example.com')\"",
         "send `hosts=[",
     ),
-    ("pip", "python3 -m pip install --retries 0 --target t six", "send `hosts=["),
+    ("pip", "pip install --retries 0 --target t six", "send `hosts=["),
     ("npm", "npm install --fetch-retries 0 left-pad", "send `hosts=["),
     ("apt-get", "apt-get install -y hello", "System packages can't be installed"),
     ("docker", "docker ps", "There is no Docker for commands"),
