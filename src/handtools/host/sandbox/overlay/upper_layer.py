@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal
 
 from handtools.core.changes import (
@@ -20,7 +21,15 @@ from handtools.core.changes import (
     parent_folders,
     with_whole_folders,
 )
-from handtools.host.files.folder_handle import FolderHandle, Subtree, join_path, kind_of_mode
+from handtools.host.files.folder_handle import (
+    LIST_FLAGS,
+    FolderHandle,
+    Subtree,
+    join_path,
+    kind_of_mode,
+    open_child,
+    walk_tree,
+)
 from handtools.host.files.temporary_file import is_temporary_name
 from handtools.host.sandbox.change_capture import NodeReader
 from handtools.host.sandbox.overlay.whiteouts import OVERLAY_XATTR_PREFIXES, LayerEntry, entry_meaning
@@ -240,15 +249,14 @@ class UpperLayerDiff:
 
     def _is_large(self, path: str) -> bool:
         """Whether a workspace folder has so many items that it is moved as one."""
-        count, waiting = 0, [path]
-        while waiting and count <= WHOLE_FOLDER_ITEMS:
-            above = waiting.pop()
-            with contextlib.suppress(OSError), os.scandir(_open_fd(self._workspace.folder(above))) as found:
-                for entry in found:
-                    count += 1
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(join_path(above, entry.name))
-        return count > WHOLE_FOLDER_ITEMS
+        above, _, name = path.rpartition("/")
+        # By handles of its own: those of the walk around it are closed when many others are asked for.
+        with (
+            contextlib.suppress(OSError),
+            open_child(self._workspace.folder(above), name, LIST_FLAGS) as top,
+        ):
+            return any(True for _ in islice(walk_tree(top), WHOLE_FOLDER_ITEMS, None))
+        return False
 
     def _permitted(self, path: str, low: LayerEntry, mode: int) -> None:
         if mode != low.mode:
