@@ -48,11 +48,12 @@ class WorkspaceJournal:
         return shlex.join(["handtools", *words, *where])
 
     def named(self, name: str) -> str:
-        """The full id of the one recorded call whose id starts with the given text.
+        """The full id of the one recorded call with a change number, or whose id starts with the given text.
 
         Raises `CommandStopped` when none or several do.
         """
-        found = self.calls.starting(name)
+        numbered = self.journal.call_of_change(name)
+        found = [numbered] if numbered else self.calls.starting(name)
         if not name or not found:
             raise CommandStopped(
                 f"No call `{name}` is recorded here.", f"`{self.step('log')}` lists the calls."

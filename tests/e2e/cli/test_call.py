@@ -6,8 +6,11 @@ import json
 def test_a_call_does_its_work_and_says_how_to_take_it_back(shell):
     ran = shell.run("call", "write", "path=a.txt", "content=hello")
     assert (ran.code, shell.text("a.txt")) == (0, "hello")
-    assert ran.out == "Created a.txt (5 bytes).\n"
+    assert ran.out == "Created a.txt (5 bytes).\n(Change 1.)\n"
     assert "handtools undo " in ran.err
+    assert shell.run("undo", "1").code == 0
+    assert not (shell.folder / "a.txt").exists()
+    assert shell.run("undo", "9" * 40).code != 0
 
 
 def test_arguments_come_as_json_from_stdin_and_as_pairs(shell):

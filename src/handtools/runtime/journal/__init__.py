@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import logging
+import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -75,13 +76,18 @@ class Journal:
         """
         if self.calls.has(name):
             return name
-        number = name.removeprefix("#")
-        numbered = number.isdecimal() and self.entries.call_numbered(int(number))
-        own = self.own_id(name)
+        numbered, own = self.call_of_change(name), self.own_id(name)
         if numbered or self.calls.has(own) or self.entries.selected("call", own):
             return numbered or own
         found = self.calls.find(name) if name else None
         return found.id if found else name
+
+    def call_of_change(self, number: str) -> str:
+        """Return the id of the call that made the change with a number, as answers name it; else empty."""
+        digits = number.removeprefix("#")
+        if not re.fullmatch(r"[0-9]{1,18}", digits) or self.calls.has(number):
+            return ""
+        return self.entries.call_numbered(int(digits))
 
     @property
     def path(self) -> str:
