@@ -46,17 +46,18 @@ async def after_change(result: Result[Any], files: GuardedFiles, deadline: float
     if not files.changed:
         _warm_servers(files)
         return result
-    number = f"(Change {files.landed[0].entry}.)"
     said = [await step(files, deadline) for step in AFTER_CHANGE_STEPS]
-    told = [Text(each) for each in (number, *said) if each]
-    return result.settled(content=(*_without_last_newline(result.content), *told))
+    numbered = _with_last_line(result.content, f"(Change {files.landed[0].entry}.)")
+    return result.settled(content=(*numbered, *(Text(each) for each in said if each)))
 
 
-def _without_last_newline(content: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
-    """Yield the blocks, the last without its newline if it is text: what follows begins a line of its own."""
+def _with_last_line(content: Sequence[ContentBlock], line: str) -> list[ContentBlock]:
+    """Return the blocks with a line at the end of the last: each client joins blocks in a way of its own."""
     *before, last = content
-    yield from before
-    yield Text(last.text.removesuffix("\n")) if isinstance(last, Text) else last
+    if not isinstance(last, Text):
+        return [*content, Text(line)]
+    ended = last.text.removesuffix("\n")
+    return [*before, Text(f"{ended}\n{line}" if ended else line)]
 
 
 def net_changes(landed: Sequence[Transaction]) -> ChangeSet:
