@@ -52,6 +52,17 @@ class Session:
         ran.discard()
         return ran.exit
 
+    async def start(self, script):
+        return await self.commands.start(
+            Command(script=script),
+            call=self.call(),
+            description="",
+            private=(),
+            read_only=(),
+            show=lambda _: None,
+            settle=lambda ran: ran.exit,
+        )
+
     async def said(self, script):
         end = await self.run(script)
         return (end.output.head + end.output.tail).decode()
@@ -253,15 +264,7 @@ def test_the_scratch_of_a_client_goes_when_its_server_ends(tmp_path):
 @confined
 async def test_scratch_that_a_job_uses_does_not_go(tmp_path):
     session = Session(tmp_path)
-    job = await session.commands.start(
-        Command(script="read line; cat /tmp/a"),
-        call=session.call(),
-        description="",
-        private=(),
-        read_only=(),
-        show=lambda _: None,
-        settle=lambda ran: ran.exit,
-    )
+    job = await session.start("read line; cat /tmp/a")
     await session.run("echo kept > /tmp/a")
     ago = time.time() - KEPT_SCRATCH_SECONDS - 1
     os.utime(session.room, (ago, ago))
@@ -299,15 +302,7 @@ async def test_a_name_that_a_command_took_first_is_not_mounted_at_while_it_runs(
     try:
         session = Session(tmp_path)
         await session.run(f"ln -s /oldroot{outside} {tools}")
-        job = await session.commands.start(
-            Command(script="read line"),
-            call=session.call(),
-            description="",
-            private=(),
-            read_only=(),
-            show=lambda _: None,
-            settle=lambda ran: ran.exit,
-        )
+        job = await session.start("read line")
         later = Session(tmp_path, readable=[str(tools)])
         assert "shown" not in await later.said(f"cat {tools}/word")
         await session.commands.kill(job.id, "s")

@@ -27,15 +27,13 @@ from handtools.host.commands.shell_session import ShellStateFile
 from handtools.host.sandbox.launch import Launch
 from handtools.host.sandbox.processes.listening_ports import listening_ports
 from handtools.host.sandbox.processes.running_process import ProcessResult, RunningProcess
-from handtools.host.sandbox.runners.hidden_paths import DEPENDENCY_FOLDERS, PolicyGlobs
+from handtools.host.sandbox.runners.hidden_paths import UNSEARCHED_FOLDERS, PolicyGlobs
 
 MOST_RUNNING_JOBS = 32
 """How many jobs of one session may run at the same time."""
 REMEMBERED_JOBS = 64
 """How many ended jobs are kept for later questions about them."""
 _REMEMBERED_FOLDERS = 10_000
-_PASSED_BY = DEPENDENCY_FOLDERS | {".git", ".hg", ".jj", ".bzr"}
-"""Folders whose changes a running job is not shown: dependencies, and the data of version control."""
 
 
 @dataclass(slots=True)
@@ -179,7 +177,7 @@ def refreshed_paths(covered: Sequence[str]) -> Callable[[str], bool]:
     @lru_cache(_REMEMBERED_FOLDERS)
     def open_folder(path: str) -> bool:
         above, _, name = path.rpartition("/")
-        return name not in _PASSED_BY and not globs.matches(path, folder=True) and open_above(above)
+        return name not in UNSEARCHED_FOLDERS and not globs.matches(path, folder=True) and open_above(above)
 
     def open_above(folder: str) -> bool:
         return not folder or open_folder(folder)

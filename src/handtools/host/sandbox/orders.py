@@ -53,8 +53,6 @@ class NetworkOrder(TypedDict):
     """CLONE_NEW* flags of the namespaces to make; 0 to join those that came."""
     listening: int
     """How many sockets that listen on a loopback port of their own are wanted."""
-    unconnected: int
-    """How many TCP sockets are wanted that are not connected yet."""
 
 
 @final

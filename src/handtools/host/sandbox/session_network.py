@@ -36,22 +36,15 @@ class SessionNetwork:
 
     def listening_socket(self) -> socket.socket:
         """A socket that listens in the namespace, on a loopback port of its own, and is ours."""
-        return self._sockets(listening=1)[0]
-
-    def unconnected_sockets(self, count: int) -> list[socket.socket]:
-        """TCP sockets from which only this namespace can be reached."""
-        return self._sockets(unconnected=count)
+        order = NetworkOrder(order="network", unshare=0, listening=1)
+        _, [fd] = open_network(order, self.namespaces)
+        return socket.socket(fileno=fd)
 
     def close(self) -> None:
         """Close the descriptors: the namespace goes with the last process in it."""
         namespaces, self.namespaces = self.namespaces, ()
         for fd in namespaces:
             os.close(fd)
-
-    def _sockets(self, *, listening: int = 0, unconnected: int = 0) -> list[socket.socket]:
-        order = NetworkOrder(order="network", unshare=0, listening=listening, unconnected=unconnected)
-        _, sockets = open_network(order, self.namespaces)
-        return [socket.socket(fileno=fd) for fd in sockets]
 
 
 @dataclass(slots=True)
@@ -100,5 +93,5 @@ class SessionNetworks:
 
 def _new_network() -> SessionNetwork:
     flags = CLONE_NEWNET | (CLONE_NEWUSER if os.geteuid() else 0)  # only root needs no user namespace
-    namespaces, _ = open_network(NetworkOrder(order="network", unshare=flags, listening=0, unconnected=0))
+    namespaces, _ = open_network(NetworkOrder(order="network", unshare=flags, listening=0))
     return SessionNetwork(tuple(namespaces))

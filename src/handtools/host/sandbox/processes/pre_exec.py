@@ -124,8 +124,8 @@ def open_network(order: NetworkOrder, joined: Sequence[int]) -> tuple[list[int],
             _set_interface_up(any_socket, b"lo")
         kinds = ("user", "net") if order["unshare"] & CLONE_NEWUSER else ("net",)
         made = [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in kinds]
-    sockets = [socket.socket() for _ in range(order["listening"] + order["unconnected"])]
-    for listening in sockets[: order["listening"]]:
+    sockets = [socket.socket() for _ in range(order["listening"])]
+    for listening in sockets:
         listening.bind(("127.0.0.1", 0))
         listening.listen(LISTEN_BACKLOG)
     return made, [each.detach() for each in sockets]

@@ -26,7 +26,7 @@ DEPENDENCY_FOLDERS = frozenset(
     {"node_modules", "site-packages", "dist-packages", ".tox", ".nox", "__pycache__"}
 )
 """Folders with other people's files: private-looking names there (certificates, samples) are no secrets."""
-_PASSED_BY = DEPENDENCY_FOLDERS | {".git", ".hg", ".jj", ".bzr"}
+UNSEARCHED_FOLDERS = DEPENDENCY_FOLDERS | {".git", ".hg", ".jj", ".bzr"}
 """Folders that are not searched: dependencies and the data of version control."""
 _MOST_LOOKED_AT = 200
 """How many files of a private folder are looked at one by one; a larger folder is hidden whole."""
@@ -140,7 +140,7 @@ class PolicyGlobFinder:
                     is_kept = folder in self._kept or self._read_only.matches(path, folder=is_folder)
                     if is_kept and folder not in self._kept:
                         kept.add(entry.path)
-                    if is_folder and entry.name not in _PASSED_BY:
+                    if is_folder and entry.name not in UNSEARCHED_FOLDERS:
                         if is_kept:
                             self._kept.add(path)
                         yield path
